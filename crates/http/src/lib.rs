@@ -1,1 +1,22 @@
-//! Stub.
+//! The vocabulary of HTTP (RFC 9110): methods, status codes, field lists, request and response heads, dates.
+//!
+//! Nothing here parses a protocol or does I/O. Text from the wire stays bytes: HTTP fields have no
+//! character set, and nginx's variables hand them on unchanged.
+
+#![forbid(unsafe_code)]
+
+mod date;
+mod fields;
+mod method;
+mod request;
+mod response;
+mod status;
+mod version;
+
+pub use date::{HTTP_DATE_LENGTH, format_date, parse_date};
+pub use fields::{Field, Fields, InvalidField};
+pub use method::Method;
+pub use request::RequestHead;
+pub use response::ResponseHead;
+pub use status::Status;
+pub use version::Version;

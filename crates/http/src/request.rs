@@ -1,0 +1,77 @@
+//! The head of a request: its line and its fields.
+
+use crate::{Fields, Method, Version};
+
+/// A request head. It owns its bytes and is meant to be cleared and filled again.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    line: Vec<u8>,
+    method: Method,
+    method_length: usize,
+    target: (usize, usize),
+    /// The protocol version of the request line.
+    pub version: Version,
+    /// The fields, in the order and case of the wire.
+    pub fields: Fields,
+}
+
+impl RequestHead {
+    /// An empty head.
+    pub fn new() -> RequestHead {
+        RequestHead {
+            line: Vec::new(),
+            method: Method::Other,
+            method_length: 0,
+            target: (0, 0),
+            version: Version::Http11,
+            fields: Fields::new(),
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.line.clear();
+        self.method = Method::Other;
+        self.method_length = 0;
+        self.target = (0, 0);
+        self.fields.clear();
+    }
+
+    /// Sets the request line. `line` is the whole line without its end, `target` the range of the
+    /// request target in it; the method is what stands before the first space.
+    pub fn set_line(&mut self, line: &[u8], target: (usize, usize), version: Version) {
+        self.line.clear();
+        self.line.extend_from_slice(line);
+        self.method_length = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        self.method = Method::from_bytes(&line[..self.method_length]);
+        self.target = (target.0.min(line.len()), target.1.min(line.len()));
+        self.version = version;
+    }
+
+    /// The request line as it was sent, without its end (`$request`).
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The name of the method as it was sent.
+    pub fn method_name(&self) -> &[u8] {
+        &self.line[..self.method_length]
+    }
+
+    /// The request target as it was sent: origin-form, absolute-form, authority-form or `*`
+    /// (RFC 9112, section 3.2).
+    pub fn target(&self) -> &[u8] {
+        &self.line[self.target.0..self.target.1]
+    }
+}
+
+impl Default for RequestHead {
+    fn default() -> RequestHead {
+        RequestHead::new()
+    }
+}

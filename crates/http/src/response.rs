@@ -1,0 +1,43 @@
+//! The head of a response.
+
+use crate::{Fields, Status};
+
+/// A response head. What the server frames and validates by is typed; all else is a field.
+#[derive(Clone, Debug)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: Status,
+    /// The media type with its parameters; none sends no `Content-Type`.
+    pub content_type: Option<Box<[u8]>>,
+    /// The length of the content in bytes; none makes it chunked, or ended by the connection's end.
+    pub content_length: Option<u64>,
+    /// Seconds since 1970 of the last modification of the content.
+    pub last_modified: Option<i64>,
+    /// The entity tag with its quotes.
+    pub etag: Option<Box<[u8]>>,
+    /// The target of a redirection.
+    pub location: Option<Box<[u8]>>,
+    /// Whether ranges of the content may be asked for.
+    pub accept_ranges: bool,
+    /// All other fields, in order.
+    pub fields: Fields,
+    /// Fields sent behind a chunked body (RFC 9110, section 6.5).
+    pub trailers: Fields,
+}
+
+impl ResponseHead {
+    /// A head with this status and nothing else.
+    pub fn new(status: Status) -> ResponseHead {
+        ResponseHead {
+            status,
+            content_type: None,
+            content_length: None,
+            last_modified: None,
+            etag: None,
+            location: None,
+            accept_ranges: false,
+            fields: Fields::new(),
+            trailers: Fields::new(),
+        }
+    }
+}
