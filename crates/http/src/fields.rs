@@ -79,11 +79,11 @@ impl Fields {
 
     /// The value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.all(name).next()
+        self.iter().find(|field| field.is(name)).map(|field| field.value)
     }
 
     /// The values of all fields of this name, in order.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.iter().filter(move |field| field.is(name)).map(|field| field.value)
     }
 
