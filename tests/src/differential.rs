@@ -1,0 +1,120 @@
+//! One configuration, many requests, two servers: whatever nginx answers is what Fulmar has to answer.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use crate::binary::{Server, have_nginx};
+use crate::client::{self, Answer};
+use crate::compare::{Compared, difference, normalise};
+use crate::log;
+use crate::site::{Running, Site};
+
+/// A request of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// Which of the ports it goes to: 0 is `%%PORT%%`.
+    pub port: usize,
+    /// The request in the short form (see `request::expand`); `%%PORT%%` is filled in.
+    pub request: &'a str,
+}
+
+impl<'a> From<&'a str> for Case<'a> {
+    fn from(request: &'a str) -> Case<'a> {
+        Case { port: 0, request }
+    }
+}
+
+impl<'a> From<(usize, &'a str)> for Case<'a> {
+    fn from((port, request): (usize, &'a str)) -> Case<'a> {
+        Case { port, request }
+    }
+}
+
+/// Runs the requests against both servers, each on a connection of its own, and compares answers and the
+/// access log. Panics with all differences. With the environment variable `SHOW_ANSWERS` (and `--nocapture`)
+/// all answers are printed, to see what a table really asks.
+pub fn agree<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C]) {
+    agree_with_logs(site, cases, &["access.log"]);
+}
+
+/// As `agree`, comparing these logs.
+pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], logs: &[&str]) {
+    if !have_nginx() {
+        return;
+    }
+    let nginx = site.start(Server::Nginx);
+    let fulmar = site.start(Server::Fulmar);
+    let mut report = String::new();
+    let mut differing = 0;
+    for case in cases {
+        let case: Case<'_> = (*case).into();
+        let expected = run(&nginx, case);
+        let got = run(&fulmar, case);
+        let left = Compared { plain: &expected, normal: normalise(&expected, &nginx) };
+        let right = Compared { plain: &got, normal: normalise(&got, &fulmar) };
+        if std::env::var_os("SHOW_ANSWERS").is_some() {
+            show(&mut report, case, "", [&expected, &got]);
+        }
+        if let Some(found) = difference(&left, &right) {
+            differing += 1;
+            show(&mut report, case, &found, [&expected, &got]);
+        }
+    }
+    let lines = |running: &Running| logs.iter().map(|name| running.log(name)).collect::<Vec<_>>();
+    // Logs are complete only when the servers have stopped.
+    let (nginx, fulmar) = (nginx.stop_and(lines), fulmar.stop_and(lines));
+    for ((name, nginx), fulmar) in logs.iter().zip(nginx).zip(fulmar) {
+        differing += compare_logs(&mut report, name, &nginx, &fulmar);
+    }
+    println!("{report}");
+    assert!(differing == 0, "{differing} differences over {} requests\n{report}", cases.len());
+}
+
+fn run(running: &Running, case: Case<'_>) -> Answer {
+    let address: SocketAddr = running.address_of(case.port);
+    let mut request = case.request.to_owned();
+    for (n, port) in running.ports() {
+        let name = if n == 0 { "%%PORT%%".to_owned() } else { format!("%%PORT_{n}%%") };
+        request = request.replace(&name, &port.to_string());
+    }
+    client::ask(address, &request)
+}
+
+fn show(report: &mut String, case: Case<'_>, found: &str, answers: [&Answer; 2]) {
+    let _ = writeln!(report, "\n==== {}", case.request.escape_debug());
+    let _ = writeln!(report, "{}", found.trim_end());
+    let texts = answers.map(|answer| {
+        let mut text: Vec<String> = answer.responses.iter().map(ToString::to_string).collect();
+        text.push(format!("[{:?}]", answer.end));
+        text.join("\n----\n")
+    });
+    let _ = writeln!(report, "{}", side_by_side(&texts[0], &texts[1]));
+}
+
+/// Two texts in two columns, a `|` where the lines differ.
+fn side_by_side(left: &str, right: &str) -> String {
+    const WIDTH: usize = 62;
+    let (left, right): (Vec<&str>, Vec<&str>) = (left.lines().collect(), right.lines().collect());
+    let mut out = format!("{:<WIDTH$}   {}\n", "nginx", "fulmar");
+    for at in 0..left.len().max(right.len()) {
+        let (a, b) = (left.get(at).copied().unwrap_or(""), right.get(at).copied().unwrap_or(""));
+        let mark = if a == b { ' ' } else { '|' };
+        let _ = writeln!(out, "{a:<WIDTH$} {mark} {b}");
+    }
+    out
+}
+
+fn compare_logs(report: &mut String, name: &str, nginx: &str, fulmar: &str) -> usize {
+    let masked = |text: &str| text.lines().map(log::mask).collect::<Vec<_>>();
+    let (nginx, fulmar) = (masked(nginx), masked(fulmar));
+    let mut differing = 0;
+    for at in 0..nginx.len().max(fulmar.len()) {
+        let (a, b) = (nginx.get(at), fulmar.get(at));
+        if a != b {
+            differing += 1;
+            let line = |line: Option<&String>| line.map_or("(none)", String::as_str).to_owned();
+            let _ = writeln!(report, "\n==== {name}, line {}\nnginx  {}\nfulmar {}", at + 1, line(a), line(b));
+        }
+    }
+    differing
+}

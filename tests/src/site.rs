@@ -1,0 +1,386 @@
+//! A site to serve: documents and a configuration in a directory of its own, and the servers started on it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+use crate::binary::Server;
+use crate::client::{self, Answer, Client};
+use crate::wait;
+
+/// Modification time of every document, in seconds since 1970: Tue, 02 Jan 2024 03:04:05 GMT.
+pub const MTIME: u64 = 1_704_164_645;
+/// A server that has not started, or not stopped, after this long has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Another process may take a chosen port first; then others are chosen.
+const ATTEMPTS: usize = 4;
+
+/// Documents and a configuration. In all texts `%%ROOT%%` is the directory of the documents, `%%LOGS%%` the
+/// one of the server's logs, `%%DIR%%` the prefix, `%%PORT%%` and `%%PORT_1%%`, `%%PORT_2%%` … free ports.
+#[derive(Debug)]
+pub struct Site {
+    directory: TempDir,
+    configuration: String,
+    whole: bool,
+}
+
+impl Site {
+    /// A site whose configuration is the content of `http {}`; the rest is supplied (see `render`).
+    pub fn new(http: &str) -> Site {
+        let directory = TempDir::with_prefix("site-").expect("temporary directory");
+        fs::create_dir(directory.path().join("html")).expect("html");
+        Site { directory, configuration: http.to_owned(), whole: false }
+    }
+
+    /// A site whose configuration is the whole file; only placeholders are replaced.
+    pub fn whole(configuration: &str) -> Site {
+        Site { whole: true, ..Site::new(configuration) }
+    }
+
+    /// Adds a document; `path` is relative to the document root, missing directories are made.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Site {
+        write(&self.root().join(path), content.as_ref());
+        self
+    }
+
+    /// Adds an empty directory.
+    pub fn dir(self, path: &str) -> Site {
+        fs::create_dir_all(self.root().join(path)).expect("directory");
+        self
+    }
+
+    /// Adds a symbolic link in the document root.
+    pub fn link(self, path: &str, target: &str) -> Site {
+        std::os::unix::fs::symlink(target, self.root().join(path)).expect("link");
+        self
+    }
+
+    /// Adds a file beside the configuration, for `include`.
+    pub fn beside(self, path: &str, content: &str) -> Site {
+        write(&self.prefix().join(path), content.as_bytes());
+        self
+    }
+
+    /// Directory of the documents.
+    pub fn root(&self) -> PathBuf {
+        self.prefix().join("html")
+    }
+
+    /// Directory given to the server as its prefix.
+    pub fn prefix(&self) -> PathBuf {
+        self.directory.path().canonicalize().expect("prefix")
+    }
+
+    /// Directory of one server's logs.
+    pub fn logs(&self, server: Server) -> PathBuf {
+        self.prefix().join(format!("logs-{}", server.name()))
+    }
+
+    /// Starts a server and waits until it listens. Panics with its error log when it does not.
+    pub fn start(&self, server: Server) -> Running {
+        for _ in 1..ATTEMPTS {
+            let running = self.launch(server, &self.configuration);
+            match running {
+                Err(text) if text.contains("Address already in use") => {}
+                other => return other.unwrap_or_else(|text| panic!("{} does not start:\n{text}", server.name())),
+            }
+        }
+        self.launch(server, &self.configuration).unwrap_or_else(|text| panic!("{text}"))
+    }
+
+    /// Writes the configuration for a server as `<server>.conf` in the prefix, with ports of its own, and
+    /// gives them.
+    pub fn write_configuration(&self, server: Server, configuration: &str) -> BTreeMap<usize, u16> {
+        fs::create_dir_all(self.logs(server)).expect("logs");
+        let ports = choose_ports(configuration);
+        let text = self.render(server, configuration, &ports);
+        fs::write(self.prefix().join(conf_name(server)), text).expect("configuration");
+        ports
+    }
+
+    /// A command that runs the server on this site's prefix and configuration, without arguments of its own.
+    pub fn command(&self, server: Server) -> Command {
+        let mut command = Command::new(server.path());
+        command.current_dir(self.prefix()).stdin(Stdio::null());
+        command.arg("-p").arg(format!("{}/", self.prefix().display()));
+        command.arg("-c").arg(conf_name(server));
+        command.arg("-e").arg(format!("logs-{}/error.log", server.name()));
+        command
+    }
+
+    fn launch(&self, server: Server, configuration: &str) -> Result<Running, String> {
+        let ports = self.write_configuration(server, configuration);
+        let console = self.logs(server).join("console");
+        let output = File::create(&console).expect("console");
+        let mut command = self.command(server);
+        command.stdout(output.try_clone().expect("console")).stderr(output);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", server.path().display()));
+        let mut running = Running {
+            server,
+            child,
+            ports,
+            prefix: self.prefix(),
+            logs: self.logs(server),
+            whole: self.whole,
+            stopped: false,
+        };
+        if running.is_ready() { Ok(running) } else { Err(running.all_logs()) }
+    }
+
+    fn render(&self, server: Server, configuration: &str, ports: &BTreeMap<usize, u16>) -> String {
+        let text = if self.whole { configuration.to_owned() } else { frame(server, configuration) };
+        fill(&text, &self.prefix(), &self.logs(server), ports)
+    }
+}
+
+/// A started server. Dropping it ends the processes that it is known to consist of, and no others.
+#[derive(Debug)]
+pub struct Running {
+    server: Server,
+    child: Child,
+    ports: BTreeMap<usize, u16>,
+    prefix: PathBuf,
+    logs: PathBuf,
+    whole: bool,
+    stopped: bool,
+}
+
+impl Running {
+    /// Which server this is.
+    pub fn server(&self) -> Server {
+        self.server
+    }
+
+    /// Address of `%%PORT%%`.
+    pub fn address(&self) -> SocketAddr {
+        self.address_of(0)
+    }
+
+    /// Address of `%%PORT_n%%`.
+    pub fn address_of(&self, n: usize) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports[&n]))
+    }
+
+    /// All chosen ports.
+    pub fn ports(&self) -> impl Iterator<Item = (usize, u16)> + '_ {
+        self.ports.iter().map(|(&n, &port)| (n, port))
+    }
+
+    /// Sends a request in the short form (see `request::expand`) on a connection of its own.
+    pub fn ask(&self, short: &str) -> Answer {
+        client::ask(self.address(), short)
+    }
+
+    /// Sends bytes as they stand on a connection of its own.
+    pub fn ask_bytes(&self, bytes: &[u8]) -> Answer {
+        client::ask_bytes(self.address(), bytes)
+    }
+
+    /// A connection to `%%PORT%%`.
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// Process id of the supervisor that was started, or after an upgrade of its successor.
+    pub fn pid(&self) -> Pid {
+        let text = fs::read_to_string(self.pid_path()).unwrap_or_default();
+        text.trim().parse().ok().and_then(Pid::from_raw).unwrap_or_else(|| Pid::from_child(&self.child))
+    }
+
+    /// Path of the pid file.
+    pub fn pid_path(&self) -> PathBuf {
+        self.logs.join("pid")
+    }
+
+    /// Sends a signal to the supervisor.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("signal");
+    }
+
+    /// Process ids of the children of `pid`.
+    pub fn children(pid: Pid) -> Vec<Pid> {
+        children(pid)
+    }
+
+    /// Replaces the configuration, keeping the ports; the server is not told.
+    pub fn rewrite(&self, configuration: &str) {
+        let text = if self.whole { configuration.to_owned() } else { frame(self.server, configuration) };
+        let text = fill(&text, &self.prefix, &self.logs, &self.ports);
+        fs::write(self.prefix.join(conf_name(self.server)), text).expect("configuration");
+    }
+
+    /// Content of a file among this server's logs; empty when there is none.
+    pub fn log(&self, name: &str) -> String {
+        let bytes = fs::read(self.logs.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until a log holds `text`; panics when it does not come.
+    pub fn wait_for_log(&self, name: &str, text: &str) {
+        let found = wait::until(PATIENCE, || self.log(name).contains(text));
+        assert!(found, "{:?} never came in {name}:\n{}", text, self.all_logs());
+    }
+
+    /// Error log and console together.
+    pub fn all_logs(&self) -> String {
+        format!("--- error.log\n{}--- console\n{}", self.log("error.log"), self.log("console"))
+    }
+
+    /// Stops gracefully (QUIT) and makes sure that nothing was logged that must never be.
+    pub fn stop(self) {
+        self.stop_and(|_| ());
+    }
+
+    /// As `stop`, then reads something, such as the logs that are complete now.
+    pub fn stop_and<T>(mut self, read: impl FnOnce(&Running) -> T) -> T {
+        self.signal(Signal::QUIT);
+        let status = self.wait_exit(PATIENCE);
+        assert!(status.is_some(), "{} did not stop on QUIT:\n{}", self.server.name(), self.all_logs());
+        self.stopped = true;
+        self.assert_healthy();
+        read(&self)
+    }
+
+    /// Panics when the logs tell of a crash.
+    pub fn assert_healthy(&self) {
+        let logs = self.all_logs();
+        for bad in ["panicked at", "[alert]", "Sanitizer", "core dumped"] {
+            assert!(!logs.contains(bad), "{} logged {bad:?}:\n{logs}", self.server.name());
+        }
+    }
+
+    /// Waits for the started process to exit.
+    pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let mut status = None;
+        wait::until(limit, || {
+            status = self.child.try_wait().expect("wait");
+            status.is_some()
+        });
+        status
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let listens = self.ports.contains_key(&0);
+        wait::until(PATIENCE, || {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            let written = fs::read_to_string(self.pid_path()).is_ok_and(|text| text.ends_with('\n'));
+            written && (!listens || TcpStream::connect(self.address()).is_ok())
+        }) && matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        let mut masters = vec![Pid::from_child(&self.child)];
+        let read = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse().ok().and_then(Pid::from_raw);
+        masters.extend(read(self.pid_path()).filter(|&pid| self.is_ours(pid)));
+        masters.extend(read(self.logs.join("pid.oldbin")).filter(|&pid| self.is_ours(pid)));
+        for &master in &masters {
+            let _ = kill_process(master, Signal::TERM);
+        }
+        let ended = wait::until(Duration::from_secs(2), || {
+            let _ = self.child.try_wait();
+            masters.iter().all(|&pid| !Path::new(&format!("/proc/{pid}/cmdline")).exists())
+        });
+        if !ended {
+            let workers: Vec<Pid> = masters.iter().flat_map(|&pid| children(pid)).collect();
+            for pid in masters.into_iter().chain(workers).filter(|&pid| self.is_ours(pid)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// A process is this server's when it runs the same program in the same directory.
+    fn is_ours(&self, pid: Pid) -> bool {
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.starts_with(&self.prefix))
+    }
+}
+
+fn conf_name(server: Server) -> String {
+    format!("{}.conf", server.name())
+}
+
+/// The file around the content of `http {}`.
+fn frame(server: Server, http: &str) -> String {
+    let user = if geteuid().is_root() { "user root;" } else { "" };
+    let log = if http.contains("access_log") { "" } else { "access_log %%LOGS%%/access.log;" };
+    let temporary = match server {
+        Server::Fulmar => String::new(),
+        Server::Nginx => ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path %%LOGS%%/{name}_temp;"))
+            .join("\n    "),
+    };
+    format!(
+        "daemon off;\nmaster_process on;\nworker_processes 1;\n{user}\npid %%LOGS%%/pid;\n\
+         error_log %%LOGS%%/error.log info;\nevents {{ worker_connections 512; }}\n\
+         http {{\n    {log}\n    {temporary}\n{http}\n}}\n"
+    )
+}
+
+fn fill(text: &str, prefix: &Path, logs: &Path, ports: &BTreeMap<usize, u16>) -> String {
+    let mut text = text
+        .replace("%%ROOT%%", &prefix.join("html").display().to_string())
+        .replace("%%LOGS%%", &logs.display().to_string())
+        .replace("%%DIR%%", &prefix.display().to_string());
+    for (n, port) in ports {
+        text = text.replace(&placeholder(*n), &port.to_string());
+    }
+    assert!(!text.contains("%%"), "unknown placeholder in:\n{text}");
+    text
+}
+
+/// `%%PORT%%` is number 0.
+fn placeholder(n: usize) -> String {
+    if n == 0 { "%%PORT%%".to_owned() } else { format!("%%PORT_{n}%%") }
+}
+
+/// A free port for each placeholder. No port is given twice in this process.
+fn choose_ports(text: &str) -> BTreeMap<usize, u16> {
+    static GIVEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
+    let mut given = GIVEN.get_or_init(Mutex::default).lock().expect("ports");
+    let mut ports = BTreeMap::new();
+    for n in (0..10).filter(|&n| text.contains(&placeholder(n))) {
+        let port = loop {
+            let port = free_port().expect("a free port");
+            // Five digits each, so that lengths do not depend on the port.
+            if port >= 10_000 && given.insert(port) {
+                break port;
+            }
+        };
+        ports.insert(n, port);
+    }
+    ports
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr()?.port())
+}
+
+fn write(path: &Path, content: &[u8]) {
+    fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+    fs::write(path, content).expect("document");
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(MTIME);
+    File::options().write(true).open(path).and_then(|file| file.set_modified(time)).expect("modification time");
+}
+
+fn children(pid: Pid) -> Vec<Pid> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok().and_then(Pid::from_raw)).collect()
+}

@@ -1,0 +1,111 @@
+//! Variables, as `return` shows them.
+
+use tests::differential::agree;
+use tests::site::Site;
+
+#[test]
+fn of_the_request() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            server_name localhost;
+            root %%ROOT%%;
+            location /uri { return 200 "$uri|$document_uri|$request_uri|$args|$query_string|$is_args|$request"; }
+            location /method { return 200 "$request_method|$scheme|$server_protocol|$https|$request_completion"; }
+            location /host { return 200 "$host|$http_host|$server_name|$server_port|$server_addr|$hostname"; }
+            location /peer { return 200 "$remote_addr|$remote_user|$pipe|$binary_remote_addr"; }
+            location /file { return 200 "$request_filename|$document_root|$realpath_root"; }
+            location /content { return 200 "$content_length|$content_type|$request_length|$status|$bytes_sent"; }
+            location /args { return 200 "x=$arg_x y=$arg_y X=$arg_X long=$arg_long_name"; }
+            location /fields { return 200 "$http_user_agent|$http_x_one|$http_cookie|$http_referer|$http_accept"; }
+            location /cookies { return 200 "a=$cookie_a b=$cookie_b A=$cookie_A c-d=$cookie_c_d"; }
+            location /alias/ { alias %%ROOT%%/other/; return 200 "$request_filename|$document_root"; }
+            location /limit { return 200 "$limit_rate|$connection_requests|${uri}x|$uri-y|$nothing_here"; }
+            location /braces { return 200 "${arg_x}y$arg_xy"; }
+            set $nothing_here "";
+        }
+        "#,
+    )
+    .dir("other");
+    agree(
+        &site,
+        &[
+            "GET /uri",
+            "GET /uri/%41%20b?a=%41&b",
+            "GET /uri?",
+            "POST /method\n\nx",
+            "HEAD /method",
+            "GET /method HTTP/1.0",
+            "GET /host\nHost: LOCALHOST:1234",
+            "GET /host HTTP/1.0",
+            "GET http://other/host\nHost: localhost",
+            "GET /peer",
+            "GET /peer\nAuthorization: Basic dXNlcjpwYXNz",
+            "GET /peer\nAuthorization: Basic ???",
+            "GET /file/a/b",
+            "GET /file/../file/x%20y",
+            "POST /content\nContent-Type: text/x-y; a=b\n\n12345",
+            "POST /content\nTransfer-Encoding: chunked\n\n5\r\n12345\r\n0\r\n\r\n",
+            "GET /content",
+            "GET /args?x=1&y=2",
+            "GET /args?X=1&x=2",
+            "GET /args?xx=1&y=a=b&x=",
+            "GET /args?y&x=1",
+            "GET /args?long_name=%20%zz&long-name=2",
+            "GET /args?a?x=1",
+            "GET /fields\nUser-Agent: me\nX-One: 1\nX_One: 2\nx-one: 3\nReferer:   spaced  ",
+            "GET /fields\nCookie: a=1\nCookie: b=2\nAccept: a\nAccept: b",
+            "GET /cookies\nCookie: a=1; b=2",
+            "GET /cookies\nCookie: a=1;b=2\nCookie: A=3",
+            "GET /cookies\nCookie: ab=1; b = 2; a=\"q\"",
+            "GET /cookies\nCookie: b",
+            "GET /alias/file",
+            "GET /limit",
+            "GET /braces?x=1&xy=2",
+        ],
+    );
+}
+
+#[test]
+fn of_the_response() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            add_header X-Type $sent_http_content_type always;
+            add_header X-Length "$sent_http_content_length" always;
+            add_header X-Modified $sent_http_last_modified;
+            add_header X-Status $status always;
+            add_header X-Location $sent_http_location always;
+            add_header X-Connection $sent_http_connection always;
+            add_header X-Own $sent_http_x_status always;
+            location /moved { return 301 /there; }
+            location /made { return 201 "made"; }
+        }
+        "#,
+    )
+    .file("a.html", "<p>\n");
+    agree(&site, &["GET /a.html", "GET /moved", "GET /made", "GET /none", "GET /a.html HTTP/1.0", "HEAD /a.html"]);
+}
+
+#[test]
+fn across_a_connection() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            keepalive_requests 3;
+            return 200 "$connection_requests $request_length $uri\n";
+        }
+        "#,
+    );
+    agree(
+        &site,
+        &[
+            "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /22 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\nGET /4 HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.0\r\n\r\n",
+        ],
+    );
+}
