@@ -1,1 +1,41 @@
-fn main() {}
+//! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
+//! `cargo xtask docs` writes the directive manual from the features' doc comments.
+
+mod metadata;
+mod syntax;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  tidy            check levels, limits, words, dead files and dependencies
+  docs            write docs/directives/ from the features
+  docs --check    fail when a page of docs/directives/ is stale
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["tidy"] => tidy::run(),
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
