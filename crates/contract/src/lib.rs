@@ -1,1 +1,45 @@
-//! Stub.
+//! The contract between the server and its features: what the author of a feature reads.
+//!
+//! A feature is a [`Module`]: directives as typed keys ([`Directive`]), variables, and a `compile`
+//! function that turns what was written for a scope into handlers and filters. Handlers look at an
+//! [`Exchange`] and return a [`Step`]; they never call the server.
+
+#![forbid(unsafe_code)]
+
+mod args;
+pub mod body;
+pub mod clock;
+mod config;
+mod connection;
+mod directive;
+mod exchange;
+mod filter;
+mod loading;
+pub mod log;
+mod mapping;
+mod module;
+pub mod policy;
+mod regex;
+mod scope;
+mod step;
+mod template;
+mod types;
+mod variable;
+
+pub use args::Args;
+pub use body::{Body, Piece, Pull, Source};
+pub use config::{Config, SectionId, View, Written};
+pub use connection::{Connection, Peer};
+pub use directive::{AnyDirective, Directive, Info, Rule};
+pub use exchange::{Exchange, Request, Wire};
+pub use filter::Filter;
+pub use loading::Loading;
+pub use mapping::{LocationKind, LocationName, MapError, Root};
+pub use module::Module;
+pub use policy::Policy;
+pub use regex::Regex;
+pub use scope::{Phase, Scope, ScopeBuilder};
+pub use step::{Handler, Outcome, Reroute, Step, Subrequest, Subresponse, Work};
+pub use template::Template;
+pub use types::Types;
+pub use variable::{Definition, Evaluate, Getter, Variable, VariableId, VariableTable, Variables};

@@ -1,0 +1,54 @@
+//! The arguments of one use of a directive.
+
+use crate::SectionId;
+use conf::value::ValueError;
+use conf::{Contexts, Diagnostic, Node, Word};
+
+/// One use of a directive: its words, its block, and where it stands.
+#[derive(Clone, Copy)]
+pub struct Args<'a> {
+    /// The directive as written.
+    pub node: &'a Node,
+    /// The context that it stands in.
+    pub context: Contexts,
+    /// The section that its block opened, where it opens one.
+    pub opened: Option<SectionId>,
+}
+
+impl<'a> Args<'a> {
+    /// All arguments.
+    pub fn words(&self) -> &'a [Word] {
+        &self.node.args
+    }
+
+    /// The argument of this index, counted from zero. The shape was checked before; an argument that
+    /// is not there is an error all the same.
+    pub fn word(&self, index: usize) -> Result<&'a Word, Diagnostic> {
+        self.node.args.get(index).ok_or_else(|| self.error("invalid number of arguments"))
+    }
+
+    /// The argument of this index, parsed by one of `conf::value`'s parsers.
+    pub fn value<T>(
+        &self,
+        index: usize,
+        parse: impl Fn(&Word) -> Result<T, ValueError>,
+    ) -> Result<T, Diagnostic> {
+        parse(self.word(index)?).map_err(|error| error.in_directive(self.node))
+    }
+
+    /// An error about this use: nginx's form, with the directive's name before the message.
+    pub fn error(&self, message: &str) -> Diagnostic {
+        Diagnostic::emerg(format!("\"{}\" directive {message}", self.name())).at(self.node.span)
+    }
+
+    /// An error about one argument.
+    pub fn invalid(&self, word: &Word) -> Diagnostic {
+        let message = format!("invalid parameter \"{}\"", String::from_utf8_lossy(&word.text));
+        Diagnostic::emerg(message).at(word.span)
+    }
+
+    /// The directive's name.
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.node.name.text).into_owned()
+    }
+}

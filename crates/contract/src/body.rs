@@ -1,0 +1,96 @@
+//! The content of a response.
+
+use crate::{Outcome, Work};
+use bytes::Bytes;
+use std::fs::File;
+use std::sync::Arc;
+
+/// The content of a response.
+pub enum Body {
+    /// No content.
+    Empty,
+    /// Content that is there.
+    Pieces(Vec<Piece>),
+    /// Content that comes into being while it is sent.
+    Source(Box<dyn Source>),
+}
+
+/// A part of the content.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Bytes in memory.
+    Bytes(Bytes),
+    /// A range of a file.
+    File {
+        /// The open file.
+        file: Arc<File>,
+        /// Where the range starts.
+        offset: u64,
+        /// How many bytes it has.
+        length: u64,
+    },
+}
+
+/// Content that is pulled piece by piece.
+pub trait Source {
+    /// The next piece, the end, or what has to be waited for.
+    fn pull(&mut self) -> Pull;
+
+    /// Hands over the outcome of the work that [`Source::pull`] asked for.
+    fn resume(&mut self, outcome: Outcome);
+}
+
+/// An answer of a [`Source`].
+pub enum Pull {
+    /// A piece of content.
+    Piece(Piece),
+    /// Work without which there is no more content.
+    Await(Work),
+    /// The end of the content.
+    End,
+    /// The content cannot be completed; the connection is cut so that nobody takes it for whole.
+    Failed,
+}
+
+impl Body {
+    /// A body of these bytes.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Body {
+        Body::Pieces(vec![Piece::Bytes(bytes.into())])
+    }
+
+    /// The length in bytes, where it is known.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Body::Empty => Some(0),
+            Body::Pieces(pieces) => Some(pieces.iter().map(Piece::length).sum()),
+            Body::Source(_) => None,
+        }
+    }
+}
+
+impl Piece {
+    /// The length in bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Piece::Bytes(bytes) => bytes.len() as u64,
+            Piece::File { length, .. } => *length,
+        }
+    }
+
+    /// The part of this piece from `start`, `length` bytes long; both are cut to what there is.
+    #[must_use]
+    pub fn slice(&self, start: u64, length: u64) -> Piece {
+        let start = start.min(self.length());
+        let length = length.min(self.length() - start);
+        match self {
+            Piece::Bytes(bytes) => {
+                let from = usize::try_from(start).unwrap_or(bytes.len());
+                let to = from + usize::try_from(length).unwrap_or(0);
+                Piece::Bytes(bytes.slice(from..to))
+            }
+            Piece::File { file, offset, .. } => {
+                Piece::File { file: Arc::clone(file), offset: offset + start, length }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The time, read once a request, and its texts, made once a second.
+
+use http::HTTP_DATE_LENGTH;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::cell::RefCell;
+use std::time::{Instant, SystemTime};
+
+/// A moment: monotonic for measuring, wall clock for showing.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    /// For durations; never goes backwards.
+    pub instant: Instant,
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Milliseconds within the second.
+    pub milliseconds: u16,
+}
+
+impl Time {
+    /// Now.
+    pub fn now() -> Time {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Time {
+            instant: Instant::now(),
+            seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            milliseconds: u16::try_from(since.subsec_millis()).unwrap_or(0),
+        }
+    }
+}
+
+/// The texts of one second.
+struct Texts {
+    second: i64,
+    http: [u8; HTTP_DATE_LENGTH],
+    log: String,
+    iso8601: String,
+    error_log: String,
+}
+
+thread_local! {
+    static TEXTS: RefCell<Option<Texts>> = const { RefCell::new(None) };
+    static ZONE: TimeZone = TimeZone::system();
+}
+
+/// The value of a `Date` field (RFC 9110, section 6.6.1).
+pub fn http_date(time: Time) -> [u8; HTTP_DATE_LENGTH] {
+    with_texts(time, |texts| texts.http)
+}
+
+/// Local time as the access log's `$time_local`: `21/Nov/2026:20:05:56 +0000`.
+pub fn log_time(time: Time) -> String {
+    with_texts(time, |texts| texts.log.clone())
+}
+
+/// Local time as `$time_iso8601`: `2026-11-21T20:05:56+00:00`.
+pub fn iso8601(time: Time) -> String {
+    with_texts(time, |texts| texts.iso8601.clone())
+}
+
+/// Local time as the error log shows it: `2026/11/21 20:05:56`.
+pub fn error_log_time(time: Time) -> String {
+    with_texts(time, |texts| texts.error_log.clone())
+}
+
+/// A moment as local or universal time in a `strftime` format.
+pub fn format(seconds: i64, local: bool, format: &str) -> String {
+    let zone = if local { ZONE.with(TimeZone::clone) } else { TimeZone::UTC };
+    let timestamp = Timestamp::from_second(seconds).unwrap_or_default();
+    timestamp.to_zoned(zone).strftime(format).to_string()
+}
+
+fn with_texts<T>(time: Time, read: impl FnOnce(&Texts) -> T) -> T {
+    TEXTS.with_borrow_mut(|cached| {
+        let stale = cached.as_ref().is_none_or(|texts| texts.second != time.seconds);
+        let texts = if stale { cached.insert(texts_of(time.seconds)) } else { cached.get_or_insert_with(|| texts_of(time.seconds)) };
+        read(texts)
+    })
+}
+
+fn texts_of(second: i64) -> Texts {
+    let mut http = [b' '; HTTP_DATE_LENGTH];
+    http.copy_from_slice(http::format_date(second).as_bytes());
+    Texts {
+        second,
+        http,
+        log: format(second, true, "%d/%b/%Y:%H:%M:%S %z"),
+        iso8601: format(second, true, "%Y-%m-%dT%H:%M:%S%:z"),
+        error_log: format(second, true, "%Y/%m/%d %H:%M:%S"),
+    }
+}

@@ -1,0 +1,244 @@
+//! What was written, level by level, and the one implementation of inheritance.
+
+use crate::{AnyDirective, Directive, Rule};
+use conf::{Contexts, Diagnostic, Span};
+use std::any::Any;
+use std::collections::HashMap;
+
+/// A level of the configuration: the main level or the inside of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SectionId(u32);
+
+/// The whole configuration, read and not yet compiled.
+pub struct Config {
+    sections: Vec<Section>,
+}
+
+struct Section {
+    parent: Option<SectionId>,
+    context: Contexts,
+    entries: HashMap<&'static str, Vec<Entry>>,
+}
+
+struct Entry {
+    name: &'static str,
+    value: Box<dyn Any>,
+    span: Span,
+}
+
+/// A value and where it was written.
+#[derive(Debug)]
+pub struct Written<'a, T> {
+    /// The value.
+    pub value: &'a T,
+    /// The place of the directive.
+    pub span: Span,
+}
+
+impl Config {
+    /// The main level.
+    pub const MAIN: SectionId = SectionId(0);
+
+    /// A configuration with an empty main level.
+    pub fn new() -> Config {
+        let main = Section { parent: None, context: Contexts::MAIN, entries: HashMap::new() };
+        Config { sections: vec![main] }
+    }
+
+    /// Opens a level below `parent`.
+    pub fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {
+        let id = SectionId(u32::try_from(self.sections.len()).unwrap_or(u32::MAX));
+        self.sections.push(Section { parent: Some(parent), context, entries: HashMap::new() });
+        id
+    }
+
+    /// Stores one use of a directive; nginx's error where it may stand only once.
+    pub fn store(
+        &mut self,
+        section: SectionId,
+        directive: &'static dyn AnyDirective,
+        value: Box<dyn Any>,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        let info = directive.info();
+        let entries = self.sections[section.0 as usize].entries.entry(info.slot).or_default();
+        if let Some(earlier) = entries.first()
+            && !info.repeats
+        {
+            let detail = if earlier.name == info.name {
+                String::new()
+            } else {
+                format!(", \"{}\" directive was specified earlier", earlier.name)
+            };
+            let message = format!("\"{}\" directive is duplicate{detail}", info.name);
+            return Err(Diagnostic::emerg(message).at(span));
+        }
+        entries.push(Entry { name: info.name, value, span });
+        Ok(())
+    }
+
+    /// The context of a level.
+    pub fn context(&self, section: SectionId) -> Contexts {
+        self.sections[section.0 as usize].context
+    }
+
+    /// A view of one level.
+    pub fn view(&self, section: SectionId) -> View<'_> {
+        View { config: self, section }
+    }
+
+    fn entries(&self, section: SectionId, info: &crate::Info) -> &[Entry] {
+        let entries = &self.sections[section.0 as usize].entries;
+        entries.get(info.slot).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a level hands even unnamed settings down: `if` and `limit_except` are part of the
+    /// location around them.
+    fn is_unnamed(&self, section: SectionId) -> bool {
+        const UNNAMED: Contexts =
+            Contexts::SERVER_IF.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT);
+        UNNAMED.contains(self.context(section))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::new()
+    }
+}
+
+/// The configuration as one level sees it, inheritance applied.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    config: &'a Config,
+    section: SectionId,
+}
+
+impl<'a> View<'a> {
+    /// The level's identity.
+    pub fn section(&self) -> SectionId {
+        self.section
+    }
+
+    /// The level's context.
+    pub fn context(&self) -> Contexts {
+        self.config.context(self.section)
+    }
+
+    /// The same configuration, seen from another level.
+    pub fn at(&self, section: SectionId) -> View<'a> {
+        self.config.view(section)
+    }
+
+    /// The value of a directive, as inherited by its rule.
+    pub fn get<T>(&self, directive: &Directive<T>) -> Option<&'a T> {
+        self.written(directive).map(|written| written.value)
+    }
+
+    /// The value of a directive and where it was written.
+    pub fn written<T>(&self, directive: &Directive<T>) -> Option<Written<'a, T>> {
+        self.all(directive).into_iter().next()
+    }
+
+    /// All values of a directive in the order they were written, as inherited by its rule.
+    pub fn all<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
+        typed(self.effective(directive.info()))
+    }
+
+    /// All values that this very level sets.
+    pub fn here<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
+        typed(self.config.entries(self.section, directive.info()))
+    }
+
+    /// The levels outside of this one, from the nearest to the main level.
+    pub fn enclosing(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        let config = self.config;
+        let parent = move |section: SectionId| config.sections[section.0 as usize].parent;
+        std::iter::successors(parent(self.section), move |&section| parent(section))
+            .map(move |section| config.view(section))
+    }
+
+    fn effective(&self, info: &crate::Info) -> &'a [Entry] {
+        let mut section = self.section;
+        loop {
+            let entries = self.config.entries(section, info);
+            let stops = match info.rule {
+                Rule::Value | Rule::List => false,
+                Rule::Never => true,
+                Rule::Unnamed => !self.config.is_unnamed(section),
+            };
+            let parent = self.config.sections[section.0 as usize].parent;
+            match parent {
+                Some(parent) if entries.is_empty() && !stops => section = parent,
+                _ => return entries,
+            }
+        }
+    }
+}
+
+fn typed<'a, T: 'static>(entries: &'a [Entry]) -> Vec<Written<'a, T>> {
+    let cast = |entry: &'a Entry| {
+        let value = entry.value.downcast_ref()?;
+        Some(Written { value, span: entry.span })
+    };
+    entries.iter().filter_map(cast).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Config;
+    use crate::{AnyDirective, Directive, Rule};
+    use conf::{Contexts, FileId, Span};
+
+    const SPAN: Span = Span { file: FileId(0), start: 0, end: 0, line: 1 };
+
+    static VALUE: Directive<u32> = Directive::new("value", |_, _| Ok(0));
+    static LIST: Directive<u32> = Directive::new("list", |_, _| Ok(0)).rule(Rule::List);
+    static NEVER: Directive<u32> = Directive::new("never", |_, _| Ok(0)).rule(Rule::Never);
+    static UNNAMED: Directive<u32> = Directive::new("unnamed", |_, _| Ok(0)).rule(Rule::Unnamed);
+    static ROOT: Directive<u32> = Directive::new("root", |_, _| Ok(0)).slot("root");
+    static ALIAS: Directive<u32> = Directive::new("alias", |_, _| Ok(0)).slot("root");
+
+    fn set(config: &mut Config, at: super::SectionId, directive: &'static dyn AnyDirective, value: u32) {
+        config.store(at, directive, Box::new(value), SPAN).unwrap();
+    }
+
+    fn values(config: &Config, at: super::SectionId, directive: &Directive<u32>) -> Vec<u32> {
+        config.view(at).all(directive).iter().map(|written| *written.value).collect()
+    }
+
+    #[test]
+    fn four_rules() {
+        let mut config = Config::new();
+        let server = config.open(Config::MAIN, Contexts::SERVER);
+        let location = config.open(server, Contexts::LOCATION);
+        let inner = config.open(location, Contexts::LOCATION_IF);
+        for directive in [&VALUE as &'static dyn AnyDirective, &LIST, &NEVER, &UNNAMED] {
+            set(&mut config, server, directive, 1);
+        }
+        set(&mut config, server, &LIST, 2);
+        assert_eq!(values(&config, inner, &VALUE), [1]);
+        assert_eq!(values(&config, inner, &LIST), [1, 2]);
+        assert_eq!(values(&config, location, &NEVER), []);
+        assert_eq!(values(&config, location, &UNNAMED), []);
+        set(&mut config, location, &UNNAMED, 3);
+        set(&mut config, location, &LIST, 4);
+        assert_eq!(values(&config, inner, &UNNAMED), [3], "an if block is part of its location");
+        assert_eq!(values(&config, inner, &LIST), [4], "one value of its own hides the whole list");
+    }
+
+    #[test]
+    fn a_slot_is_one_place() {
+        let mut config = Config::new();
+        let server = config.open(Config::MAIN, Contexts::SERVER);
+        let location = config.open(server, Contexts::LOCATION);
+        set(&mut config, server, &ALIAS, 1);
+        set(&mut config, location, &ROOT, 2);
+        assert_eq!(values(&config, location, &ALIAS), [2], "root cancels an inherited alias");
+        let error = config.store(location, &ALIAS, Box::new(3_u32), SPAN).unwrap_err();
+        assert_eq!(
+            error.message,
+            "\"alias\" directive is duplicate, \"root\" directive was specified earlier"
+        );
+    }
+}

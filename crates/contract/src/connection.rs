@@ -1,0 +1,49 @@
+//! What is known of the connection that a request came by.
+
+use crate::clock::Time;
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+/// An end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// An Internet address.
+    Inet(SocketAddr),
+    /// A Unix socket, with its path if it has one.
+    Unix(Option<Box<[u8]>>),
+}
+
+impl Peer {
+    /// The address without the port, as `$remote_addr` shows it.
+    pub fn address(&self) -> String {
+        match self {
+            Peer::Inet(address) => address.ip().to_string(),
+            Peer::Unix(_) => "unix:".to_owned(),
+        }
+    }
+
+    /// The port; a Unix socket has none.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Peer::Inet(address) => Some(address.port()),
+            Peer::Unix(_) => None,
+        }
+    }
+}
+
+/// A connection from a client.
+#[derive(Debug)]
+pub struct Connection {
+    /// A number that no other connection of this process has (`$connection`).
+    pub serial: u64,
+    /// The client.
+    pub peer: Peer,
+    /// Our end.
+    pub local: Peer,
+    /// When it was accepted.
+    pub accepted: Time,
+    /// How many requests came so far, this one included.
+    pub requests: Cell<u64>,
+    /// Whether it is encrypted (`$scheme`).
+    pub secure: bool,
+}

@@ -1,0 +1,146 @@
+//! A directive as data, and as the typed key of its values.
+
+use crate::{Args, Loading};
+use conf::{Arity, Contexts, Diagnostic, Shape};
+use std::any::Any;
+
+/// How a scope comes by a value that it does not set itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// One value a level; the nearest enclosing level that sets it counts.
+    Value,
+    /// Any number a level; the nearest enclosing level that sets any counts, with all of its own.
+    List,
+    /// Only what this level sets.
+    Never,
+    /// This level, or, for the unnamed levels `if` and `limit_except`, the level around them.
+    Unnamed,
+}
+
+/// What is known of a directive without its value's type.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// The name in the configuration.
+    pub name: &'static str,
+    /// Directives of one slot share one place: `root` and `alias`, or the instructions of a rewrite.
+    pub slot: &'static str,
+    /// Where it may stand.
+    pub contexts: Contexts,
+    /// How many arguments it takes, and whether a block.
+    pub shape: Shape,
+    /// The context that its block opens; a block without one is read by the directive itself.
+    pub opens: Option<Contexts>,
+    /// How it is inherited.
+    pub rule: Rule,
+    /// Whether one level may set it more than once.
+    pub repeats: bool,
+    /// The default, as an administrator would write it; empty where there is none.
+    pub default: &'static str,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+}
+
+/// A directive whose values are of type `T`. A `static` of this type is the key by which
+/// [`View`](crate::View) finds them.
+pub struct Directive<T: 'static> {
+    info: Info,
+    parse: fn(&Args<'_>, &mut Loading) -> Result<T, Diagnostic>,
+}
+
+impl<T> Directive<T> {
+    /// A directive with one argument and one value a level, valid nowhere until [`Directive::within`].
+    /// `parse` checks the arguments of one use; it sees no other setting.
+    pub const fn new(
+        name: &'static str,
+        parse: fn(&Args<'_>, &mut Loading) -> Result<T, Diagnostic>,
+    ) -> Directive<T> {
+        let info = Info {
+            name,
+            slot: name,
+            contexts: Contexts::NONE,
+            shape: Shape::words(Arity::Exactly(1)),
+            opens: None,
+            rule: Rule::Value,
+            repeats: false,
+            default: "",
+            help: "",
+        };
+        Directive { info, parse }
+    }
+
+    /// The contexts in which it may stand.
+    pub const fn within(mut self, contexts: Contexts) -> Directive<T> {
+        self.info.contexts = contexts;
+        self
+    }
+
+    /// How many arguments it takes.
+    pub const fn args(mut self, arity: Arity) -> Directive<T> {
+        self.info.shape = Shape::words(arity);
+        self
+    }
+
+    /// How many arguments it takes before a block that the directive reads itself.
+    pub const fn block(mut self, arity: Arity) -> Directive<T> {
+        self.info.shape = Shape::block(arity);
+        self
+    }
+
+    /// How many arguments it takes before a block of directives in this context.
+    pub const fn opens(mut self, arity: Arity, context: Contexts) -> Directive<T> {
+        self.info.shape = Shape::block(arity);
+        self.info.opens = Some(context);
+        self
+    }
+
+    /// How it is inherited. `List` and blocks that open a context may repeat.
+    pub const fn rule(mut self, rule: Rule) -> Directive<T> {
+        self.info.rule = rule;
+        self.info.repeats = matches!(rule, Rule::List);
+        self
+    }
+
+    /// One level may set it more than once.
+    pub const fn repeats(mut self) -> Directive<T> {
+        self.info.repeats = true;
+        self
+    }
+
+    /// The slot that it shares with others of the same value type.
+    pub const fn slot(mut self, slot: &'static str) -> Directive<T> {
+        self.info.slot = slot;
+        self
+    }
+
+    /// The default as it would be written.
+    pub const fn default(mut self, default: &'static str) -> Directive<T> {
+        self.info.default = default;
+        self
+    }
+
+    /// What it does, in a sentence.
+    pub const fn help(mut self, help: &'static str) -> Directive<T> {
+        self.info.help = help;
+        self
+    }
+}
+
+/// A directive without its type, for lists and for the loader.
+pub trait AnyDirective: Sync {
+    /// What is known of it.
+    fn info(&self) -> &Info;
+
+    /// Parses one use of it.
+    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Box<dyn Any>, Diagnostic>;
+}
+
+impl<T> AnyDirective for Directive<T> {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Box<dyn Any>, Diagnostic> {
+        let value = (self.parse)(args, loading)?;
+        Ok(Box::new(value))
+    }
+}

@@ -1,0 +1,200 @@
+//! One request and its response, on their way through the server.
+
+use crate::clock::Time;
+use crate::log::Level;
+use crate::{Connection, Definition, Scope, VariableId, VariableTable};
+use bytes::Bytes;
+use conf::value::Captures;
+use http::{Method, RequestHead, ResponseHead, Status};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A request.
+#[derive(Debug)]
+pub struct Request {
+    /// The head as it came.
+    pub head: RequestHead,
+    /// The method that is answered; an error page makes it GET.
+    pub method: Method,
+    /// The decoded and normalised path (`$uri`).
+    pub path: Vec<u8>,
+    /// The query without `?` (`$args`).
+    pub args: Option<Vec<u8>>,
+    /// The host that was asked for, in lower case, without its port; empty where none was named.
+    pub host: Vec<u8>,
+    /// The port behind the host (`$request_port`).
+    pub port: Option<u16>,
+    /// The length of the body, where it is known.
+    pub content_length: Option<u64>,
+    /// Whether the body is chunked.
+    pub chunked: bool,
+    /// The body, once [`Work::RequestBody`](crate::Work::RequestBody) was done.
+    pub body: Option<Bytes>,
+    /// How many bytes of the request were read (`$request_length`).
+    pub length: u64,
+}
+
+/// What is known of the way a response goes out.
+#[derive(Clone, Debug, Default)]
+pub struct Wire {
+    /// Whether the connection stays open.
+    pub keep_alive: bool,
+    /// Whether the body is chunked.
+    pub chunked: bool,
+    /// Whether the head is on its way.
+    pub head_sent: bool,
+    /// Bytes sent (`$bytes_sent`).
+    pub bytes: u64,
+    /// Bytes of the head among them.
+    pub head_bytes: u64,
+}
+
+/// One request and its response.
+pub struct Exchange {
+    /// The connection.
+    pub connection: Rc<Connection>,
+    /// The request.
+    pub request: Request,
+    /// The head of the response.
+    pub response: ResponseHead,
+    /// The server's name that the configuration gives (`$server_name`).
+    pub server_name: Arc<[u8]>,
+    /// The scope whose settings count now.
+    pub scope: Arc<Scope>,
+    /// When the first byte of the request came.
+    pub started: Time,
+    /// Whether this is, by now, an internal redirect.
+    pub internal: bool,
+    /// Whether the URI still belongs to the location that it chose.
+    pub valid_location: bool,
+    /// The error whose page is being served.
+    pub error: Option<Status>,
+    /// What was sent.
+    pub wire: Wire,
+    /// A note that a handler leaves for its own `resume`.
+    pub note: usize,
+    variables: Arc<VariableTable>,
+    slots: RefCell<Vec<Option<Box<[u8]>>>>,
+    captured: RefCell<Option<Captured>>,
+}
+
+struct Captured {
+    groups: Captures,
+    subject: Box<[u8]>,
+}
+
+impl Exchange {
+    /// A request that nothing was decided about.
+    pub fn new(
+        connection: Rc<Connection>,
+        request: Request,
+        scope: Arc<Scope>,
+        variables: Arc<VariableTable>,
+    ) -> Exchange {
+        Exchange {
+            connection,
+            request,
+            response: ResponseHead::new(Status::OK),
+            server_name: Arc::new([]),
+            scope,
+            started: Time::now(),
+            internal: false,
+            valid_location: true,
+            error: None,
+            wire: Wire::default(),
+            note: 0,
+            variables,
+            slots: RefCell::new(Vec::new()),
+            captured: RefCell::new(None),
+        }
+    }
+
+    /// Appends a variable's value; `false` where it has none.
+    pub fn variable(&self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        match self.variables.definition(id) {
+            Definition::Get(get, rest) => get(self, rest, out),
+            Definition::Slot => self.slot(id, out),
+            Definition::Evaluated(source) => {
+                if self.slot(id, out) {
+                    return true;
+                }
+                let start = out.len();
+                let found = source.evaluate(self, out);
+                if found {
+                    self.set_slot(id, &out[start..]);
+                }
+                found
+            }
+        }
+    }
+
+    /// Sets a variable that has a slot.
+    pub fn set_slot(&self, id: VariableId, value: &[u8]) {
+        let mut slots = self.slots.borrow_mut();
+        if slots.len() < self.variables.len() {
+            slots.resize(self.variables.len(), None);
+        }
+        if let Some(slot) = slots.get_mut(id.0 as usize) {
+            *slot = Some(value.into());
+        }
+    }
+
+    fn slot(&self, id: VariableId, out: &mut Vec<u8>) -> bool {
+        let slots = self.slots.borrow();
+        let value = slots.get(id.0 as usize).and_then(Option::as_deref);
+        value.inspect(|value| out.extend_from_slice(value)).is_some()
+    }
+
+    /// Keeps the captures of the pattern that matched last.
+    pub fn set_captures(&self, groups: Captures, subject: &[u8]) {
+        *self.captured.borrow_mut() = Some(Captured { groups, subject: subject.into() });
+    }
+
+    /// Appends a capture of the pattern that matched last; `false` where it took no part.
+    pub fn capture(&self, index: u8, out: &mut Vec<u8>) -> bool {
+        let captured = self.captured.borrow();
+        let Some(captured) = captured.as_ref() else { return false };
+        let value = captured.groups.get(usize::from(index), &captured.subject);
+        value.inspect(|value| out.extend_from_slice(value)).is_some()
+    }
+
+    /// The path that the URI maps to.
+    pub fn path(&self) -> Result<Vec<u8>, crate::MapError> {
+        self.scope.policy.root.map(self, &self.request.path)
+    }
+
+    /// The media type that the scope gives a path.
+    pub fn media_type(&self, path: &[u8]) -> Box<[u8]> {
+        let policy = &self.scope.policy;
+        policy.types.of_path(path).map_or_else(|| policy.default_type.clone(), Box::from)
+    }
+
+    /// Whether the response has no content because of the method.
+    pub fn is_head(&self) -> bool {
+        self.request.method == Method::Head
+    }
+
+    /// Writes to the scope's error log, with what nginx tells of the request.
+    pub fn log(&self, level: Level, message: &str) {
+        let log = &self.scope.policy.error_log;
+        if !log.shows(level) {
+            return;
+        }
+        let text = String::from_utf8_lossy;
+        let serial = self.connection.serial;
+        let client = self.connection.peer.address();
+        let server = text(&self.server_name).into_owned();
+        let mut line = format!("*{serial} {message}, client: {client}, server: {server}");
+        if !self.request.head.line().is_empty() {
+            line += &format!(", request: \"{}\"", text(self.request.head.line()));
+        }
+        if let Some(host) = self.request.head.fields.get("host") {
+            line += &format!(", host: \"{}\"", text(host));
+        }
+        if let Some(referrer) = self.request.head.fields.get("referer") {
+            line += &format!(", referrer: \"{}\"", text(referrer));
+        }
+        log.write(level, &line);
+    }
+}

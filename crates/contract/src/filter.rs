@@ -1,0 +1,13 @@
+//! Filters of responses.
+
+use crate::{Body, Exchange};
+
+/// A feature's part in a response. Filters run in the order of the module list, once a response.
+///
+/// A filter that changes content wraps the body in a [`Source`](crate::Source) of its own: the
+/// outermost source is pulled when the connection can take more, so that backpressure and waiting
+/// need no code in a filter.
+pub trait Filter: Send + Sync {
+    /// Changes the exchange's response head and its body.
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body;
+}

@@ -1,0 +1,60 @@
+//! The state that the parsers of directives share while a configuration is read.
+
+use crate::log::LogFiles;
+use crate::{LocationName, Regex, Template, Variables};
+use conf::value::template;
+use conf::{Diagnostic, Word};
+use std::path::{Path, PathBuf};
+
+/// What a directive's `parse` may use beside its own arguments.
+pub struct Loading {
+    /// The prefix (`-p`): what relative paths of logs, roots and the pid file start from.
+    pub prefix: PathBuf,
+    /// The directory of the main configuration file: what other relative paths start from.
+    pub conf_prefix: PathBuf,
+    /// The variables that exist or were named.
+    pub variables: Variables,
+    /// The log files that the configuration writes to.
+    pub logs: LogFiles,
+    /// The location whose block is being read.
+    pub location: Option<LocationName>,
+    /// Warnings and notes so far.
+    pub notes: Vec<Diagnostic>,
+}
+
+impl Loading {
+    /// A load that starts from these two directories.
+    pub fn new(prefix: &Path, conf_prefix: &Path) -> Loading {
+        Loading {
+            prefix: prefix.to_path_buf(),
+            conf_prefix: conf_prefix.to_path_buf(),
+            variables: Variables::new(),
+            logs: LogFiles::default(),
+            location: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Compiles a text with variables.
+    pub fn template(&mut self, word: &Word) -> Result<Template, Diagnostic> {
+        let parts = template(&word.text).map_err(|error| error.at(word.span))?;
+        Ok(Template::new(parts, &mut self.variables, word.span))
+    }
+
+    /// Compiles a regular expression and defines variables for its named captures.
+    pub fn regex(&mut self, word: &Word, text: &[u8], ignore_case: bool) -> Result<Regex, Diagnostic> {
+        Regex::new(text, ignore_case, &mut self.variables)
+            .map_err(|error| Diagnostic::emerg(error).at(word.span))
+    }
+
+    /// A path relative to the prefix.
+    pub fn path(&self, text: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.prefix.join(std::ffi::OsStr::from_bytes(text))
+    }
+
+    /// Adds a warning.
+    pub fn note(&mut self, note: Diagnostic) {
+        self.notes.push(note);
+    }
+}

@@ -1,0 +1,280 @@
+//! The settings of a scope that the server itself acts on.
+
+use crate::log::ErrorLog;
+use crate::{Root, Template, Types};
+use http::Status;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The settings of a scope that the server itself acts on. Modules fill it when they compile.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Where files are.
+    pub root: Root,
+    /// Media types by extension.
+    pub types: Arc<Types>,
+    /// The media type of all else.
+    pub default_type: Box<[u8]>,
+    /// How heads of requests are read.
+    pub head: HeadPolicy,
+    /// How bodies of requests are read.
+    pub request_body: RequestBodyPolicy,
+    /// How long connections are kept.
+    pub keepalive: KeepalivePolicy,
+    /// How connections are closed.
+    pub lingering: LingeringPolicy,
+    /// How responses are sent.
+    pub sending: SendingPolicy,
+    /// How redirections are written.
+    pub redirects: RedirectPolicy,
+    /// Where errors are logged.
+    pub error_log: ErrorLog,
+    /// Whether a file that is not there is logged.
+    pub log_not_found: bool,
+    /// What replaces an error.
+    pub error_pages: Arc<[ErrorPage]>,
+    /// Whether an error while serving an error page is replaced again.
+    pub recursive_error_pages: bool,
+    /// Whether one granted access rule is enough.
+    pub satisfy_any: bool,
+    /// Whether only internal redirects reach this scope.
+    pub internal: bool,
+    /// What `Server` and the server's own pages say.
+    pub server_tokens: ServerTokens,
+    /// What is done about If-Modified-Since.
+    pub if_modified_since: IfModifiedSince,
+    /// Whether files get entity tags.
+    pub etag: bool,
+    /// How many ranges a request may ask for; more give the whole content.
+    pub max_ranges: u32,
+}
+
+/// How heads of requests are read.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct HeadPolicy {
+    pub client_header_timeout: Duration,
+    pub client_header_buffer_size: usize,
+    pub large_client_header_buffers: (usize, usize),
+    pub max_headers: usize,
+    pub ignore_invalid_headers: bool,
+    pub underscores_in_headers: bool,
+    pub merge_slashes: bool,
+    pub strict_line_ends: bool,
+}
+
+/// How bodies of requests are read.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct RequestBodyPolicy {
+    /// Bytes; `None` is unlimited.
+    pub client_max_body_size: Option<u64>,
+    pub client_body_timeout: Duration,
+    pub client_body_buffer_size: usize,
+}
+
+/// How long connections are kept.
+#[derive(Clone, Debug)]
+pub struct KeepalivePolicy {
+    /// How long an idle connection is kept; zero keeps none.
+    pub timeout: Duration,
+    /// The value of a `Keep-Alive` field, in seconds.
+    pub announced: Option<u64>,
+    /// How many requests a connection may bring.
+    pub requests: u64,
+    /// How long a connection may live.
+    pub time: Duration,
+    /// How long a graceful stop leaves an idle connection.
+    pub min_timeout: Duration,
+    /// Old Internet Explorer is told to close after a POST.
+    pub disable_msie6: bool,
+    /// Old Safari is told to close.
+    pub disable_safari: bool,
+}
+
+/// When unread input is drained before a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LingeringClose {
+    /// Never.
+    Off,
+    /// Where the client may still be sending.
+    On,
+    /// Always.
+    Always,
+}
+
+/// How connections are closed.
+#[derive(Clone, Debug)]
+pub struct LingeringPolicy {
+    /// When input is drained.
+    pub close: LingeringClose,
+    /// How long in all.
+    pub time: Duration,
+    /// How long for the next byte.
+    pub timeout: Duration,
+    /// Whether a connection that timed out is reset.
+    pub reset_timed_out: bool,
+}
+
+/// How responses are sent.
+#[derive(Clone, Debug)]
+pub struct SendingPolicy {
+    /// How long a client may read nothing.
+    pub send_timeout: Duration,
+    /// Whether files go by `sendfile`.
+    pub sendfile: bool,
+    /// How much one `sendfile` may send, in bytes; zero is unlimited.
+    pub sendfile_max_chunk: u64,
+    /// Whether a body of unknown length is chunked for HTTP/1.1.
+    pub chunked: bool,
+    /// Whether small packets are sent at once.
+    pub tcp_nodelay: bool,
+}
+
+/// How the server writes the target of its own redirections.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct RedirectPolicy {
+    pub absolute_redirect: bool,
+    pub server_name_in_redirect: bool,
+    pub port_in_redirect: bool,
+}
+
+/// What the server says of itself.
+#[derive(Clone, Debug)]
+pub enum ServerTokens {
+    /// The name alone.
+    Off,
+    /// The name and the version.
+    On,
+    /// The name, the version and the build.
+    Build,
+}
+
+/// What is done about If-Modified-Since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfModifiedSince {
+    /// It is ignored.
+    Off,
+    /// The times must be the same.
+    Exact,
+    /// The content must not be newer.
+    Before,
+}
+
+/// What replaces an error.
+#[derive(Clone, Debug)]
+pub struct ErrorPage {
+    /// The statuses that are replaced.
+    pub statuses: Box<[Status]>,
+    /// The status that is sent.
+    pub answer: ErrorAnswer,
+    /// A path, an absolute URL, or a named location.
+    pub target: Template,
+}
+
+/// The status that is sent with an error page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorAnswer {
+    /// The error's own.
+    Original,
+    /// Another.
+    Fixed(Status),
+    /// Whatever the page answers.
+    FromTarget,
+}
+
+impl Policy {
+    /// The defaults, with relative paths starting from `prefix`.
+    pub fn new(root: Root) -> Policy {
+        Policy {
+            root,
+            types: Arc::new(Types::default()),
+            default_type: Box::from(&b"text/plain"[..]),
+            head: HeadPolicy::default(),
+            request_body: RequestBodyPolicy::default(),
+            keepalive: KeepalivePolicy::default(),
+            lingering: LingeringPolicy::default(),
+            sending: SendingPolicy::default(),
+            redirects: RedirectPolicy {
+                absolute_redirect: true,
+                server_name_in_redirect: false,
+                port_in_redirect: true,
+            },
+            error_log: ErrorLog::default(),
+            log_not_found: true,
+            error_pages: Arc::new([]),
+            recursive_error_pages: false,
+            satisfy_any: false,
+            internal: false,
+            server_tokens: ServerTokens::On,
+            if_modified_since: IfModifiedSince::Exact,
+            etag: true,
+            max_ranges: u32::MAX,
+        }
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Default for HeadPolicy {
+    fn default() -> HeadPolicy {
+        HeadPolicy {
+            client_header_timeout: MINUTE,
+            client_header_buffer_size: 1024,
+            large_client_header_buffers: (4, 8 * 1024),
+            max_headers: 1000,
+            ignore_invalid_headers: true,
+            underscores_in_headers: false,
+            merge_slashes: true,
+            strict_line_ends: false,
+        }
+    }
+}
+
+impl Default for RequestBodyPolicy {
+    fn default() -> RequestBodyPolicy {
+        RequestBodyPolicy {
+            client_max_body_size: Some(1024 * 1024),
+            client_body_timeout: MINUTE,
+            client_body_buffer_size: 16 * 1024,
+        }
+    }
+}
+
+impl Default for KeepalivePolicy {
+    fn default() -> KeepalivePolicy {
+        KeepalivePolicy {
+            timeout: Duration::from_secs(75),
+            announced: None,
+            requests: 1000,
+            time: Duration::from_secs(3600),
+            min_timeout: Duration::ZERO,
+            disable_msie6: true,
+            disable_safari: false,
+        }
+    }
+}
+
+impl Default for LingeringPolicy {
+    fn default() -> LingeringPolicy {
+        LingeringPolicy {
+            close: LingeringClose::On,
+            time: Duration::from_secs(30),
+            timeout: Duration::from_secs(5),
+            reset_timed_out: false,
+        }
+    }
+}
+
+impl Default for SendingPolicy {
+    fn default() -> SendingPolicy {
+        SendingPolicy {
+            send_timeout: MINUTE,
+            sendfile: false,
+            sendfile_max_chunk: 2 * 1024 * 1024,
+            chunked: true,
+            tcp_nodelay: true,
+        }
+    }
+}

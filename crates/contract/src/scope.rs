@@ -1,0 +1,106 @@
+//! A server, location or `if`, compiled.
+
+use crate::{Filter, Handler, LocationName, Policy, SectionId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A stage of processing. Within one, handlers run in the order of the module list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before a location is known: the server's own rewrites.
+    ServerRewrite,
+    /// The location's rewrites.
+    Rewrite,
+    /// Limits, before access is checked.
+    Preaccess,
+    /// Who may.
+    Access,
+    /// What may take the place of the content: `try_files`.
+    Precontent,
+    /// The content.
+    Content,
+    /// After the last byte.
+    Log,
+}
+
+impl Phase {
+    /// How many phases there are.
+    pub const COUNT: usize = Phase::Log as usize + 1;
+}
+
+/// A server, location or `if`, compiled: only what it configured, and no name to look up.
+pub struct Scope {
+    /// The location's name; a server's own scope has none.
+    pub name: Option<LocationName>,
+    /// What the server itself acts on.
+    pub policy: Policy,
+    handlers: [Box<[Arc<dyn Handler>]>; Phase::COUNT],
+    filters: Box<[Box<dyn Filter>]>,
+}
+
+impl Scope {
+    /// The handlers of a phase.
+    pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
+        &self.handlers[phase as usize]
+    }
+
+    /// The filters of responses.
+    pub fn filters(&self) -> &[Box<dyn Filter>] {
+        &self.filters
+    }
+}
+
+/// A scope while modules compile into it.
+pub struct ScopeBuilder {
+    /// The location's name.
+    pub name: Option<LocationName>,
+    /// What the server itself acts on, set to the defaults.
+    pub policy: Policy,
+    /// The scopes of the `if` and `limit_except` blocks inside, compiled before.
+    pub inner: HashMap<SectionId, Arc<Scope>>,
+    handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
+    content: Option<Arc<dyn Handler>>,
+    filters: Vec<Box<dyn Filter>>,
+}
+
+impl ScopeBuilder {
+    /// An empty scope.
+    pub fn new(name: Option<LocationName>, policy: Policy) -> ScopeBuilder {
+        ScopeBuilder {
+            name,
+            policy,
+            inner: HashMap::new(),
+            handlers: Default::default(),
+            content: None,
+            filters: Vec::new(),
+        }
+    }
+
+    /// Adds a handler to a phase.
+    pub fn handle(&mut self, phase: Phase, handler: impl Handler + 'static) {
+        self.handlers[phase as usize].push(Arc::new(handler));
+    }
+
+    /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are.
+    pub fn content(&mut self, handler: impl Handler + 'static) {
+        self.content = Some(Arc::new(handler));
+    }
+
+    /// Adds a filter of responses.
+    pub fn filter(&mut self, filter: impl Filter + 'static) {
+        self.filters.push(Box::new(filter));
+    }
+
+    /// The finished scope.
+    pub fn finish(mut self) -> Scope {
+        if let Some(content) = self.content {
+            self.handlers[Phase::Content as usize] = vec![content];
+        }
+        Scope {
+            name: self.name,
+            policy: self.policy,
+            handlers: self.handlers.map(Vec::into_boxed_slice),
+            filters: self.filters.into_boxed_slice(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a handler may answer, and the work that it may ask for.
+
+use crate::{Body, Exchange};
+use bytes::Bytes;
+use http::{ResponseHead, Status};
+use std::any::Any;
+use std::time::Duration;
+
+/// A feature's part in the processing of a request.
+pub trait Handler: Send + Sync {
+    /// Looks at the exchange and decides.
+    fn run(&self, exchange: &mut Exchange) -> Step;
+
+    /// Goes on with the outcome of the work that [`Handler::run`], or an earlier `resume`, asked for.
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let _ = (exchange, outcome);
+        Step::Next
+    }
+}
+
+/// A handler's decision. Only the pipeline performs it.
+pub enum Step {
+    /// Nothing to say: on to the next handler.
+    Next,
+    /// In the access phase: this rule grants access, which under `satisfy any` settles the matter.
+    Allow,
+    /// Sends the exchange's response head with this body.
+    Respond(Body),
+    /// Ends with this status; `error_page` or the server provides the body.
+    Finish(Status),
+    /// Goes on elsewhere.
+    Reroute(Reroute),
+    /// Waits for work; [`Handler::resume`] is given the outcome.
+    Await(Work),
+}
+
+/// Where processing goes on.
+#[derive(Debug)]
+pub enum Reroute {
+    /// The `rewrite` directives changed the URI: a location is looked up again.
+    Location,
+    /// An internal redirect to a URI, as if it had been asked for.
+    Internal {
+        /// The decoded path.
+        path: Vec<u8>,
+        /// The query, without `?`.
+        args: Option<Vec<u8>>,
+    },
+    /// A named location.
+    Named(Box<[u8]>),
+}
+
+/// Work that cannot be done at once.
+pub enum Work {
+    /// A delay.
+    Sleep(Duration),
+    /// The request's body, read whole into [`Request::body`](crate::Request::body).
+    RequestBody,
+    /// A request inside of the server.
+    Subrequest(Subrequest),
+    /// A function to run off the event loop, for what blocks.
+    Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
+}
+
+/// What became of the work.
+pub enum Outcome {
+    /// The delay is over, or the request's body is there.
+    Done,
+    /// The subrequest's response.
+    Subresponse(Subresponse),
+    /// The job's result.
+    Job(Box<dyn Any + Send>),
+    /// The work failed; the status says how.
+    Failed(Status),
+}
+
+/// A request inside of the server: the parent's fields, another URI.
+#[derive(Debug)]
+pub struct Subrequest {
+    /// The decoded path.
+    pub path: Vec<u8>,
+    /// The query, without `?`.
+    pub args: Option<Vec<u8>>,
+    /// Whether the content is left out, as for HEAD.
+    pub head_only: bool,
+}
+
+/// The response to a [`Subrequest`].
+pub struct Subresponse {
+    /// The head.
+    pub head: ResponseHead,
+    /// The content.
+    pub content: Bytes,
+}

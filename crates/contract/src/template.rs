@@ -1,0 +1,100 @@
+//! Text with variables, compiled at load.
+
+use crate::{Exchange, VariableId, Variables};
+use conf::Span;
+use conf::value::Part as Parsed;
+
+/// A text with variables and captures.
+#[derive(Clone, Debug)]
+pub struct Template {
+    parts: Box<[Part]>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Literal(Box<[u8]>),
+    Variable(VariableId),
+    Capture(u8),
+}
+
+impl Template {
+    /// Binds the names in a parsed text to variables; `span` is named if one of them never comes to exist.
+    pub fn new(parts: Vec<Parsed>, variables: &mut Variables, span: Span) -> Template {
+        let mut bind = |part| match part {
+            Parsed::Literal(text) => Part::Literal(text),
+            Parsed::Variable(name) => Part::Variable(variables.refer(&name, Some(span))),
+            Parsed::Capture(index) => Part::Capture(index),
+        };
+        Template { parts: parts.into_iter().map(&mut bind).collect() }
+    }
+
+    /// A text without variables.
+    pub fn literal(text: &[u8]) -> Template {
+        Template { parts: Box::new([Part::Literal(text.into())]) }
+    }
+
+    /// The text, if it has no variables.
+    pub fn constant(&self) -> Option<&[u8]> {
+        match &*self.parts {
+            [] => Some(b""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether the text uses captures of a regular expression.
+    pub fn has_captures(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
+    }
+
+    /// The variable that this text is, if it is one variable and nothing else.
+    pub fn single_variable(&self) -> Option<VariableId> {
+        match &*self.parts {
+            [Part::Variable(id)] => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Appends the text with the values that the variables have for this exchange; a variable
+    /// without a value is empty.
+    pub fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        self.write_with(exchange, out, |value, out| out.extend_from_slice(value), b"");
+    }
+
+    /// The text for this exchange.
+    pub fn evaluate(&self, exchange: &Exchange) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(exchange, &mut out);
+        out
+    }
+
+    /// Appends the text with each variable's value passed through `escape`, and `missing` in place of
+    /// a variable without a value, as access logs do.
+    pub fn write_with(
+        &self,
+        exchange: &Exchange,
+        out: &mut Vec<u8>,
+        escape: impl Fn(&[u8], &mut Vec<u8>),
+        missing: &[u8],
+    ) {
+        let mut value = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.extend_from_slice(text),
+                Part::Variable(id) => {
+                    value.clear();
+                    if exchange.variable(*id, &mut value) {
+                        escape(&value, out);
+                    } else {
+                        out.extend_from_slice(missing);
+                    }
+                }
+                Part::Capture(index) => {
+                    value.clear();
+                    exchange.capture(*index, &mut value);
+                    escape(&value, out);
+                }
+            }
+        }
+    }
+}

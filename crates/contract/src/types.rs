@@ -1,0 +1,43 @@
+//! The media types of file name extensions.
+
+use std::collections::HashMap;
+
+/// Media types by extension.
+#[derive(Clone, Debug, Default)]
+pub struct Types {
+    by_extension: HashMap<Box<[u8]>, Box<[u8]>>,
+}
+
+impl Types {
+    /// Sets the type of an extension; extensions know no case. Gives back the type it had before.
+    pub fn insert(&mut self, extension: &[u8], media_type: &[u8]) -> Option<Box<[u8]>> {
+        self.by_extension.insert(extension.to_ascii_lowercase().into(), media_type.into())
+    }
+
+    /// The type of a path by what follows the last dot of its last segment.
+    pub fn of_path(&self, path: &[u8]) -> Option<&[u8]> {
+        let name = path.rsplit(|&byte| byte == b'/').next()?;
+        let dot = name.iter().rposition(|&byte| byte == b'.')?;
+        let extension = &name[dot + 1..];
+        if let Some(media_type) = self.by_extension.get(extension) {
+            return Some(media_type);
+        }
+        let lower = extension.to_ascii_lowercase();
+        self.by_extension.get(lower.as_slice()).map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Types;
+
+    #[test]
+    fn only_the_last_segment_has_an_extension() {
+        let mut types = Types::default();
+        types.insert(b"HTML", b"text/html");
+        assert_eq!(types.of_path(b"/a/b.html"), Some(&b"text/html"[..]));
+        assert_eq!(types.of_path(b"/a/b.HtMl"), Some(&b"text/html"[..]));
+        assert_eq!(types.of_path(b"/a.html/b"), None);
+        assert_eq!(types.of_path(b"/html"), None);
+    }
+}

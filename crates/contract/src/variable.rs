@@ -1,0 +1,167 @@
+//! Variables: names bound to functions at load, so that nothing looks up a name while serving.
+
+use crate::Exchange;
+use conf::{Diagnostic, Span};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Appends the value of a variable for an exchange; `false` where it has none. For a family of
+/// variables (`$arg_`) the second argument is the rest of the name, else it is empty.
+pub type Getter = fn(&Exchange, &str, &mut Vec<u8>) -> bool;
+
+/// A variable, or a family of variables, that a module owns.
+#[derive(Clone, Copy)]
+pub struct Variable {
+    /// The name without `$`; the common start of the names for a family.
+    pub name: &'static str,
+    /// Whether any name that starts so is meant.
+    pub family: bool,
+    /// Computes the value.
+    pub get: Getter,
+}
+
+impl Variable {
+    /// A variable of this name.
+    pub const fn new(name: &'static str, get: Getter) -> Variable {
+        Variable { name, family: false, get }
+    }
+
+    /// All variables whose names start so.
+    pub const fn family(name: &'static str, get: Getter) -> Variable {
+        Variable { name, family: true, get }
+    }
+}
+
+/// A computation that a directive defines, such as a `map`. Its value is kept for the exchange.
+pub trait Evaluate: Send + Sync {
+    /// Appends the value; `false` where there is none.
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool;
+}
+
+/// Where a variable's value comes from.
+#[derive(Clone)]
+pub enum Definition {
+    /// A function, with the rest of the name for a family.
+    Get(Getter, Box<str>),
+    /// A slot of the exchange, filled by `set` or by a named capture.
+    Slot,
+    /// A computation, kept in the variable's slot.
+    Evaluated(Arc<dyn Evaluate>),
+}
+
+/// The index of a variable in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VariableId(pub(crate) u32);
+
+/// The variables while a configuration is read.
+pub struct Variables {
+    entries: Vec<Entry>,
+    by_name: HashMap<Box<str>, VariableId>,
+}
+
+struct Entry {
+    name: Box<str>,
+    definition: Option<Definition>,
+    first_use: Option<Span>,
+}
+
+/// The variables of a loaded site.
+pub struct VariableTable {
+    definitions: Box<[Definition]>,
+}
+
+impl Variables {
+    /// No variables.
+    pub fn new() -> Variables {
+        Variables { entries: Vec::new(), by_name: HashMap::new() }
+    }
+
+    /// The index of a variable that is used here, defined or not. Names know no case.
+    pub fn refer(&mut self, name: &str, span: Option<Span>) -> VariableId {
+        let name = name.to_ascii_lowercase();
+        if let Some(&id) = self.by_name.get(name.as_str()) {
+            let entry = &mut self.entries[id.0 as usize];
+            entry.first_use = entry.first_use.or(span);
+            return id;
+        }
+        let id = VariableId(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
+        self.by_name.insert(name.as_str().into(), id);
+        self.entries.push(Entry { name: name.into(), definition: None, first_use: span });
+        id
+    }
+
+    /// Defines a variable. A later definition of the same name takes the place of the earlier one.
+    pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.refer(name, None);
+        self.entries[id.0 as usize].definition = Some(definition);
+        id
+    }
+
+    /// Binds what is not defined to the variables of the modules, and reports what nobody knows.
+    pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
+        let bind = |entry: Entry| match (entry.definition, find(known, &entry.name)) {
+            (Some(definition), _) | (None, Some(definition)) => Ok(definition),
+            (None, None) => {
+                let error = Diagnostic::emerg(format!("unknown \"{}\" variable", entry.name));
+                Err(entry.first_use.map_or(error.clone(), |span| error.at(span)))
+            }
+        };
+        let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
+        Ok(VariableTable { definitions })
+    }
+}
+
+impl Default for Variables {
+    fn default() -> Variables {
+        Variables::new()
+    }
+}
+
+impl VariableTable {
+    /// The definition of a variable.
+    pub fn definition(&self, id: VariableId) -> &Definition {
+        &self.definitions[id.0 as usize]
+    }
+
+    /// How many slots an exchange needs.
+    pub fn len(&self) -> usize {
+        self.definitions.len()
+    }
+
+    /// Whether no variable is used at all.
+    pub fn is_empty(&self) -> bool {
+        self.definitions.is_empty()
+    }
+}
+
+fn find(known: &[Variable], name: &str) -> Option<Definition> {
+    let exact = known.iter().find(|variable| !variable.family && variable.name == name);
+    let family = || {
+        let in_family = |variable: &&Variable| variable.family && name.starts_with(variable.name);
+        known.iter().filter(in_family).max_by_key(|variable| variable.name.len())
+    };
+    let variable = exact.or_else(family)?;
+    let rest = if variable.family { &name[variable.name.len()..] } else { "" };
+    Some(Definition::Get(variable.get, rest.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Definition, Variable, Variables};
+
+    #[test]
+    fn binds_families_and_reports_strangers() {
+        let known = [Variable::family("arg_", |_, _, _| true), Variable::new("uri", |_, _, _| true)];
+        let mut variables = Variables::new();
+        let uri = variables.refer("URI", None);
+        let argument = variables.refer("arg_a", None);
+        assert_eq!(variables.refer("uri", None), uri);
+        let table = variables.finish(&known).unwrap();
+        assert!(matches!(table.definition(argument), Definition::Get(_, rest) if &**rest == "a"));
+
+        let mut variables = Variables::new();
+        variables.refer("nobody", None);
+        let error = variables.finish(&known).map(|_| ()).unwrap_err();
+        assert_eq!(error.message, "unknown \"nobody\" variable");
+    }
+}
