@@ -1,1 +1,28 @@
-//! Stub.
+//! Sockets, processes and signals: everything that needs the operating system's own words.
+//!
+//! The supervisor binds ([`bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
+//! ([`control`]), and talks to its worker ([`channel`]). The worker gives up its privileges
+//! ([`identity`]) and accepts ([`Listener`]) streams ([`Stream`]). Listening sockets outlive both, even
+//! over the execution of a new binary ([`inherited`]).
+//!
+//! This is the only crate with `unsafe` code; each block says why it is sound.
+
+pub mod address;
+pub mod bind;
+pub mod bound;
+pub mod channel;
+pub mod control;
+pub mod errno;
+pub mod identity;
+pub mod inherited;
+pub mod listener;
+pub mod process;
+pub mod signal;
+pub mod stream;
+
+pub use address::SocketAddress;
+pub use bind::{BindError, bind};
+pub use bound::{BoundSocket, KeepAlive, ListenOptions};
+pub use errno::system_message;
+pub use listener::Listener;
+pub use stream::Stream;

@@ -1,0 +1,247 @@
+//! Listening sockets that no event loop owns yet.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use nix::libc;
+use socket2::{Socket, TcpKeepalive};
+
+use crate::address::SocketAddress;
+use crate::listener::Listener;
+
+/// What the parameters of a `listen` directive ask of its sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Length of the queue of connections not accepted yet, see listen(2); -1 is the system's maximum.
+    pub backlog: i32,
+    /// An IPv6 wildcard accepts no IPv4 connections.
+    pub ipv6only: bool,
+    /// Share the port by SO_REUSEPORT even if only one socket is asked for.
+    pub reuseport: bool,
+    /// Accept a connection only when its first data are there (TCP_DEFER_ACCEPT).
+    pub deferred: bool,
+    /// Length of the queue of TCP Fast Open, none to leave it off.
+    pub fastopen: Option<i32>,
+    /// Receive buffer in bytes.
+    pub rcvbuf: Option<usize>,
+    /// Send buffer in bytes.
+    pub sndbuf: Option<usize>,
+    /// TCP keep-alive probes; none leaves the system's setting.
+    pub keepalive: Option<KeepAlive>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        ListenOptions {
+            backlog: 511,
+            ipv6only: true,
+            reuseport: false,
+            deferred: false,
+            fastopen: None,
+            rcvbuf: None,
+            sndbuf: None,
+            keepalive: None,
+        }
+    }
+}
+
+/// `so_keepalive`: TCP keep-alive probes, see tcp(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// No probes.
+    Off,
+    /// Probes; what is none is the system's setting.
+    On {
+        /// Silence before the first probe (TCP_KEEPIDLE).
+        idle: Option<Duration>,
+        /// Time between probes (TCP_KEEPINTVL).
+        interval: Option<Duration>,
+        /// Unanswered probes that end the connection (TCP_KEEPCNT).
+        count: Option<u32>,
+    },
+}
+
+/// A listening socket, close-on-exec and non-blocking.
+///
+/// Dropping it closes the descriptor and never removes the path of a Unix domain socket, because another
+/// process may still accept on it.
+#[derive(Debug)]
+pub struct BoundSocket {
+    socket: Socket,
+    address: SocketAddress,
+}
+
+impl BoundSocket {
+    /// A listening socket together with what it really is bound to (a port, where 0 was asked for).
+    pub(crate) fn new(socket: Socket) -> io::Result<BoundSocket> {
+        let address = SocketAddress::from_kernel(&socket.local_addr()?)
+            .ok_or_else(|| io::Error::other("unsupported protocol family"))?;
+        Ok(BoundSocket { socket, address })
+    }
+
+    /// The address that the socket is bound to.
+    pub fn address(&self) -> &SocketAddress {
+        &self.address
+    }
+
+    /// Another descriptor of the same socket and queue.
+    pub fn try_clone(&self) -> io::Result<BoundSocket> {
+        Ok(BoundSocket { socket: self.socket.try_clone()?, address: self.address.clone() })
+    }
+
+    /// Applies changed options to a socket that is listening already, after a reload or an upgrade.
+    ///
+    /// `ipv6only` and `reuseport` belong to the binding and are left as they are.
+    pub fn configure(&self, options: &ListenOptions) -> io::Result<()> {
+        listen(&self.socket, &self.address, options)
+    }
+
+    /// Whether other sockets can join the port.
+    pub fn reuseport(&self) -> io::Result<bool> {
+        self.socket.reuse_port()
+    }
+
+    /// Lets other sockets of the same user join the port from now on.
+    pub(crate) fn set_reuseport(&self) -> io::Result<()> {
+        self.socket.set_reuse_port(true)
+    }
+
+    /// Registers the socket with the event loop of this thread.
+    ///
+    /// Errors if epoll refuses it; panics outside of a tokio runtime.
+    pub fn into_tokio(self) -> io::Result<Listener> {
+        Listener::new(self.socket, self.address)
+    }
+}
+
+impl AsFd for BoundSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl From<BoundSocket> for OwnedFd {
+    fn from(bound: BoundSocket) -> OwnedFd {
+        bound.socket.into()
+    }
+}
+
+/// Hands the sockets of one address to threads: a list for each of `threads`.
+///
+/// Each thread gets a socket and each socket a thread. Where threads are fewer, some adopt a second socket,
+/// so that no queue is left without a reader; where sockets are fewer (Unix domain), threads share one.
+pub fn share_out(sockets: &[BoundSocket], threads: usize) -> io::Result<Vec<Vec<BoundSocket>>> {
+    let mut shares: Vec<Vec<BoundSocket>> = (0..threads).map(|_| Vec::new()).collect();
+    if sockets.is_empty() || threads == 0 {
+        return Ok(shares);
+    }
+    for turn in 0..threads.max(sockets.len()) {
+        shares[turn % threads].push(sockets[turn % sockets.len()].try_clone()?);
+    }
+    Ok(shares)
+}
+
+/// Sets the options that need no binding and makes the socket listen, or listen anew.
+pub(crate) fn listen(socket: &Socket, address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
+    if let Some(size) = options.rcvbuf {
+        socket.set_recv_buffer_size(size)?;
+    }
+    if let Some(size) = options.sndbuf {
+        socket.set_send_buffer_size(size)?;
+    }
+    let tcp = !address.is_unix();
+    if tcp {
+        // Accepted connections inherit it: no call for each of them.
+        socket.set_tcp_nodelay(true)?;
+        set_keepalive(socket, options.keepalive)?;
+        if let Some(length) = options.fastopen {
+            set_tcp_option(socket, libc::TCP_FASTOPEN, length)?;
+        }
+    }
+    socket.listen(options.backlog)?;
+    if tcp {
+        set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
+    }
+    Ok(())
+}
+
+fn set_keepalive(socket: &Socket, keepalive: Option<KeepAlive>) -> io::Result<()> {
+    match keepalive {
+        None => Ok(()),
+        Some(KeepAlive::Off) => socket.set_keepalive(false),
+        Some(KeepAlive::On { idle, interval, count }) => {
+            let mut probes = TcpKeepalive::new();
+            if let Some(idle) = idle {
+                probes = probes.with_time(idle);
+            }
+            if let Some(interval) = interval {
+                probes = probes.with_interval(interval);
+            }
+            if let Some(count) = count {
+                probes = probes.with_retries(count);
+            }
+            socket.set_tcp_keepalive(&probes)
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn set_tcp_option(socket: &Socket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let size = libc::socklen_t::try_from(size_of_val(&value)).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open while `socket` is borrowed; the pointer and the size are those of
+    // `value`, which the kernel only reads.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), size)
+    };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bind::bind;
+
+    fn sockets(count: usize) -> Vec<BoundSocket> {
+        bind(&SocketAddress::Inet("127.0.0.1:0".parse().unwrap()), &ListenOptions::default(), count).unwrap()
+    }
+
+    #[test]
+    fn every_thread_and_every_socket_is_served() {
+        let lengths = |sockets: &[BoundSocket], threads| -> Vec<usize> {
+            share_out(sockets, threads).unwrap().iter().map(Vec::len).collect()
+        };
+        assert_eq!(lengths(&sockets(2), 2), [1, 1]);
+        assert_eq!(lengths(&sockets(3), 2), [2, 1]);
+        assert_eq!(lengths(&sockets(1), 3), [1, 1, 1]);
+        assert_eq!(lengths(&[], 2), [0, 0]);
+    }
+
+    #[test]
+    fn options_reach_the_kernel() {
+        let options = ListenOptions {
+            backlog: 3,
+            deferred: true,
+            fastopen: Some(5),
+            rcvbuf: Some(64 * 1024),
+            sndbuf: Some(32 * 1024),
+            keepalive: Some(KeepAlive::On {
+                idle: Some(Duration::from_secs(77)),
+                interval: None,
+                count: Some(4),
+            }),
+            ..ListenOptions::default()
+        };
+        let bound = sockets(1).remove(0);
+        bound.configure(&options).unwrap();
+        // The kernel doubles buffer sizes for its own bookkeeping, see socket(7).
+        assert_eq!(bound.socket.recv_buffer_size().unwrap(), 128 * 1024);
+        assert_eq!(bound.socket.send_buffer_size().unwrap(), 64 * 1024);
+        assert!(bound.socket.keepalive().unwrap());
+        assert_eq!(bound.socket.tcp_keepalive_time().unwrap(), Duration::from_secs(77));
+        assert_eq!(bound.socket.tcp_keepalive_retries().unwrap(), 4);
+        assert!(bound.socket.nonblocking().unwrap());
+        assert!(rustix::io::fcntl_getfd(&bound).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    }
+}

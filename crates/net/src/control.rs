@@ -1,0 +1,258 @@
+//! The supervisor's control socket: `fulmar -s` asks, and is told the verdict.
+//!
+//! It lives in the abstract namespace under the name `fulmar-` and the supervisor's process identifier, so
+//! a file that names a process is enough to find it, and it vanishes with the process. A client sends one line,
+//! the name of a command; the server answers `ok` or `error`, a space and a text, and closes. Each side asks the kernel
+//! who the other is: only a superuser and the supervisor's own user may ask, and a server that is not the
+//! process in question is not believed.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::address::SocketAddress;
+use crate::process::Pid;
+
+/// The time a client has to send its line, and to take the answer. The supervisor waits meanwhile.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest line in bytes that a client may send.
+const REQUEST_LIMIT: usize = 64;
+/// The longest answer in bytes that a client takes.
+const ANSWER_LIMIT: usize = 1024 * 1024;
+
+/// What a client may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Load the configuration anew.
+    Reload,
+    /// Stop at once.
+    Stop,
+    /// Stop when the requests that began are answered.
+    Quit,
+    /// Open the log files anew.
+    Reopen,
+    /// Say who you are.
+    Identify,
+}
+
+/// The supervisor's side.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+}
+
+/// A client that waits for its answer; dropping it answers that nothing came of it.
+#[derive(Debug)]
+pub struct Request {
+    command: Command,
+    stream: UnixStream,
+}
+
+/// What the supervisor answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Ok(String),
+    /// It was refused, for this reason.
+    Error(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// No process listens under this name: the process does not exist, or is no Fulmar.
+    #[error("process {0} is no running Fulmar")]
+    Absent(Pid),
+    /// Another process took the name.
+    #[error("the control socket of process {0} belongs to another process")]
+    Impostor(Pid),
+    /// The answer took too long.
+    #[error("process {0} did not answer in time")]
+    Timeout(Pid),
+    /// The connection ended without an answer, as it does for who may not ask.
+    #[error("process {0} gave no answer")]
+    NoAnswer(Pid),
+    /// The system failed.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl ControlSocket {
+    /// Opens the control socket of this process, after it became a daemon.
+    ///
+    /// `AddrInUse` if another process took the name; any process can, so the supervisor does without then.
+    pub fn open() -> io::Result<ControlSocket> {
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name(Pid::this()))?)?;
+        listener.set_nonblocking(true)?;
+        Ok(ControlSocket { listener })
+    }
+
+    /// Takes the request of a client that connected; none if nobody did or the client had nothing to say.
+    ///
+    /// Waits up to a second for the client's line. Strangers and malformed requests are turned away here.
+    pub fn accept(&self) -> io::Result<Option<Request>> {
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let client = credentials(&stream)?;
+        if client.uid() != 0 && client.uid() != geteuid().as_raw() {
+            return Ok(None);
+        }
+        let Ok(line) = read_line(&stream) else { return Ok(None) };
+        match line.parse() {
+            Ok(command) => Ok(Some(Request { command, stream })),
+            Err(UnknownCommand) => {
+                // A client that went away meanwhile needs no answer.
+                drop(write_answer(&stream, &Answer::Error("unknown command".to_owned())));
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Request {
+    /// What the client asks for.
+    pub fn command(&self) -> Command {
+        self.command
+    }
+
+    /// Answers, now or later; errors are about a client that did not wait.
+    pub fn answer(self, answer: &Answer) -> io::Result<()> {
+        write_answer(&self.stream, answer)
+    }
+}
+
+/// Asks the supervisor with this process identifier, and waits for the answer up to `timeout` in all.
+pub fn ask(pid: Pid, command: Command, timeout: Duration) -> Result<Answer, ControlError> {
+    let deadline = Instant::now() + timeout;
+    let timed_out = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Timeout(pid),
+        io::ErrorKind::ConnectionRefused => ControlError::Absent(pid),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ControlError::NoAnswer(pid),
+        _ => ControlError::System(error),
+    };
+    let stream = connect(pid, timeout).map_err(timed_out)?;
+    if credentials(&stream)?.pid() != pid.as_raw() {
+        return Err(ControlError::Impostor(pid));
+    }
+    writeln!(&stream, "{}", command.name()).map_err(timed_out)?;
+    let answer = read_until(&stream, deadline, ANSWER_LIMIT, |_| false).map_err(timed_out)?;
+    Answer::decode(&String::from_utf8_lossy(&answer)).ok_or(ControlError::NoAnswer(pid))
+}
+
+/// The name of a command was not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown command")]
+pub struct UnknownCommand;
+
+impl Command {
+    const ALL: [Command; 5] =
+        [Command::Reload, Command::Stop, Command::Quit, Command::Reopen, Command::Identify];
+
+    /// The word that is sent.
+    pub fn name(self) -> &'static str {
+        match self {
+            Command::Reload => "reload",
+            Command::Stop => "stop",
+            Command::Quit => "quit",
+            Command::Reopen => "reopen",
+            Command::Identify => "identify",
+        }
+    }
+}
+
+impl FromStr for Command {
+    type Err = UnknownCommand;
+
+    fn from_str(text: &str) -> Result<Command, UnknownCommand> {
+        Command::ALL.into_iter().find(|command| command.name() == text).ok_or(UnknownCommand)
+    }
+}
+
+impl Answer {
+    fn decode(text: &str) -> Option<Answer> {
+        let (verdict, text) = text.trim_end_matches('\n').split_once(' ')?;
+        match verdict {
+            "ok" => Some(Answer::Ok(text.to_owned())),
+            "error" => Some(Answer::Error(text.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+fn name(pid: Pid) -> String {
+    format!("fulmar-{pid}")
+}
+
+fn connect(pid: Pid, timeout: Duration) -> io::Result<UnixStream> {
+    let address: SockAddr = SocketAddress::Abstract(name(pid).into_bytes()).to_kernel()?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // It bounds connect() too, see SO_SNDTIMEO in socket(7).
+    socket.set_write_timeout(Some(timeout))?;
+    socket.connect(&address)?;
+    Ok(socket.into())
+}
+
+fn credentials(stream: &UnixStream) -> io::Result<UnixCredentials> {
+    Ok(getsockopt(stream, PeerCredentials)?)
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<String> {
+    let deadline = Instant::now() + CLIENT_TIMEOUT;
+    let line = read_until(stream, deadline, REQUEST_LIMIT, |bytes| bytes.ends_with(b"\n"))?;
+    Ok(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
+}
+
+/// Reads until `complete` or the end of file; an error if there is more than `limit` or the time is over.
+fn read_until(
+    mut stream: &UnixStream,
+    deadline: Instant,
+    limit: usize,
+    complete: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => return Ok(text),
+            Ok(length) => text.extend_from_slice(&buffer[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if text.len() > limit {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "too much on the control socket"));
+        }
+        if complete(&text) {
+            return Ok(text);
+        }
+    }
+}
+
+fn write_answer(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
+    let (verdict, text) = match answer {
+        Answer::Ok(text) => ("ok", text),
+        Answer::Error(text) => ("error", text),
+    };
+    stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.write_all(format!("{verdict} {text}\n").as_bytes())
+}

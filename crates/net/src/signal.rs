@@ -1,0 +1,121 @@
+//! Signals as a queue that is read together with other descriptors.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::process::Pid;
+
+pub use nix::sys::signal::Signal;
+
+/// The signals that a supervisor and a worker act on.
+const HANDLED: [Signal; 9] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGCHLD,
+    Signal::SIGALRM,
+];
+
+/// The signals sent to this process, in a queue instead of handlers, see signalfd(2).
+///
+/// The same signal sent twice before it is read is delivered once. After a fork the child reads its own
+/// signals from the same queue, or drops it and calls [`restore_after_fork`].
+#[derive(Debug)]
+pub struct SignalQueue {
+    queue: SignalFd,
+}
+
+/// A signal and its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The signal; `as_str()` is its name, `as i32` its number.
+    pub signal: Signal,
+    /// Who sent it; none if the kernel did, as for a key of the terminal.
+    pub sender: Option<Pid>,
+}
+
+/// What ended a [`SignalQueue::wait`]; nothing at all after the timeout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// The signals that arrived, each at most once.
+    pub signals: Vec<Received>,
+    /// Positions of the other descriptors that can be read or whose peer is gone.
+    pub ready: Vec<usize>,
+}
+
+impl SignalQueue {
+    /// Blocks the signals for this thread and all that it starts, and queues them.
+    ///
+    /// Threads that run already must not exist: a signal that one of them leaves unblocked would not be queued.
+    pub fn new() -> io::Result<SignalQueue> {
+        let handled: SigSet = HANDLED.into_iter().collect();
+        handled.thread_block()?;
+        let queue = SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(SignalQueue { queue })
+    }
+
+    /// Waits until a signal arrives, one of `others` can be read, or the time is over (none: no limit).
+    pub fn wait(&self, others: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Events> {
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut polled = vec![readable(self.queue.as_fd())];
+        polled.extend(others.iter().copied().map(readable));
+        match poll(&mut polled, poll_timeout(timeout)) {
+            // A handler that is not ours ran: an early end does no harm.
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let is_ready = |fd: &PollFd<'_>| fd.revents().is_none_or(|events| !events.is_empty());
+        let ready = polled.iter().skip(1).enumerate().filter(|(_, fd)| is_ready(fd)).map(|(i, _)| i);
+        Ok(Events { signals: self.read()?, ready: ready.collect() })
+    }
+
+    fn read(&self) -> io::Result<Vec<Received>> {
+        let mut signals = Vec::new();
+        while let Some(info) = self.queue.read_signal()? {
+            let number = i32::try_from(info.ssi_signo).map_err(io::Error::other)?;
+            let pid = i32::try_from(info.ssi_pid).ok().filter(|pid| *pid != 0);
+            signals.push(Received { signal: Signal::try_from(number)?, sender: pid.map(Pid::from_raw) });
+        }
+        Ok(signals)
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// Delivers all signals to this thread again, for a child that installs handlers of its own.
+pub fn restore_after_fork() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
+/// Sends a signal to one process.
+pub fn send(pid: Pid, signal: Signal) -> io::Result<()> {
+    Ok(kill(pid, signal)?)
+}
+
+/// Whole milliseconds, rounded up so that no wait turns into a busy loop.
+fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
+    match timeout {
+        None => PollTimeout::NONE,
+        Some(time) => {
+            let milliseconds = time.as_nanos().div_ceil(1_000_000);
+            i32::try_from(milliseconds)
+                .ok()
+                .and_then(|n| PollTimeout::try_from(n).ok())
+                .unwrap_or(PollTimeout::MAX)
+        }
+    }
+}
