@@ -1,1 +1,40 @@
-//! Stub.
+//! HTTP/1 (RFC 9112) as pure code: bytes in, events and bytes out. No I/O and no clock.
+//!
+//! A connection's driver keeps one [`HeadParser`], one [`http::RequestHead`] and one [`Target`], and
+//! for each request calls, in this order: [`HeadParser::parse`] until the head is complete,
+//! [`parse_target`], [`examine`], then a [`BodyDecoder`] over what follows. The answer is framed by
+//! [`frame_response`] and written by [`encode_head`]; chunks by [`encode_chunk_head`] and
+//! [`encode_last_chunk`]. After an error the connection must close: the framing is lost.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod bytes;
+mod chunked;
+mod encode;
+mod error;
+mod escape;
+mod extension;
+mod fuzz;
+mod host;
+mod limits;
+mod line;
+mod path;
+mod request;
+mod semantics;
+mod target;
+
+pub use body::BodyDecoder;
+pub use chunked::{CHUNK_END, Chunk, ChunkDecoder, encode_chunk_head, encode_last_chunk};
+pub use encode::{
+    CONTINUE, Connection, HeadOptions, ResponseFraming, encode_head, encode_interim, frame_response,
+};
+pub use error::HeadError;
+pub use escape::{EscapeKind, escape_html, escape_uri, unescape_uri};
+pub use fuzz::parse_all;
+pub use host::{Host, InvalidHost};
+pub use limits::HeadLimits;
+pub use path::{InvalidPath, is_unsafe_uri, normalise_path};
+pub use request::{HeadParser, HeadProgress};
+pub use semantics::{BodyLength, Framing, examine};
+pub use target::{Target, TargetForm, parse_target};

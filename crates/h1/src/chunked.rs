@@ -1,0 +1,228 @@
+//! The chunked transfer coding (RFC 9112, section 7.1). Lines of the coding end with CR LF and nothing
+//! else.
+
+use http::{Fields, Status};
+
+use crate::HeadError;
+use crate::bytes::hex_value;
+use crate::extension::Extension;
+use crate::line::parse_field;
+
+/// What a piece of a body holds. Data is pointed at, not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// Content: `input[skip..skip + length]`, never empty. All up to its end is consumed.
+    Data {
+        /// Bytes of framing before the content.
+        skip: usize,
+        /// Bytes of content.
+        length: usize,
+    },
+    /// There is no content in the rest of the input and more must come.
+    NeedMore {
+        /// Bytes consumed: all of the input.
+        consumed: usize,
+    },
+    /// The body is complete.
+    End {
+        /// Bytes consumed; what follows is the next request's.
+        consumed: usize,
+    },
+}
+
+/// How many bytes of framing a body may have beyond what its chunks pay for: each pays for sixteen
+/// bytes, and for two with every byte of its content.
+const OVERHEAD_LIMIT: u64 = 16 * 1024;
+
+/// How many bytes a trailer section may have.
+const TRAILER_LIMIT: usize = 16 * 1024;
+
+/// More digits than a 64-bit size needs have no use but to be read differently.
+const SIZE_DIGITS: u64 = 16;
+
+/// A resumable decoder of one chunked body.
+#[derive(Clone, Debug)]
+pub struct ChunkDecoder {
+    state: State,
+    /// The size of the chunk, then what is left of it.
+    size: u64,
+    /// Bytes of the line with the chunk's size, so far.
+    line_length: u64,
+    overhead: u64,
+    received: u64,
+    limit: u64,
+    trailer_length: usize,
+    trailer_line: Vec<u8>,
+    trailers: Fields,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Size,
+    Extension(Extension),
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    End,
+}
+
+const INVALID: HeadError = HeadError::bad("client sent invalid chunked body");
+
+impl ChunkDecoder {
+    /// A decoder at the start of a body of at most `limit` bytes of content.
+    pub fn new(limit: u64) -> ChunkDecoder {
+        ChunkDecoder {
+            state: State::Size,
+            size: 0,
+            line_length: 0,
+            overhead: 0,
+            received: 0,
+            limit,
+            trailer_length: 0,
+            trailer_line: Vec::new(),
+            trailers: Fields::new(),
+        }
+    }
+
+    /// Reads on in `input`, which starts where the last call stopped consuming.
+    ///
+    /// # Errors
+    ///
+    /// 400 for bad syntax and for more framing or trailers than any honest client sends, 413 for a chunk
+    /// that would make the content longer than the limit.
+    pub fn decode(&mut self, input: &[u8]) -> Result<Chunk, HeadError> {
+        let mut at = 0;
+        loop {
+            if self.state == State::Data {
+                let available = input.len() - at;
+                let length = usize::try_from(self.size).map_or(available, |size| size.min(available));
+                if length > 0 {
+                    self.size -= length as u64;
+                    if self.size == 0 {
+                        self.state = State::DataCr;
+                    }
+                    return Ok(Chunk::Data { skip: at, length });
+                }
+            }
+            if self.state == State::End {
+                return Ok(Chunk::End { consumed: at });
+            }
+            let Some(&byte) = input.get(at) else {
+                return Ok(Chunk::NeedMore { consumed: at });
+            };
+            self.state = self.step(byte)?;
+            at += 1;
+        }
+    }
+
+    /// The trailer fields so far. They must not be merged into the head (RFC 9110, section 6.5.1).
+    pub fn trailers(&self) -> &Fields {
+        &self.trailers
+    }
+
+    /// The state after one byte of framing.
+    fn step(&mut self, byte: u8) -> Result<State, HeadError> {
+        match (self.state, byte) {
+            (State::Size, _) => match hex_value(byte) {
+                Some(digit) => self.add_digit(digit),
+                None if self.line_length > 0 => self.step_extension(Extension::Start, byte),
+                None => Err(INVALID),
+            },
+            (State::Extension(extension), _) => self.step_extension(extension, byte),
+            (State::SizeLf, b'\n') => self.end_size_line(),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => Ok(State::Size),
+            (State::Trailer, _) => self.step_trailer(byte),
+            _ => Err(INVALID),
+        }
+    }
+
+    fn add_digit(&mut self, digit: u8) -> Result<State, HeadError> {
+        self.line_length += 1;
+        if self.line_length > SIZE_DIGITS || self.size > i64::MAX as u64 >> 4 {
+            return Err(INVALID);
+        }
+        self.size = self.size << 4 | u64::from(digit);
+        Ok(State::Size)
+    }
+
+    fn step_extension(&mut self, extension: Extension, byte: u8) -> Result<State, HeadError> {
+        self.line_length += 1;
+        if self.overhead + self.line_length > OVERHEAD_LIMIT {
+            return Err(HeadError::bad("client sent too long chunk extensions"));
+        }
+        if byte == b'\r' {
+            return if extension.may_end() { Ok(State::SizeLf) } else { Err(INVALID) };
+        }
+        extension.step(byte).map(State::Extension).ok_or(INVALID)
+    }
+
+    fn end_size_line(&mut self) -> Result<State, HeadError> {
+        let paid = self.size.saturating_mul(2).saturating_add(16);
+        self.overhead = (self.overhead + self.line_length).saturating_sub(paid);
+        self.line_length = 0;
+        if self.size == 0 {
+            return Ok(State::Trailer);
+        }
+        if self.limit - self.received < self.size {
+            return Err(HeadError::new(
+                Status::CONTENT_TOO_LARGE,
+                "client intended to send too large chunked body",
+            ));
+        }
+        self.received += self.size;
+        Ok(State::Data)
+    }
+
+    fn step_trailer(&mut self, byte: u8) -> Result<State, HeadError> {
+        self.trailer_length += 1;
+        if self.trailer_length > TRAILER_LIMIT {
+            return Err(HeadError::bad("client sent too large trailer section"));
+        }
+        if byte != b'\n' {
+            self.trailer_line.push(byte);
+            return Ok(State::Trailer);
+        }
+        let line = self.trailer_line.strip_suffix(b"\r").ok_or(INVALID)?;
+        if line.is_empty() {
+            return Ok(State::End);
+        }
+        let field = parse_field(line, true).ok_or(INVALID)?;
+        if !field.odd {
+            self.trailers.push(field.name, field.value).map_err(|_| INVALID)?;
+        }
+        self.trailer_line.clear();
+        Ok(State::Trailer)
+    }
+}
+
+/// What stands behind the content of each chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// Appends what stands before a chunk of `length` bytes; [`CHUNK_END`] stands behind it. A chunk without
+/// content would end the body, so that for `length` 0 nothing is appended.
+pub fn encode_chunk_head(length: u64, out: &mut Vec<u8>) {
+    const HEX: [u8; 16] = *b"0123456789abcdef";
+    if length == 0 {
+        return;
+    }
+    let digits = 16 - length.leading_zeros() / 4;
+    for digit in (0..digits).rev() {
+        out.push(HEX[(length >> (4 * digit) & 15) as usize]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the end of a chunked body with its trailer section.
+pub fn encode_last_chunk(trailers: &Fields, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    for field in trailers.iter() {
+        out.extend_from_slice(field.name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(field.value);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,190 @@
+//! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
+
+use http::{Fields, Method, ResponseHead, Status, Version, format_date};
+use memchr::memchr3;
+
+/// What the connection does after the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// It closes.
+    Close,
+    /// It waits for the next request.
+    KeepAlive {
+        /// Seconds announced in a `Keep-Alive` field (`keepalive_timeout`, second argument).
+        announced: Option<u64>,
+    },
+    /// It changes its protocol.
+    Upgrade,
+}
+
+/// What a response head says beyond the [`ResponseHead`].
+#[derive(Clone, Copy, Debug)]
+pub struct HeadOptions<'a> {
+    /// The version of the request; HTTP/0.9 has no response head.
+    pub version: Version,
+    /// The value of `Date`.
+    pub date: &'a [u8],
+    /// The value of `Server`, if it is sent.
+    pub server: Option<&'a str>,
+    /// What becomes of the connection.
+    pub connection: Connection,
+    /// Whether the body is chunked.
+    pub chunked: bool,
+    /// Whether `Vary: Accept-Encoding` is sent (`gzip_vary`).
+    pub vary: bool,
+    /// A reason phrase in place of the status code's own.
+    pub reason: Option<&'a [u8]>,
+}
+
+/// How a response is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseFraming {
+    /// Whether the body goes out in chunks.
+    pub chunked: bool,
+    /// Whether the connection can live on.
+    pub keep_alive: bool,
+    /// Whether there is a body at all.
+    pub has_body: bool,
+}
+
+/// The interim response that lets a client send its body (RFC 9110, section 15.2.1).
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Decides how a response to a request of this method and version is framed (RFC 9112, section 6).
+/// `keep_alive` is what client and configuration agreed on, `allow_chunked` is
+/// `chunked_transfer_encoding`.
+pub fn frame_response(
+    head: &ResponseHead,
+    method: Method,
+    version: Version,
+    keep_alive: bool,
+    allow_chunked: bool,
+) -> ResponseFraming {
+    let tunnel = method == Method::Connect && head.status < Status(300);
+    if method == Method::Head || head.status.is_bodiless() || tunnel {
+        return ResponseFraming { chunked: false, keep_alive, has_body: false };
+    }
+    let wanted = head.content_length.is_none() || !head.trailers.is_empty();
+    let chunked = wanted && allow_chunked && version >= Version::Http11;
+    let delimited = chunked || head.content_length.is_some();
+    let keep_alive = keep_alive && delimited && version > Version::Http09;
+    ResponseFraming { chunked, keep_alive, has_body: true }
+}
+
+/// Appends the head of a final response. It is the only writer of framing fields: `Content-Length` and
+/// `Transfer-Encoding` among `head.fields` are left out, and so is a value with a CR, LF or NUL.
+/// A `Server` or `Date` among them takes the place of the own one. `head.location` stands where nginx puts
+/// one that it completed to an absolute URI; any other belongs to `head.fields`.
+pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>) {
+    if options.version == Version::Http09 {
+        return;
+    }
+    write_status_line(out, head.status, options.reason);
+    if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
+        write_field(out, b"Server", server.as_bytes());
+    }
+    if head.fields.get("Date").is_none() {
+        write_field(out, b"Date", options.date);
+    }
+    if head.status != Status::NO_CONTENT && head.status >= Status::OK {
+        write_representation(out, head, options.chunked);
+    }
+    if let Some(location) = &head.location {
+        write_field(out, b"Location", location);
+    }
+    if options.chunked && !head.status.is_bodiless() {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    write_connection(out, options.connection);
+    if options.vary {
+        out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
+    }
+    if let Some(etag) = &head.etag {
+        write_field(out, b"ETag", etag);
+    }
+    write_fields(out, &head.fields);
+    if head.accept_ranges {
+        out.extend_from_slice(b"Accept-Ranges: bytes\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an interim (1xx) response.
+pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
+    write_status_line(out, status, None);
+    write_fields(out, fields);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
+    let reason = reason.filter(|reason| is_sendable(reason)).unwrap_or(status.reason().as_bytes());
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_number(out, u64::from(status.0), 3);
+    out.push(b' ');
+    out.extend_from_slice(reason);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The fields about the content, which a response that never has any leaves out.
+fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
+    if let Some(content_type) = &head.content_type {
+        write_field(out, b"Content-Type", content_type);
+    }
+    if let Some(length) = head.content_length.filter(|_| !chunked) {
+        out.extend_from_slice(b"Content-Length: ");
+        write_number(out, length, 1);
+        out.extend_from_slice(b"\r\n");
+    }
+    let dated = matches!(head.status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
+    if let Some(seconds) = head.last_modified.filter(|_| dated) {
+        write_field(out, b"Last-Modified", format_date(seconds).as_bytes());
+    }
+}
+
+fn write_connection(out: &mut Vec<u8>, connection: Connection) {
+    match connection {
+        Connection::Close => out.extend_from_slice(b"Connection: close\r\n"),
+        Connection::Upgrade => out.extend_from_slice(b"Connection: upgrade\r\n"),
+        Connection::KeepAlive { announced } => {
+            out.extend_from_slice(b"Connection: keep-alive\r\n");
+            if let Some(seconds) = announced {
+                out.extend_from_slice(b"Keep-Alive: timeout=");
+                write_number(out, seconds, 1);
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+}
+
+fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
+    for field in fields.iter().filter(|field| !field.is("Content-Length") && !field.is("Transfer-Encoding")) {
+        write_field(out, field.name, field.value);
+    }
+}
+
+fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    if !is_sendable(value) {
+        return;
+    }
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn is_sendable(value: &[u8]) -> bool {
+    memchr3(b'\r', b'\n', 0, value).is_none()
+}
+
+/// Appends a decimal number of at least so many digits.
+fn write_number(out: &mut Vec<u8>, number: u64, digits: usize) {
+    let mut text = [b'0'; 20];
+    let mut start = text.len();
+    let mut rest = number;
+    while rest > 0 || text.len() - start < digits {
+        start -= 1;
+        text[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&text[start..]);
+}

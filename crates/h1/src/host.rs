@@ -1,0 +1,97 @@
+//! Hosts with ports, as in a `Host` field and in a target (RFC 9110, section 7.2; RFC 3986, section 3.2).
+
+use std::net::Ipv6Addr;
+
+use crate::bytes::{hex_pair, is_host_byte};
+
+/// A host and a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// The name in lower case, without a dot at its end; an IP literal keeps its brackets. Empty if there
+    /// is no host.
+    pub name: Vec<u8>,
+    /// The port, if one is given.
+    pub port: Option<u16>,
+}
+
+/// The text is no host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidHost;
+
+impl Host {
+    /// Reads `name`, `name:` or `name:port` and keeps the memory.
+    pub fn parse(&mut self, text: &[u8]) -> Result<(), InvalidHost> {
+        self.clear();
+        let name_length = match text {
+            [b'[', ..] => 1 + text.iter().position(|&byte| byte == b']').ok_or(InvalidHost)?,
+            _ => text.iter().position(|&byte| byte == b':').unwrap_or(text.len()),
+        };
+        let (name, port) = text.split_at(name_length);
+        let valid = match name {
+            [b'[', literal @ .., b']'] => is_ip_literal(literal),
+            _ => is_registered_name(name),
+        };
+        let name = name.strip_suffix(b".").unwrap_or(name);
+        if !valid || name.is_empty() {
+            return Err(InvalidHost);
+        }
+        self.port = match port {
+            [] | [b':'] => None,
+            [b':', digits @ ..] => Some(parse_port(digits)?),
+            _ => return Err(InvalidHost),
+        };
+        self.name.extend(name.iter().map(u8::to_ascii_lowercase));
+        Ok(())
+    }
+
+    /// Makes it no host and keeps the memory.
+    pub fn clear(&mut self) {
+        self.name.clear();
+        self.port = None;
+    }
+
+    /// Whether there is no host.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+/// A registered name may have any characters of a URI; two dots in a row have no meaning in the DNS.
+fn is_registered_name(name: &[u8]) -> bool {
+    let mut rest = name;
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b'.', b'.', ..] => return false,
+            [b'%', digits @ ..] if hex_pair(digits).is_some() => &digits[2..],
+            [byte, rest @ ..] if is_host_byte(*byte) => rest,
+            _ => return false,
+        };
+    }
+}
+
+fn is_ip_literal(literal: &[u8]) -> bool {
+    match literal {
+        [b'v' | b'V', future @ ..] => {
+            let Some(dot) = future.iter().position(|&byte| byte == b'.') else {
+                return false;
+            };
+            let (version, address) = (&future[..dot], &future[dot + 1..]);
+            !version.is_empty()
+                && version.iter().all(u8::is_ascii_hexdigit)
+                && !address.is_empty()
+                && address.iter().all(|&byte| byte == b':' || is_host_byte(byte))
+        }
+        _ => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
+    }
+}
+
+fn parse_port(digits: &[u8]) -> Result<u16, InvalidHost> {
+    digits
+        .iter()
+        .try_fold(0u16, |port, &byte| {
+            let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+            port.checked_mul(10)?.checked_add(digit)
+        })
+        .ok_or(InvalidHost)
+}

@@ -1,0 +1,139 @@
+//! The lines of a head, each without its end: the request line and the field lines.
+
+use http::{Method, RequestHead, Status, Version};
+use memchr::{memchr, memchr2};
+
+use crate::HeadError;
+use crate::bytes::trim;
+
+const INVALID_METHOD: HeadError = invalid_line(Status::BAD_REQUEST, "client sent invalid method");
+const INVALID_VERSION: HeadError = invalid_line(Status::VERSION_NOT_SUPPORTED, "client sent invalid version");
+pub(crate) const INVALID_LINE: HeadError = invalid_line(Status::BAD_REQUEST, "client sent invalid request");
+
+const fn invalid_line(status: Status, reason: &'static str) -> HeadError {
+    HeadError { status, reason, line_known: false }
+}
+
+/// Reads a request line (RFC 9112, section 3) into `head`. One space, and only one, separates its parts.
+/// A line without a version is a simple request of HTTP/0.9.
+pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<(), HeadError> {
+    let method_end = memchr(b' ', line).ok_or(INVALID_METHOD)?;
+    if method_end == 0 || !line[..method_end].iter().all(|&byte| is_method_byte(byte)) {
+        return Err(INVALID_METHOD);
+    }
+    if line.iter().fold(false, |found, byte| found | byte.is_ascii_control()) {
+        return Err(INVALID_LINE);
+    }
+    let start = method_end + 1;
+    let (end, version) = match memchr(b' ', &line[start..]) {
+        None => (line.len(), Version::Http09),
+        Some(length) => (start + length, parse_version(&line[start + length + 1..])?),
+    };
+    if start == end {
+        return Err(INVALID_LINE);
+    }
+    head.set_line(line, (start, end), version);
+    if version == Version::Http09 && head.method() != Method::Get {
+        return Err(HeadError::bad("client sent invalid method in HTTP/0.9 request"));
+    }
+    Ok(())
+}
+
+/// The check of a request line that is not complete, so that what is no HTTP is refused at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinePrefix {
+    checked: usize,
+    method_ended: bool,
+}
+
+impl LinePrefix {
+    /// Checks what is new in `seen`, the line so far, and finds what [`parse_request_line`] would find.
+    pub(crate) fn check(&mut self, seen: &[u8]) -> Result<(), HeadError> {
+        // A CR in the last place may be half of the line's end.
+        let known = seen.strip_suffix(b"\r").unwrap_or(seen);
+        for (at, &byte) in known.iter().enumerate().skip(self.checked) {
+            if self.method_ended {
+                if byte.is_ascii_control() {
+                    return Err(INVALID_LINE);
+                }
+            } else if byte == b' ' && at > 0 {
+                self.method_ended = true;
+            } else if !is_method_byte(byte) {
+                return Err(INVALID_METHOD);
+            }
+        }
+        self.checked = known.len();
+        Ok(())
+    }
+}
+
+const fn is_method_byte(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-')
+}
+
+/// A higher minor version is treated as 1.1 (RFC 9110, section 2.5).
+fn parse_version(text: &[u8]) -> Result<Version, HeadError> {
+    match text.strip_prefix(b"HTTP/") {
+        Some([b'1', b'.', b'0']) => Ok(Version::Http10),
+        Some([b'1', b'.', b'1'..=b'9']) => Ok(Version::Http11),
+        Some([b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..]) => Err(INVALID_VERSION),
+        _ => Err(INVALID_LINE),
+    }
+}
+
+/// A field line in its parts.
+#[derive(Debug)]
+pub(crate) struct Field<'a> {
+    /// The name, with no control and no space in it.
+    pub(crate) name: &'a [u8],
+    /// The value without white space around it, and without CR and NUL.
+    pub(crate) value: &'a [u8],
+    /// Whether the name has other bytes than letters, digits, hyphens and, if allowed, underscores.
+    pub(crate) odd: bool,
+}
+
+/// Splits a field line (RFC 9112, section 5). A line that starts with white space, which once
+/// continued the line before it, is invalid like every other line without a name (section 5.2).
+pub(crate) fn parse_field(line: &[u8], underscores: bool) -> Option<Field<'_>> {
+    let colon = memchr(b':', line)?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    let mut odd = false;
+    for &byte in name {
+        match NAME_BYTES[usize::from(byte)] {
+            NameByte::Usual => {}
+            NameByte::Underscore => odd |= !underscores,
+            NameByte::Odd => odd = true,
+            NameByte::Never => return None,
+        }
+    }
+    if name.is_empty() || memchr2(b'\r', 0, value).is_some() {
+        return None;
+    }
+    Some(Field { name, value: trim(value), odd })
+}
+
+#[derive(Clone, Copy)]
+enum NameByte {
+    Usual,
+    Underscore,
+    Odd,
+    Never,
+}
+
+static NAME_BYTES: [NameByte; 256] = {
+    let mut table = [NameByte::Odd; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let value = byte as u8;
+        if value.is_ascii_alphanumeric() || value == b'-' {
+            table[byte] = NameByte::Usual;
+        } else if value == b'_' {
+            table[byte] = NameByte::Underscore;
+        } else if value <= b' ' || value == 0x7f {
+            table[byte] = NameByte::Never;
+        }
+        byte += 1;
+    }
+    table
+};
