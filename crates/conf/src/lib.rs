@@ -1,1 +1,30 @@
-//! Stub.
+//! The configuration language: text → tree with spans → typed values → diagnostics.
+//!
+//! This crate reads and judges; it never acts on what it read, and it knows no feature. A module asks it
+//! for typed values, so that every directive reads a size, a time or a pattern in the same way.
+//!
+//! ```
+//! let loaded = conf::parse_bytes(b"worker_processes 2;");
+//! assert!(loaded.error.is_none());
+//! assert_eq!(&*loaded.nodes[0].args[0].text, b"2");
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+pub mod diagnostic;
+mod excerpt;
+pub mod lexer;
+pub mod loader;
+pub mod source;
+pub mod spec;
+pub mod tree;
+pub mod value;
+pub mod wrap;
+
+pub use diagnostic::{Diagnostic, Level, render, suggest};
+pub use loader::{Disk, Inputs, Loaded, Memory, load, parse_bytes};
+pub use source::{FileId, Sources, Span};
+pub use spec::{Arity, Contexts, Shape};
+pub use tree::{Node, Word};
+pub use value::ValueError;
+pub use wrap::wrap_bare;

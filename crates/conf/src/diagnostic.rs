@@ -1,0 +1,182 @@
+//! What the reader is told: a message in the shape that tools parse, then an excerpt and a hint for people.
+
+use std::fmt;
+
+use crate::excerpt;
+use crate::source::{Sources, Span};
+use crate::tree::printable;
+
+/// How bad it is, in the names of the error log, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// The configuration cannot be used.
+    Emerg,
+    /// Act at once.
+    Alert,
+    /// Critical.
+    Crit,
+    /// An error that leaves the configuration usable.
+    Error,
+    /// Probably not what was meant.
+    Warn,
+    /// Worth knowing.
+    Notice,
+    /// For information.
+    Info,
+    /// For developers.
+    Debug,
+}
+
+impl Level {
+    /// The name in brackets at the beginning of a line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Emerg => "emerg",
+            Level::Alert => "alert",
+            Level::Crit => "crit",
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Notice => "notice",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One thing to tell about a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub level: Level,
+    /// One sentence without a full stop and without the place.
+    pub message: String,
+    /// The place, if there is one.
+    pub span: Option<Span>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A message of a given level.
+    pub fn new(level: Level, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { level, message: message.into(), span: None, hint: None }
+    }
+
+    /// A message that makes the configuration unusable.
+    pub fn emerg(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Level::Emerg, message)
+    }
+
+    /// A message about what is probably not meant.
+    pub fn warn(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Level::Warn, message)
+    }
+
+    /// A message worth knowing.
+    pub fn notice(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Level::Notice, message)
+    }
+
+    /// Names the place; for a directive this is `node.span`.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Diagnostic {
+        self.span = Some(span);
+        self
+    }
+
+    /// Puts the caret under a part of the place, whose line number stays the one that is named.
+    #[must_use]
+    pub fn under(mut self, part: Span) -> Diagnostic {
+        self.span = Some(self.span.map_or(part, |span| span.narrowed_to(part)));
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds `did you mean "…"?` if a candidate is near to what was written.
+    #[must_use]
+    pub fn hint_near<'a>(self, written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Diagnostic {
+        match suggest(written, candidates) {
+            Some(near) => self.hint(format!("did you mean \"{near}\"?")),
+            None => self,
+        }
+    }
+
+    /// The first line: `program: [emerg] message in FILE:LINE`.
+    pub fn headline(&self, sources: &Sources, program: &str) -> String {
+        let Diagnostic { level, message, .. } = self;
+        match self.span {
+            None => format!("{program}: [{level}] {message}"),
+            Some(span) if sources.is_command_line(span.file) => {
+                format!("{program}: [{level}] {message} in command line")
+            }
+            Some(span) => {
+                let path = printable(sources.path(span.file).as_os_str().as_encoded_bytes());
+                format!("{program}: [{level}] {message} in {path}:{}", span.line)
+            }
+        }
+    }
+}
+
+/// The whole message: the headline, the line it is about with a caret, and the hint. Ends with a newline.
+pub fn render(diagnostic: &Diagnostic, sources: &Sources, program: &str) -> String {
+    let mut out = diagnostic.headline(sources, program);
+    out.push('\n');
+    if let Some(span) = diagnostic.span {
+        excerpt::write(sources.text(span.file), span, &mut out);
+    }
+    if let Some(hint) = &diagnostic.hint {
+        out.push_str("  hint: ");
+        out.push_str(hint);
+        out.push('\n');
+    }
+    out
+}
+
+/// The candidate nearest to what was written, if one is near enough to be meant. Two neighbouring letters
+/// that changed places count as one slip.
+pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const SLIPS_MAX: usize = 3;
+    let allowed = (written.len() / 3).clamp(1, SLIPS_MAX);
+    let lower = written.to_ascii_lowercase();
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(lower.len()) <= allowed && *candidate != written)
+        .map(|candidate| (slips(lower.as_bytes(), candidate.as_bytes()), candidate))
+        .filter(|(count, _)| *count <= allowed)
+        .min_by_key(|(count, _)| *count)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edit distance with transpositions of neighbours (optimal string alignment).
+fn slips(a: &[u8], b: &[u8]) -> usize {
+    let width = b.len() + 1;
+    let mut before_last = vec![0; width];
+    let mut last: Vec<usize> = (0..width).collect();
+    let mut row = vec![0; width];
+    for i in 1..=a.len() {
+        row[0] = i;
+        for j in 1..width {
+            let same = a[i - 1] == b[j - 1];
+            let mut best = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + usize::from(!same));
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before_last[j - 2] + 1);
+            }
+            row[j] = best;
+        }
+        std::mem::swap(&mut before_last, &mut last);
+        std::mem::swap(&mut last, &mut row);
+    }
+    last[b.len()]
+}

@@ -1,0 +1,389 @@
+//! Files → tree: reads the main file, expands `include` in place, and keeps what was read.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Lexer, Token};
+use crate::source::{Sources, Span};
+use crate::tree::{Node, Word, printable};
+
+/// Bytes of one file.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of all files together, a file counted as often as it is included.
+pub const TOTAL_BYTES_MAX: u64 = 256 << 20;
+/// Words of the whole configuration.
+pub const WORDS_MAX: usize = 8 << 20;
+/// Blocks within blocks.
+pub const BLOCK_DEPTH_MAX: usize = 128;
+/// Files that include files.
+pub const INCLUDE_DEPTH_MAX: usize = 64;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Where configuration files come from.
+pub trait Inputs {
+    /// The whole content of a file.
+    ///
+    /// # Errors
+    /// What the system said; `FileTooLarge` beyond [`FILE_BYTES_MAX`].
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The existing paths that a shell pattern names, sorted by their bytes; none is not an error.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+}
+
+/// What was read, up to the first error.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The directives, those of the command line first. Where there is an error these are the ones before
+    /// it, and blocks that were still open end there.
+    pub nodes: Vec<Node>,
+    /// Every text.
+    pub sources: Sources,
+    /// The first error of reading or grammar. Errors of meaning in `nodes` stand before it.
+    pub error: Option<Diagnostic>,
+}
+
+/// Reads a configuration: `globals` are the directives of the command line, `path` the main file, whose
+/// directory is what relative names in `include` start from.
+pub fn load(inputs: &dyn Inputs, path: &Path, globals: Option<&str>) -> Loaded {
+    let mut loader = Loader::new(inputs, path);
+    let mut error = globals.and_then(|text| loader.command_line(text).err());
+    if error.is_none() {
+        error = loader.main_file(path).err();
+    }
+    loader.finish(error)
+}
+
+/// Reads one text that includes nothing that exists. For tests and fuzzing.
+pub fn parse_bytes(text: &[u8]) -> Loaded {
+    let path = Path::new("/fulmar.conf");
+    load(&Memory::default().with(path, text), path, None)
+}
+
+/// The file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+impl Inputs for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let kind = fs::metadata(path)?.file_type();
+        if kind.is_fifo() || kind.is_socket() || kind.is_block_device() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let file = File::open(path)?;
+        let mut text = Vec::new();
+        // A character device has no size: `/dev/null` reads as empty, and so do the others.
+        if !kind.is_char_device() {
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        }
+        Ok(text)
+    }
+
+    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        let pattern = parse_glob(pattern);
+        let found = glob::glob_with(pattern.as_str(), glob_options());
+        let found = found.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.msg))?;
+        // A directory that cannot be listed matches nothing, as in a shell.
+        let mut paths: Vec<PathBuf> = found.filter_map(Result::ok).collect();
+        paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        Ok(paths)
+    }
+}
+
+/// A map in place of a file system. For tests and fuzzing.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Memory {
+    /// Adds a file.
+    #[must_use]
+    pub fn with(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Memory {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+}
+
+impl Inputs for Memory {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        const ENOENT: i32 = 2;
+        self.files.get(path).cloned().ok_or_else(|| io::Error::from_raw_os_error(ENOENT))
+    }
+
+    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        let pattern = parse_glob(pattern);
+        let matches = |path: &&PathBuf| pattern.matches_path_with(path, glob_options());
+        Ok(self.files.keys().filter(matches).cloned().collect())
+    }
+}
+
+/// Reads the files of one configuration.
+struct Loader<'a> {
+    inputs: &'a dyn Inputs,
+    /// What relative names start from, with a slash at its end.
+    prefix: Vec<u8>,
+    sources: Sources,
+    pending: Vec<Pending>,
+    /// The blocks that are open, outermost first; their own children are collected beside them.
+    open: Vec<(Node, Vec<Node>)>,
+    nodes: Vec<Node>,
+    bytes: u64,
+    words: usize,
+}
+
+/// What is still to be read, the next at the end.
+enum Pending {
+    File { path: PathBuf, from: Option<Span> },
+    Text(Reading),
+}
+
+/// A text that is being read.
+struct Reading {
+    lexer: Lexer,
+    path: PathBuf,
+    /// Blocks that were open when it began; it must close its own and no others.
+    depth: usize,
+}
+
+impl<'a> Loader<'a> {
+    fn new(inputs: &'a dyn Inputs, main: &Path) -> Loader<'a> {
+        let main = main.as_os_str().as_bytes();
+        let directory = main.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        Loader {
+            inputs,
+            prefix: main[..directory].to_vec(),
+            sources: Sources::default(),
+            pending: Vec::new(),
+            open: Vec::new(),
+            nodes: Vec::new(),
+            bytes: 0,
+            words: 0,
+        }
+    }
+
+    fn command_line(&mut self, text: &str) -> Result<(), Diagnostic> {
+        let file = self.sources.add_command_line(text);
+        let lexer = Lexer::of_parameter(self.sources.shared_text(file), file);
+        self.pending.push(Pending::Text(Reading { lexer, path: PathBuf::new(), depth: 0 }));
+        self.run()
+    }
+
+    fn main_file(&mut self, path: &Path) -> Result<(), Diagnostic> {
+        self.pending.push(Pending::File { path: path.to_owned(), from: None });
+        self.run()
+    }
+
+    fn finish(mut self, error: Option<Diagnostic>) -> Loaded {
+        while self.close(None) {}
+        Loaded { nodes: self.nodes, sources: self.sources, error }
+    }
+
+    fn run(&mut self) -> Result<(), Diagnostic> {
+        while let Some(next) = self.pending.pop() {
+            match next {
+                Pending::File { path, from } => {
+                    let reading = self.open_file(path, from)?;
+                    self.pending.push(Pending::Text(reading));
+                }
+                Pending::Text(mut reading) => {
+                    let token = reading.lexer.next_token()?;
+                    self.take(token, reading)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a token into the tree, and the text back among what is to be read.
+    fn take(&mut self, token: Token, reading: Reading) -> Result<(), Diagnostic> {
+        let (parameter, base) = (reading.lexer.is_parameter(), reading.depth);
+        if let Token::End(span) = token {
+            return match self.open.get(base..).and_then(<[_]>::last) {
+                Some((block, _)) => Err(unclosed(block, span)),
+                None => Ok(()),
+            };
+        }
+        self.pending.push(Pending::Text(reading));
+        match token {
+            Token::Simple(words, line) => {
+                let node = self.node(words, line)?;
+                if node.is("include") { self.include(&node) } else { self.push(node) }
+            }
+            Token::Open(words, line) => {
+                let node = self.node(words, line)?;
+                if parameter {
+                    let message = "block directives are not supported in -g option";
+                    return Err(Diagnostic::emerg(message).at(node.span));
+                }
+                if node.is("include") {
+                    let message = "directive \"include\" is not terminated by \";\"";
+                    return Err(Diagnostic::emerg(message).at(node.span));
+                }
+                if self.open.len() == BLOCK_DEPTH_MAX {
+                    let message = format!("blocks are nested more than {BLOCK_DEPTH_MAX} deep");
+                    return Err(Diagnostic::emerg(message).at(node.span));
+                }
+                self.open.push((node, Vec::new()));
+                Ok(())
+            }
+            Token::Close(span) if self.open.len() == base => {
+                Err(Diagnostic::emerg("unexpected \"}\"").at(span).hint("no block is open here"))
+            }
+            Token::Close(span) => {
+                self.close(Some(span));
+                Ok(())
+            }
+            Token::End(_) => Ok(()),
+        }
+    }
+
+    fn node(&mut self, words: Vec<Word>, line: u32) -> Result<Node, Diagnostic> {
+        let mut words = words.into_iter();
+        // The lexer gives no run without words.
+        let Some(name) = words.next() else {
+            return Err(Diagnostic::emerg("unexpected \";\""));
+        };
+        let args: Box<[Word]> = words.collect();
+        let end = args.last().map_or(name.span.end, |word| word.span.end);
+        let span = Span { end, line, ..name.span };
+        if name.span.start == 0 && name.text.starts_with(BYTE_ORDER_MARK) {
+            let error = Diagnostic::emerg(format!("unknown directive \"{name}\"")).at(span);
+            return Err(error.hint("the file begins with a UTF-8 byte order mark: save it without one"));
+        }
+        self.words += args.len() + 1;
+        if self.words > WORDS_MAX {
+            let message = format!("the configuration has more than {WORDS_MAX} words");
+            return Err(Diagnostic::emerg(message).at(span));
+        }
+        Ok(Node { name, args, block: None, span, end_line: line })
+    }
+
+    fn push(&mut self, node: Node) -> Result<(), Diagnostic> {
+        match self.open.last_mut() {
+            Some((_, children)) => children.push(node),
+            None => self.nodes.push(node),
+        }
+        Ok(())
+    }
+
+    /// Ends the innermost block; false if none is open.
+    fn close(&mut self, span: Option<Span>) -> bool {
+        let Some((mut node, children)) = self.open.pop() else {
+            return false;
+        };
+        node.block = Some(children);
+        node.end_line = span.map_or(node.end_line, |span| span.line);
+        match self.open.last_mut() {
+            Some((_, siblings)) => siblings.push(node),
+            None => self.nodes.push(node),
+        }
+        true
+    }
+
+    fn include(&mut self, node: &Node) -> Result<(), Diagnostic> {
+        let [name] = &*node.args else {
+            let message = "invalid number of arguments in \"include\" directive";
+            return Err(Diagnostic::emerg(message).at(node.span));
+        };
+        let mut full = if name.text.starts_with(b"/") { Vec::new() } else { self.prefix.clone() };
+        full.extend_from_slice(&name.text);
+        let mut paths = vec![PathBuf::from(OsStr::from_bytes(&full))];
+        if full.iter().any(|byte| b"*?[".contains(byte)) {
+            let shown = printable(&full);
+            let pattern = std::str::from_utf8(&full).map_err(|_| io::ErrorKind::InvalidInput.into());
+            let found = pattern.and_then(|pattern| self.inputs.glob(pattern));
+            paths = found.map_err(|error| {
+                let message = format!("glob() \"{shown}\" failed ({})", reason(&error));
+                Diagnostic::emerg(message).at(node.span).under(name.span)
+            })?;
+        }
+        let from = Some(node.span.narrowed_to(name.span));
+        self.pending.extend(paths.into_iter().rev().map(|path| Pending::File { path, from }));
+        Ok(())
+    }
+
+    fn open_file(&mut self, path: PathBuf, from: Option<Span>) -> Result<Reading, Diagnostic> {
+        let placed = |error: Diagnostic| match from {
+            Some(span) => error.at(span),
+            None => error,
+        };
+        let above = self.pending.iter().filter_map(|pending| match pending {
+            Pending::Text(reading) => Some(&reading.path),
+            Pending::File { .. } => None,
+        });
+        if above.clone().any(|open| *open == path) {
+            let message = format!("\"{}\" includes itself", path.display());
+            return Err(placed(Diagnostic::emerg(message)));
+        }
+        if above.count() >= INCLUDE_DEPTH_MAX {
+            let message = format!("files include each other more than {INCLUDE_DEPTH_MAX} deep");
+            return Err(placed(Diagnostic::emerg(message)));
+        }
+        let file = match self.sources.find(&path) {
+            Some(file) => file,
+            None => {
+                let text = self.inputs.read(&path).map_err(|error| placed(unreadable(&path, &error)))?;
+                self.sources.add(&path, text)
+            }
+        };
+        let text = self.sources.shared_text(file);
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if bytes > FILE_BYTES_MAX || self.bytes > TOTAL_BYTES_MAX {
+            let max = if bytes > FILE_BYTES_MAX { FILE_BYTES_MAX } else { TOTAL_BYTES_MAX };
+            let message = format!("\"{}\" is too large, the limit is {} MB", path.display(), max >> 20);
+            return Err(placed(Diagnostic::emerg(message)));
+        }
+        Ok(Reading { lexer: Lexer::new(text, file), path, depth: self.open.len() })
+    }
+}
+
+fn unclosed(block: &Node, end: Span) -> Diagnostic {
+    let hint = format!("the block \"{}\" that begins on line {} is not closed", block.name, block.span.line);
+    let error = Diagnostic::emerg("unexpected end of file, expecting \"}\"");
+    error.at(end).under(block.span).hint(hint)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
+    let call = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
+    let path = printable(path.as_os_str().as_bytes());
+    Diagnostic::emerg(format!("{call}() \"{path}\" failed ({})", reason(error)))
+}
+
+/// An error of the system as messages show it: its number, then its words.
+fn reason(error: &io::Error) -> String {
+    let words = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => format!("{number}: {}", words.split(" (os error").next().unwrap_or(&words)),
+        None => words,
+    }
+}
+
+/// Shell patterns, in which `**` means no more than `*` and what is no pattern stands for itself.
+fn parse_glob(pattern: &str) -> glob::Pattern {
+    let mut pattern = pattern.to_owned();
+    while pattern.contains("**") {
+        pattern = pattern.replace("**", "*");
+    }
+    let literal = |_| glob::Pattern::new(&glob::Pattern::escape(&pattern)).unwrap_or_default();
+    glob::Pattern::new(&pattern).unwrap_or_else(literal)
+}
+
+fn glob_options() -> glob::MatchOptions {
+    glob::MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    }
+}

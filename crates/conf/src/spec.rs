@@ -1,0 +1,219 @@
+//! What a directive looks like, as data: where it may stand, how many words it takes, whether it has a block.
+
+use std::fmt;
+
+use crate::diagnostic::Diagnostic;
+use crate::tree::Node;
+
+/// A set of places where a directive may stand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Contexts(u32);
+
+impl Contexts {
+    /// Nowhere.
+    pub const EMPTY: Contexts = Contexts(0);
+    /// The top of the file.
+    pub const MAIN: Contexts = Contexts(1);
+    /// `events {}`.
+    pub const EVENTS: Contexts = Contexts(1 << 1);
+    /// `http {}`.
+    pub const HTTP: Contexts = Contexts(1 << 2);
+    /// `server {}` within `http`.
+    pub const SERVER: Contexts = Contexts(1 << 3);
+    /// `location {}`.
+    pub const LOCATION: Contexts = Contexts(1 << 4);
+    /// `if {}` within a server.
+    pub const SERVER_IF: Contexts = Contexts(1 << 5);
+    /// `if {}` within a location.
+    pub const LOCATION_IF: Contexts = Contexts(1 << 6);
+    /// `limit_except {}`.
+    pub const LIMIT_EXCEPT: Contexts = Contexts(1 << 7);
+    /// `upstream {}` within `http`.
+    pub const UPSTREAM: Contexts = Contexts(1 << 8);
+    /// `stream {}`.
+    pub const STREAM: Contexts = Contexts(1 << 9);
+    /// `server {}` within `stream`.
+    pub const STREAM_SERVER: Contexts = Contexts(1 << 10);
+    /// `upstream {}` within `stream`.
+    pub const STREAM_UPSTREAM: Contexts = Contexts(1 << 11);
+    /// `mail {}`.
+    pub const MAIL: Contexts = Contexts(1 << 12);
+    /// `server {}` within `mail`.
+    pub const MAIL_SERVER: Contexts = Contexts(1 << 13);
+    /// A `.htaccess` file.
+    pub const HTACCESS: Contexts = Contexts(1 << 14);
+    /// Everywhere.
+    pub const ANY: Contexts = Contexts((1 << 15) - 1);
+
+    const NAMES: [(Contexts, &'static str); 15] = [
+        (Contexts::MAIN, "main"),
+        (Contexts::EVENTS, "events"),
+        (Contexts::HTTP, "http"),
+        (Contexts::SERVER, "server"),
+        (Contexts::LOCATION, "location"),
+        (Contexts::SERVER_IF, "if in server"),
+        (Contexts::LOCATION_IF, "if in location"),
+        (Contexts::LIMIT_EXCEPT, "limit_except"),
+        (Contexts::UPSTREAM, "upstream"),
+        (Contexts::STREAM, "stream"),
+        (Contexts::STREAM_SERVER, "server in stream"),
+        (Contexts::STREAM_UPSTREAM, "upstream in stream"),
+        (Contexts::MAIL, "mail"),
+        (Contexts::MAIL_SERVER, "server in mail"),
+        (Contexts::HTACCESS, ".htaccess"),
+    ];
+
+    /// The places of both.
+    #[must_use]
+    pub const fn or(self, other: Contexts) -> Contexts {
+        Contexts(self.0 | other.0)
+    }
+
+    /// The places that both have.
+    #[must_use]
+    pub const fn and(self, other: Contexts) -> Contexts {
+        Contexts(self.0 & other.0)
+    }
+
+    /// Whether every place of `other` is in this set.
+    pub const fn contains(self, other: Contexts) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether the sets share a place.
+    pub const fn intersects(self, other: Contexts) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is no place in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The places by name, as messages and the manual show them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let here = move |(context, _): &(Contexts, &'static str)| self.contains(*context);
+        Contexts::NAMES.into_iter().filter(here).map(|(_, name)| name)
+    }
+}
+
+/// The names, with commas.
+impl fmt::Display for Contexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.names().enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            f.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Contexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Contexts({self})")
+    }
+}
+
+/// How many arguments a directive takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arity {
+    /// `on` or `off`.
+    Flag,
+    /// None.
+    None,
+    /// This many.
+    Exactly(usize),
+    /// From the first to the second, both included.
+    Range(usize, usize),
+    /// This many or more.
+    AtLeast(usize),
+    /// One of these numbers.
+    OneOf(&'static [usize]),
+    /// Any number, which its own code judges.
+    Any,
+}
+
+impl Arity {
+    /// Whether this number of arguments is right.
+    pub fn admits(self, count: usize) -> bool {
+        match self {
+            Arity::Flag => count == 1,
+            Arity::None => count == 0,
+            Arity::Exactly(n) => count == n,
+            Arity::Range(least, most) => (least..=most).contains(&count),
+            Arity::AtLeast(n) => count >= n,
+            Arity::OneOf(numbers) => numbers.contains(&count),
+            Arity::Any => true,
+        }
+    }
+}
+
+/// What takes the place of each word of a directive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Number of arguments.
+    pub arity: Arity,
+    /// Whether a block follows, instead of `;`.
+    pub block: bool,
+}
+
+impl Shape {
+    /// A directive that `;` ends.
+    pub const fn simple(arity: Arity) -> Shape {
+        Shape { arity, block: false }
+    }
+
+    /// A directive with a block.
+    pub const fn block(arity: Arity) -> Shape {
+        Shape { arity, block: true }
+    }
+
+    /// Whether a directive is written in this shape.
+    ///
+    /// # Errors
+    /// nginx's message about the first thing that is wrong, in nginx's order.
+    pub fn check(self, node: &Node) -> Result<(), Diagnostic> {
+        let name = &node.name;
+        let message = match &node.block {
+            Some(_) if !self.block => format!("directive \"{name}\" is not terminated by \";\""),
+            None if self.block => format!("directive \"{name}\" has no opening \"{{\""),
+            _ if !self.arity.admits(node.args.len()) => {
+                format!("invalid number of arguments in \"{name}\" directive")
+            }
+            _ => return self.check_flag(node),
+        };
+        Err(Diagnostic::emerg(message).at(node.span))
+    }
+
+    fn check_flag(self, node: &Node) -> Result<(), Diagnostic> {
+        match (self.arity, node.arg(0)) {
+            (Arity::Flag, Some(word)) => {
+                crate::value::flag(word).map(|_| ()).map_err(|error| error.at(node, word))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The message about a name that no directive has, with the nearest of `known` as a hint.
+pub fn unknown_directive<'a>(node: &Node, known: impl IntoIterator<Item = &'a str>) -> Diagnostic {
+    let error = Diagnostic::emerg(format!("unknown directive \"{}\"", node.name)).at(node.span);
+    error.under(node.name.span).hint_near(&node.name.to_string(), known)
+}
+
+/// The message about a directive in the wrong place; `allowed` becomes the hint.
+pub fn not_allowed_here(node: &Node, allowed: Contexts) -> Diagnostic {
+    let message = format!("\"{}\" directive is not allowed here", node.name);
+    let error = Diagnostic::emerg(message).at(node.span).under(node.name.span);
+    if allowed.is_empty() { error } else { error.hint(format!("it may stand in: {allowed}")) }
+}
+
+/// The message about a directive that stands twice where it may stand once.
+pub fn is_duplicate(node: &Node) -> Diagnostic {
+    Diagnostic::emerg(format!("\"{}\" directive is duplicate", node.name)).at(node.span)
+}
+
+/// The message about a block among the entries of `types`, `map` and their kin.
+pub fn unexpected_block(node: &Node) -> Diagnostic {
+    Diagnostic::emerg("unexpected \"{\"").at(node.span)
+}

@@ -1,0 +1,84 @@
+//! The value parsers: words → typed values. There are no others, so that a size is a size everywhere.
+
+mod address;
+mod choice;
+mod network;
+mod number;
+mod path;
+mod pattern;
+mod subset;
+mod template;
+mod time;
+
+use crate::diagnostic::Diagnostic;
+use crate::tree::{Node, Word};
+
+pub use address::{Address, Host, endpoint, listen, target};
+pub use choice::{access, bitmask, choice, flag};
+pub use network::{Network, cidr};
+pub use number::{bounded, number, offset, size, status};
+pub use path::{full_name, path};
+pub use pattern::{Captures, Pattern, pattern};
+pub use template::{Part, Template, template};
+pub use time::{time_ms, time_s};
+
+/// Why a word has no value of the wanted type. It has no place yet: [`ValueError::at`] gives it one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Not a size, an offset or a time.
+    #[error("invalid value")]
+    Invalid,
+    /// Not a number.
+    #[error("invalid number")]
+    Number,
+    /// Neither `on` nor `off`.
+    #[error("it must be \"on\" or \"off\"")]
+    Flag,
+    /// None of the words that are possible here; the nearest one, if one is near.
+    #[error("invalid value")]
+    Choice(Option<&'static str>),
+    /// A number out of its range; both ends are included, the upper one may be missing.
+    #[error("value must be in range")]
+    Range(u64, Option<u64>),
+    /// Not an address; why.
+    #[error("{0}")]
+    Address(&'static str),
+    /// Not an address with a prefix length.
+    #[error("invalid parameter")]
+    Network,
+    /// Not a pattern; the message of the pattern compiler.
+    #[error("{0}")]
+    Pattern(String),
+    /// Not a text with variables; why.
+    #[error("{0}")]
+    Template(String),
+}
+
+impl ValueError {
+    /// The message about a word of a directive, in nginx's words.
+    pub fn at(&self, node: &Node, word: &Word) -> Diagnostic {
+        let name = &node.name;
+        let message = match self {
+            ValueError::Invalid | ValueError::Number => format!("\"{name}\" directive {self}"),
+            ValueError::Flag => format!("invalid value \"{word}\" in \"{name}\" directive, {self}"),
+            ValueError::Choice(_) => format!("invalid value \"{word}\""),
+            ValueError::Range(least, None) => format!("value must be equal to or greater than {least}"),
+            ValueError::Range(least, Some(most)) => format!("value must be between {least} and {most}"),
+            ValueError::Address(why) => format!("{why} in \"{word}\" of the \"{name}\" directive"),
+            ValueError::Network => format!("invalid parameter \"{word}\""),
+            ValueError::Pattern(why) | ValueError::Template(why) => why.clone(),
+        };
+        let error = Diagnostic::emerg(message).at(node.span).under(word.span);
+        match self {
+            ValueError::Choice(Some(near)) => error.hint(format!("did you mean \"{near}\"?")),
+            _ => error,
+        }
+    }
+}
+
+/// A word of a text, for tests of the parsers.
+#[cfg(test)]
+pub(crate) fn word(text: impl AsRef<[u8]>) -> Word {
+    let span = crate::source::Span { file: crate::source::FileId(0), start: 0, end: 0, line: 1 };
+    Word { text: text.as_ref().into(), quoted: false, span }
+}

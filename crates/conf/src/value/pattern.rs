@@ -1,0 +1,269 @@
+//! Patterns with PCRE's meaning: in linear time where both engines mean the same, else with PCRE2.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use super::ValueError;
+use super::subset;
+use crate::tree::{Word, printable};
+
+/// Keeps a pattern that backtracks without end from keeping a thread.
+const LIMIT: &str = "(*LIMIT_MATCH=100000)";
+
+/// A compiled pattern. Bytes are bytes: there is no Unicode unless the pattern asks PCRE2 for it.
+pub struct Pattern {
+    text: Box<[u8]>,
+    case_insensitive: bool,
+    names: Box<[Option<Box<str>>]>,
+    engine: Engine,
+}
+
+enum Engine {
+    /// `$` means the very end here, but for PCRE also the place before a final newline: subjects that end in
+    /// one go to `for_newline`.
+    Linear {
+        regex: regex::bytes::Regex,
+        for_newline: OnceLock<Option<pcre2::bytes::Regex>>,
+    },
+    Backtracking(pcre2::bytes::Regex),
+}
+
+/// Where the groups of a pattern matched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captures {
+    /// Start and end offsets by group; group 0 is the whole match, `None` a group that took no part.
+    pub groups: Vec<Option<(u32, u32)>>,
+}
+
+impl Captures {
+    /// The bytes of a group, out of the subject that was matched.
+    pub fn get<'s>(&self, group: usize, subject: &'s [u8]) -> Option<&'s [u8]> {
+        let (start, end) = (*self.groups.get(group)?)?;
+        subject.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`ValueError::Pattern`] with PCRE2's message.
+    pub fn new(text: &[u8], case_insensitive: bool) -> Result<Pattern, ValueError> {
+        let (engine, names) = match linear(text, case_insensitive) {
+            Some(regex) => {
+                let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
+                (Engine::Linear { regex, for_newline: OnceLock::new() }, names)
+            }
+            None => {
+                let regex = backtracking(text, case_insensitive)?;
+                let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
+                (Engine::Backtracking(regex), names)
+            }
+        };
+        Ok(Pattern { text: text.into(), case_insensitive, names, engine })
+    }
+
+    /// Whether the pattern matches anywhere in the subject. Reaching the match limit is no match.
+    pub fn is_match(&self, subject: &[u8]) -> bool {
+        match self.engine_for(subject) {
+            Some(Chosen::Linear(regex)) => regex.is_match(subject),
+            Some(Chosen::Backtracking(regex)) => regex.is_match(subject).unwrap_or(false),
+            None => false,
+        }
+    }
+
+    /// As [`Pattern::is_match`]; on a match, and only then, fills the captures with every group's place.
+    pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
+        match self.engine_for(subject) {
+            Some(Chosen::Linear(regex)) if self.names.len() == 1 => match regex.find(subject) {
+                Some(found) => captures.fill([Some((found.start(), found.end()))]),
+                None => false,
+            },
+            Some(Chosen::Linear(regex)) => {
+                let mut places = regex.capture_locations();
+                let found = regex.captures_read(&mut places, subject).is_some();
+                found && captures.fill((0..places.len()).map(|group| places.get(group)))
+            }
+            Some(Chosen::Backtracking(regex)) => {
+                let mut places = regex.capture_locations();
+                let found = regex.captures_read(&mut places, subject).is_ok_and(|found| found.is_some());
+                found && captures.fill((0..places.len()).map(|group| places.get(group)))
+            }
+            None => false,
+        }
+    }
+
+    /// Names of the groups by number; group 0 has none.
+    pub fn names(&self) -> &[Option<Box<str>>] {
+        &self.names
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether letters match in either case.
+    pub fn is_case_insensitive(&self) -> bool {
+        self.case_insensitive
+    }
+
+    /// Whether subjects are matched in linear time (but for those that end in a newline).
+    pub fn is_linear(&self) -> bool {
+        matches!(self.engine, Engine::Linear { .. })
+    }
+
+    fn engine_for(&self, subject: &[u8]) -> Option<Chosen<'_>> {
+        if u32::try_from(subject.len()).is_err() {
+            return None;
+        }
+        match &self.engine {
+            Engine::Backtracking(regex) => Some(Chosen::Backtracking(regex)),
+            Engine::Linear { for_newline, .. } if subject.ends_with(b"\n") => {
+                let compile = || backtracking(&self.text, self.case_insensitive).ok();
+                for_newline.get_or_init(compile).as_ref().map(Chosen::Backtracking)
+            }
+            Engine::Linear { regex, .. } => Some(Chosen::Linear(regex)),
+        }
+    }
+}
+
+/// The pattern that a word holds.
+///
+/// # Errors
+/// [`ValueError::Pattern`].
+pub fn pattern(word: &Word, case_insensitive: bool) -> Result<Pattern, ValueError> {
+    Pattern::new(&word.text, case_insensitive)
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.text == other.text && self.case_insensitive == other.case_insensitive
+    }
+}
+
+impl Eq for Pattern {}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flag = if self.case_insensitive { "i" } else { "" };
+        write!(f, "Pattern(/{}/{flag})", printable(&self.text))
+    }
+}
+
+enum Chosen<'p> {
+    Linear(&'p regex::bytes::Regex),
+    Backtracking(&'p pcre2::bytes::Regex),
+}
+
+impl Captures {
+    /// Always true, as what fills them is a match.
+    fn fill(&mut self, places: impl IntoIterator<Item = Option<(usize, usize)>>) -> bool {
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        self.groups.clear();
+        self.groups.extend(places.into_iter().map(|place| place.map(|(s, e)| (offset(s), offset(e)))));
+        true
+    }
+}
+
+fn linear(text: &[u8], case_insensitive: bool) -> Option<regex::bytes::Regex> {
+    let text = std::str::from_utf8(text).ok().filter(|text| subset::means_the_same(text.as_bytes()))?;
+    let mut builder = regex::bytes::RegexBuilder::new(text);
+    builder.unicode(false).case_insensitive(case_insensitive).build().ok()
+}
+
+fn backtracking(text: &[u8], case_insensitive: bool) -> Result<pcre2::bytes::Regex, ValueError> {
+    let mut source = LIMIT.to_owned();
+    for chunk in text.utf8_chunks() {
+        source.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            source.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    let mut builder = pcre2::bytes::RegexBuilder::new();
+    builder.caseless(case_insensitive).build(&source).map_err(|error| {
+        let words = error.to_string();
+        let words = words.rsplit_once(": ").map_or(words.as_str(), |(_, last)| last);
+        let rest = error.offset().and_then(|offset| source.get(offset..)).filter(|rest| !rest.is_empty());
+        let place = rest.map(|rest| format!(" at \"{}\"", printable(rest.as_bytes()))).unwrap_or_default();
+        let text = printable(text);
+        ValueError::Pattern(format!("pcre2_compile() failed: {words} in \"{text}\"{place}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(pattern: &str, subject: &str) -> Option<Vec<Option<(u32, u32)>>> {
+        let mut captures = Captures::default();
+        let pattern = Pattern::new(pattern.as_bytes(), false).unwrap();
+        pattern.captures(subject.as_bytes(), &mut captures).then_some(captures.groups)
+    }
+
+    #[test]
+    fn plain_patterns_are_linear_and_the_others_are_not() {
+        for linear in [r"\.php$", r"^/(.+)/([a-z0-9_-]+)$", r"\.(?:jpe?g|png)$", r"(?<a>\d{1,3})", r"(?i)x"] {
+            assert!(Pattern::new(linear.as_bytes(), false).unwrap().is_linear(), "{linear}");
+        }
+        for other in [r"^/(?!admin)", r"(.)\1", r"a++", r"[[:alpha:]]", r"\v", r"a{,2}", "é+", r"(a*)*"] {
+            assert!(!Pattern::new(other.as_bytes(), false).unwrap().is_linear(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_dollar_matches_before_a_final_newline() {
+        let pattern = Pattern::new(br"\.php$", false).unwrap();
+        assert!(pattern.is_match(b"/x.php"));
+        assert!(pattern.is_match(b"/x.php\n"));
+        assert!(!pattern.is_match(b"/x.php\n\n"));
+        assert!(!pattern.is_match(b"/x.php\r"));
+    }
+
+    #[test]
+    fn groups_and_their_names() {
+        assert_eq!(groups("a(b)?(c)", "xac"), Some(vec![Some((1, 3)), None, Some((2, 3))]));
+        assert_eq!(groups("(?=a)(a)", "xa"), Some(vec![Some((1, 2)), Some((1, 2))]));
+        assert_eq!(groups("b", "abc"), Some(vec![Some((1, 2))]));
+        assert_eq!(groups("b", "xyz"), None);
+        for text in ["(?<year>[0-9]+)-(?P<day>x)(y)", "(?<year>[0-9]+)-(?P<day>x)(?=y)(y)"] {
+            let pattern = Pattern::new(text.as_bytes(), false).unwrap();
+            let names: Vec<_> = pattern.names().iter().map(|name| name.as_deref().unwrap_or("")).collect();
+            assert_eq!(names, ["", "year", "day", ""]);
+        }
+    }
+
+    #[test]
+    fn captures_stay_as_they_were_without_a_match() {
+        let mut captures = Captures::default();
+        assert!(Pattern::new(b"(b)", false).unwrap().captures(b"abc", &mut captures));
+        assert!(!Pattern::new(b"(x)", false).unwrap().captures(b"abc", &mut captures));
+        assert_eq!(captures.get(1, b"abc"), Some(&b"b"[..]));
+        assert_eq!(captures.get(2, b"abc"), None);
+    }
+
+    #[test]
+    fn case_and_bytes() {
+        assert!(Pattern::new(b"^/A", true).unwrap().is_match(b"/a"));
+        assert!(!Pattern::new(b"^/A", false).unwrap().is_match(b"/a"));
+        assert!(Pattern::new(b"^\xFF.$", false).unwrap().is_match(b"\xFF\xFE"));
+        assert!(Pattern::new(br"^\xFF.$", false).unwrap().is_match(b"\xFF\xFE"));
+    }
+
+    #[test]
+    fn endless_backtracking_is_no_match() {
+        let pattern = Pattern::new(br"^(a+)+$(?=)", false).unwrap();
+        assert!(!pattern.is_linear());
+        assert!(!pattern.is_match(&[&[b'a'; 64][..], b"b"].concat()));
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let error = |text: &str| Pattern::new(text.as_bytes(), false).unwrap_err().to_string();
+        assert_eq!(error("(a"), "pcre2_compile() failed: missing closing parenthesis in \"(a\"");
+        assert_eq!(
+            error("a**b"),
+            "pcre2_compile() failed: quantifier does not follow a repeatable item in \"a**b\" at \"*b\""
+        );
+    }
+}
