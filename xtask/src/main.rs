@@ -1,6 +1,7 @@
 //! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
 //! `cargo xtask docs` writes the directive manual from the features' doc comments.
 
+mod docs;
 mod metadata;
 mod syntax;
 mod tidy;
@@ -21,6 +22,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
         ["tidy"] => tidy::run(),
+        ["docs"] => docs::run(false),
+        ["docs", "--check"] => docs::run(true),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

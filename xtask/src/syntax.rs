@@ -320,13 +320,22 @@ mod tests {
     #[test]
     fn functions_know_their_arguments_and_whose_they_are() {
         let ast = syn::parse_file(
-            "impl T for S { fn m(&self, a: u8) { fn inner() {} } }\n#[cfg(test)] mod t { fn q() {} }",
+            "impl T for S { fn m(&self, a: u8) { fn inner() {} } }\n#[cfg(test)] mod t { fn q() {} }\nfn o() { fn i() {} }",
         )
         .unwrap();
         let found = functions(&ast);
         let summary: Vec<_> =
             found.iter().map(|f| (f.name.as_str(), f.arguments, f.of_trait, f.in_test)).collect();
-        assert_eq!(summary, [("m", 2, true, false), ("inner", 0, false, false), ("q", 0, false, true)]);
+        assert_eq!(
+            summary,
+            [
+                ("m", 2, true, false),
+                ("inner", 0, false, false),
+                ("q", 0, false, true),
+                ("o", 0, false, false),
+                ("i", 0, false, false)
+            ]
+        );
     }
 
     #[test]

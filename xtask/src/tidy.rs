@@ -20,8 +20,11 @@ use anyhow::Result;
 
 use crate::tree::Tree;
 
+/// Looks at the whole project and gives every place that breaks the rule.
+type Check = fn(&Tree) -> Vec<Finding>;
+
 /// The rules, by the name that a finding shows.
-const RULES: &[(&str, fn(&Tree) -> Vec<Finding>)] = &[
+const RULES: &[(&str, Check)] = &[
     ("levels", levels::check),
     ("protocol", protocol::check),
     ("unsafe", unsafe_code::check),
@@ -72,6 +75,15 @@ pub(crate) fn run() -> Result<bool> {
         eprintln!("tidy: {} finding(s)", found.len());
     }
     Ok(found.is_empty())
+}
+
+/// Whether `phrase` stands in `text` with no letter, digit or `_` beside it.
+fn has_words(text: &str, phrase: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(phrase).any(|(at, _)| {
+        let end = at + phrase.len();
+        !text[..at].ends_with(is_part) && !text[end..].starts_with(is_part)
+    })
 }
 
 /// The paths and lines of what a rule finds, for the rules' tests.

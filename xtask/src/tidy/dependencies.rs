@@ -1,8 +1,8 @@
 //! Third parties: their licences, where they come from, which ones not to use, and a reason for each.
 
-use super::{Finding, spdx};
+use super::{Finding, has_words, spdx};
 use crate::metadata::Package;
-use crate::tree::Tree;
+use crate::tree::{File, Tree};
 
 const LICENCES: &[&str] = &[
     "0BSD",
@@ -49,6 +49,7 @@ const TESTS_ONLY: &[(&str, &str)] =
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = reasons(tree);
+    found.extend(unused(tree));
     for package in tree.packages.iter().filter(|package| package.dir.is_none()) {
         found.extend(third_party(tree, package));
     }
@@ -99,31 +100,56 @@ fn line_of(tree: &Tree, manifest: &str, name: &str) -> usize {
     tree.file(manifest).map_or(1, |file| file.line_where(begins))
 }
 
-/// Each third party's line of `[workspace.dependencies]` has a comment of its own above it.
-fn reasons(tree: &Tree) -> Vec<Finding> {
-    let Some(manifest) = tree.file("Cargo.toml") else { return Vec::new() };
+/// Lines of manifests that no source needs, and of the root's list that no manifest needs.
+fn unused(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut inside = false;
-    let mut explained = false;
-    for (number, line) in manifest.lines() {
-        if line.starts_with('[') {
-            inside = line == "[workspace.dependencies]";
-        } else if inside && line.starts_with(|c: char| c.is_ascii_alphanumeric()) && !line.contains("path = ")
-        {
-            let name = line.split([' ', '=', '.']).next().unwrap_or_default();
-            if !explained {
-                let message = format!("{name} without a reason");
-                found.push(Finding::new(
-                    "Cargo.toml",
-                    number,
-                    message,
-                    "use a comment above it that says what it is for",
-                ));
+    let ours = || tree.packages.iter().filter_map(|package| Some((package, package.dir.as_deref()?)));
+    for (package, dir) in ours() {
+        let sources: Vec<&File> =
+            tree.sources().filter(|file| file.path.starts_with(&format!("{dir}/"))).collect();
+        for dependency in &package.dependencies {
+            let name = dependency.name.replace('-', "_");
+            if !sources.iter().any(|file| has_words(&file.text, &name)) {
+                let line = line_of(tree, &package.manifest(), &dependency.name);
+                let message = format!("no source of {} names {}", package.name, dependency.name);
+                found.push(Finding::new(&package.manifest(), line, message, "remove the line"));
             }
         }
-        explained = line.starts_with('#');
+    }
+    for (number, name) in shared_lines(tree) {
+        let used =
+            ours().any(|(package, _)| package.dependencies.iter().any(|dependency| dependency.name == name));
+        if !used {
+            found.push(Finding::new(
+                "Cargo.toml",
+                number,
+                format!("no crate depends on {name}"),
+                "remove the line",
+            ));
+        }
     }
     found
+}
+
+/// The lines of `[workspace.dependencies]`, with the names that they give.
+fn shared_lines(tree: &Tree) -> Vec<(usize, &str)> {
+    let Some(manifest) = tree.file("Cargo.toml") else { return Vec::new() };
+    let section = manifest.lines().skip_while(|(_, line)| *line != "[workspace.dependencies]").skip(1);
+    let section = section.take_while(|(_, line)| !line.starts_with('['));
+    let named = section.filter(|(_, line)| line.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    named.map(|(number, line)| (number, line.split([' ', '=', '.']).next().unwrap_or_default())).collect()
+}
+
+/// Each third party's line of `[workspace.dependencies]` has a comment of its own above it.
+fn reasons(tree: &Tree) -> Vec<Finding> {
+    let lines: Vec<&str> = tree.file("Cargo.toml").map_or("", |file| &file.text).lines().collect();
+    let line = |number: usize| lines.get(number.wrapping_sub(1)).copied().unwrap_or_default();
+    let bare = shared_lines(tree)
+        .into_iter()
+        .filter(|(number, _)| !line(*number).contains("path = ") && !line(number - 1).starts_with('#'));
+    let instead = "use a comment above it that says what it is for";
+    bare.map(|(number, name)| Finding::new("Cargo.toml", number, format!("{name} without a reason"), instead))
+        .collect()
 }
 
 #[cfg(test)]
@@ -144,24 +170,29 @@ mod tests {
         }
     }
 
+    fn package(dir: &str, uses: &[&str]) -> Package {
+        let dependency = |name: &&str| Dependency { name: (*name).into(), dev: false };
+        let dependencies = uses.iter().map(dependency).collect();
+        Package { dir: Some(dir.into()), dependencies, ..Package::default() }
+    }
+
     fn check_packages(packages: Vec<Package>) -> Vec<String> {
         let lock = "[[package]]\nname = \"atty\"\n";
         let mut tree = Tree::of(&[
             ("Cargo.toml", MANIFEST),
             ("Cargo.lock", lock),
             ("crates/a/Cargo.toml", "[package]\n[dependencies]\nhyper = \"1\"\n"),
+            ("crates/a/src/lib.rs", "use hyper::Body; use conf::Node; // serde"),
         ]);
         tree.packages = packages;
+        tree.packages.push(package("crates/a", &["conf", "serde"]));
         places(&check(&tree))
     }
 
     #[test]
     fn good_ones_pass() {
-        let ours = Package {
-            dir: Some("crates/a".into()),
-            dependencies: vec![Dependency { name: "hyper".into(), dev: true }],
-            ..Package::default()
-        };
+        let mut ours = package("crates/a", &["hyper"]);
+        ours.dependencies[0].dev = true;
         assert_eq!(check_packages(vec![outside("serde", "MIT OR GPL-3.0", "registry+x"), ours]), [""; 0]);
     }
 
@@ -170,12 +201,18 @@ mod tests {
         assert_eq!(check_packages(vec![outside("serde", "GPL-3.0", "registry+x")]), ["Cargo.toml:4"]);
         assert_eq!(check_packages(vec![outside("serde", "MIT", "git+x")]), ["Cargo.toml:4"]);
         assert_eq!(check_packages(vec![outside("atty", "MIT", "registry+x")]), ["Cargo.lock:2"]);
-        let ours = Package {
-            dir: Some("crates/a".into()),
-            dependencies: vec![Dependency { name: "hyper".into(), dev: false }],
-            ..Package::default()
-        };
-        assert_eq!(check_packages(vec![ours]), ["crates/a/Cargo.toml:3"]);
+        assert_eq!(check_packages(vec![package("crates/a", &["hyper"])]), ["crates/a/Cargo.toml:3"]);
+    }
+
+    #[test]
+    fn what_nobody_uses_is_found() {
+        let mut tree = Tree::of(&[
+            ("Cargo.toml", MANIFEST),
+            ("crates/a/Cargo.toml", "[dependencies]\nconf.workspace = true\nserde-json.workspace = true\n"),
+            ("crates/a/src/lib.rs", "use conf::Node; fn my_serde_json() {}"),
+        ]);
+        tree.packages = vec![package("crates/a", &["conf", "serde-json"])];
+        assert_eq!(places(&check(&tree)), ["crates/a/Cargo.toml:3", "Cargo.toml:4"]);
     }
 
     #[test]

@@ -63,6 +63,7 @@ mod tests {
             ("crates/a/src/main.rs", "mod b;\n"),
             ("crates/a/src/b.rs", "fn c() {}\n"),
             ("crates/a/src/bin/d.rs", "fn main() {}\n"),
+            ("docs/example.rs", "fn main() {}\n"),
             ("tests/golden/x", "verbatim \r\n\n"),
             ("a.md", "Title\n=======\n"),
         ]);

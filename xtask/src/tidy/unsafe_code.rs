@@ -102,8 +102,12 @@ mod tests {
         let found = check(&Tree::of(&[
             ("crates/h1/src/lib.rs", "fn a() {\n unsafe { b() } }"),
             ("tests/tests/all.rs", "t!(unsafe { b() });"),
+            ("crates/h1/src/alloc.rs", "unsafe fn a() {}"),
         ]));
-        assert_eq!(places(&found), ["crates/h1/src/lib.rs:2", "tests/tests/all.rs:1"]);
+        assert_eq!(
+            places(&found),
+            ["crates/h1/src/lib.rs:2", "tests/tests/all.rs:1", "crates/h1/src/alloc.rs:1"]
+        );
     }
 
     #[test]

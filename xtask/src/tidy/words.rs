@@ -1,8 +1,6 @@
 //! Words and names that announce unfinished or forgotten work, and what to write instead.
 
-use std::ops::Range;
-
-use super::Finding;
+use super::{Finding, has_words};
 use crate::syntax;
 use crate::tree::{File, Tree};
 
@@ -72,15 +70,6 @@ fn check_text(file: &File) -> Vec<Finding> {
         }
     }
     found
-}
-
-/// Whether `phrase` stands in `text` with no letter, digit or `_` beside it.
-fn has_words(text: &str, phrase: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(phrase).any(|(at, _)| {
-        let Range { start, end } = at..at + phrase.len();
-        !text[..start].ends_with(is_part) && !text[end..].starts_with(is_part)
-    })
 }
 
 fn machine_path(line: &str) -> Option<&'static str> {
@@ -218,5 +207,6 @@ mod tests {
         assert_eq!(check_one("crates/conf/src/lib.rs", code), [""; 0]);
         assert_eq!(check_one("crates/modules/src/lib.rs", code), ["crates/modules/src/lib.rs:1"]);
         assert_eq!(check_one("crates/modules/src/lib.rs", "fn a() { text.parse::<u64>() }"), [""; 0]);
+        assert_eq!(check_one("crates/modules/src/lib.rs", "fn a() { key == 'k' }"), [""; 0]);
     }
 }
