@@ -13,10 +13,12 @@
 
 mod foreign;
 mod table;
+mod variable;
 
 use std::sync::LazyLock;
 
 pub use foreign::{Foreign, Loadable, foreign, module_of_file};
+pub use variable::{Absent, Variable, variable};
 
 use crate::diagnostic::Diagnostic;
 use crate::spec::{Contexts, Shape};

@@ -14,6 +14,8 @@ pub(super) const AREAS: [&str; 4] = [
 pub(super) const PARAMETERS: &str = include_str!("parameters.tsv");
 /// Directives that are not nginx's own.
 pub(super) const FOREIGN: &str = include_str!("foreign.tsv");
+/// Variables of features.
+pub(super) const VARIABLES: &str = include_str!("variables.tsv");
 /// Files of modules.
 pub(super) const LOADABLE: &str = include_str!("loadable.tsv");
 
