@@ -223,3 +223,198 @@ fn pause(time: Duration) {
 fn failure<'a>(call: &'static str, address: &'a SocketAddress) -> impl Fn(io::Error) -> BindError + 'a {
     move |source| BindError::Call { call, address: address.clone(), source }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::Path;
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    const ONCE: Patience = Patience { tries: 1, pause: Duration::ZERO };
+
+    fn loopback() -> SocketAddress {
+        SocketAddress::Inet("127.0.0.1:0".parse().unwrap())
+    }
+
+    fn path(directory: &tempfile::TempDir) -> SocketAddress {
+        SocketAddress::Unix(directory.path().join("socket"))
+    }
+
+    fn options() -> ListenOptions {
+        ListenOptions::default()
+    }
+
+    fn assert_in_use(address: &SocketAddress) {
+        for count in [1, 2] {
+            let error = bind(address, &options(), count).unwrap_err();
+            assert!(error.is_in_use());
+            let text = format!(" {address} failed (98: Address already in use)");
+            assert!(error.to_string().ends_with(&text), "{error}");
+        }
+    }
+
+    /// How many of `clients` connections reached each socket.
+    fn spread(sockets: &[BoundSocket], clients: usize) -> Vec<usize> {
+        let SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
+        let connected: Vec<_> = (0..clients).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let accepted = sockets.iter().map(accept_all).collect();
+        drop(connected);
+        accepted
+    }
+
+    fn accept_all(bound: &BoundSocket) -> usize {
+        std::iter::from_fn(|| rustix::net::accept(bound).ok()).count()
+    }
+
+    #[test]
+    fn an_address_is_bound_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let v6 = SocketAddress::Inet("[::1]:0".parse().unwrap());
+        for (address, count) in [(loopback(), 1), (loopback(), 2), (v6, 2), (path(&directory), 2)] {
+            let sockets = bind(&address, &options(), count).unwrap();
+            assert_eq!(sockets.len(), if address.is_unix() { 1 } else { count });
+            assert_in_use(sockets[0].address());
+        }
+    }
+
+    /// Each may stand in the other's way, but never do both share the port.
+    #[test]
+    fn of_two_servers_that_start_at_once_one_wins_at_most() {
+        // An address that no other test uses, so that the port stays free.
+        let any = SocketAddress::Inet("127.0.7.1:0".parse().unwrap());
+        let free = bind(&any, &options(), 1).unwrap().remove(0).address().clone();
+        let mut winners = 0;
+        for _ in 0..200 {
+            let barrier = Barrier::new(2);
+            let start = || {
+                barrier.wait();
+                bind(&free, &options(), 2)
+            };
+            let both = thread::scope(|scope| {
+                let other = scope.spawn(start);
+                [start(), other.join().unwrap()]
+            });
+            let won = both.iter().filter(|result| result.is_ok()).count();
+            assert!(won <= 1, "{both:?}");
+            winners += won;
+        }
+        assert!(winners > 0);
+    }
+
+    #[test]
+    fn a_lone_socket_lets_none_join() {
+        let socket = bind(&loopback(), &options(), 1).unwrap().remove(0);
+        assert!(!socket.reuseport().unwrap());
+        assert!(open(socket.address(), &options(), true).unwrap_err().is_in_use());
+        let asked = ListenOptions { reuseport: true, ..options() };
+        assert!(bind(&loopback(), &asked, 1).unwrap()[0].reuseport().unwrap());
+    }
+
+    #[test]
+    fn connections_reach_every_socket() {
+        let sockets = bind(&loopback(), &options(), 2).unwrap();
+        let accepted = spread(&sockets, 64);
+        assert_eq!(accepted.iter().sum::<usize>(), 64);
+        assert!(accepted.iter().all(|count| *count > 0), "{accepted:?}");
+    }
+
+    #[test]
+    fn a_group_grows_while_it_has_connections() {
+        let mut sockets = bind(&loopback(), &options(), 1).unwrap();
+        let address = sockets[0].address().clone();
+        let SocketAddress::Inet(inet) = address else { panic!("not TCP") };
+        let client = TcpStream::connect(inet).unwrap();
+        let accepted = rustix::net::accept(&sockets[0]).unwrap();
+        let joined = grow(&sockets, &options(), 2).unwrap();
+        sockets.extend(joined);
+        let counts = spread(&sockets, 96);
+        assert_eq!(counts.iter().sum::<usize>(), 96);
+        assert!(counts.len() == 3 && counts.iter().all(|count| *count > 0), "{counts:?}");
+        assert_in_use(&address);
+        drop((client, accepted));
+    }
+
+    #[test]
+    fn unix_sockets_and_nothing_do_not_grow() {
+        let directory = tempfile::tempdir().unwrap();
+        let sockets = bind(&path(&directory), &options(), 1).unwrap();
+        assert!(grow(&sockets, &options(), 2).unwrap().is_empty());
+        assert!(grow(&[], &options(), 2).unwrap().is_empty());
+    }
+
+    #[test]
+    fn everybody_may_connect_to_a_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = path(&directory);
+        let SocketAddress::Unix(file) = &address else { panic!("not a path") };
+        let sockets = bind(&address, &options(), 1).unwrap();
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o666);
+        drop(UnixStream::connect(file).unwrap());
+        assert_eq!(accept_all(&sockets[0]), 1);
+        drop(sockets);
+        assert_in_use(&address);
+    }
+
+    #[test]
+    fn an_abstract_name_is_bound() {
+        let name = format!("net-test-{}", std::process::id());
+        let sockets = bind(&SocketAddress::Abstract(name.into_bytes()), &options(), 1).unwrap();
+        assert_in_use(sockets[0].address());
+    }
+
+    #[test]
+    fn a_check_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = path(&directory);
+        let SocketAddress::Unix(file) = &address else { panic!("not a path") };
+        check(&address, &options()).unwrap();
+        assert!(!file.exists());
+        let running = UnixListener::bind(file).unwrap();
+        check(&address, &options()).unwrap();
+        assert!(file.exists());
+        drop(running);
+        let elsewhere = SocketAddress::Inet("192.0.2.1:80".parse().unwrap());
+        let error = check(&elsewhere, &options()).unwrap_err().to_string();
+        assert_eq!(error, "bind() to 192.0.2.1:80 failed (99: Cannot assign requested address)");
+    }
+
+    #[test]
+    fn what_is_in_use_is_tried_again() {
+        let mut holder = Some(bind(&loopback(), &options(), 1).unwrap().remove(0));
+        let taken = holder.as_ref().unwrap().address().clone();
+        let wanted = [wanted(loopback()), wanted(taken)];
+        let patience = Patience { tries: 3, pause: Duration::from_millis(1) };
+        let mut notices = Vec::new();
+        let opened = bind_all(&wanted, patience, |notice| {
+            if matches!(notice, Notice::Retrying(_)) {
+                holder = None;
+            }
+            notices.push(format!("{notice:?}").split('(').next().unwrap().to_owned());
+        });
+        assert_eq!(opened.unwrap().iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(notices, ["Failed", "Retrying"]);
+    }
+
+    #[test]
+    fn without_success_nothing_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let holder = bind(&loopback(), &options(), 1).unwrap().remove(0);
+        let in_use = [wanted(path(&directory)), wanted(holder.address().clone())];
+        let error = bind_all(&in_use, ONCE, |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "still could not bind()");
+        let elsewhere = SocketAddress::Inet("192.0.2.1:80".parse().unwrap());
+        let mut failures = 0;
+        let impossible = [wanted(path(&directory)), wanted(elsewhere)];
+        assert!(bind_all(&impossible, Patience::default(), |_| failures += 1).is_err());
+        assert_eq!(failures, 1);
+        assert!(!Path::new(&directory.path().join("socket")).exists());
+    }
+
+    fn wanted(address: SocketAddress) -> Wanted {
+        Wanted { address, options: options(), count: 2 }
+    }
+}

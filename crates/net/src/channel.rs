@@ -195,3 +195,95 @@ fn receive_message<'a>(fd: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<&
 fn malformed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "malformed message between supervisor and worker")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::process::{Fork, fork};
+    use crate::signal::{Signal, send as kill};
+    use crate::testing::{alone, end_with, pause, run};
+
+    #[test]
+    fn commands_go_down_one_by_one() {
+        run(async {
+            let (supervisor, worker) = channel().unwrap();
+            let worker = worker.into_tokio().unwrap();
+            let commands = [Command::ReopenLogs, Command::Quit, Command::Terminate];
+            commands.iter().for_each(|command| supervisor.send(*command).unwrap());
+            for command in commands {
+                assert_eq!(worker.receive().await.unwrap(), Some(command));
+            }
+            drop(supervisor);
+            assert_eq!(worker.receive().await.unwrap(), None);
+            assert_eq!(worker.send(&Report::Ready).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        });
+    }
+
+    #[test]
+    fn reports_go_up_whole() {
+        let (supervisor, worker) = channel().unwrap();
+        assert_eq!(supervisor.receive().unwrap(), Incoming::Empty);
+        let long = "é".repeat(MESSAGE_LIMIT);
+        let reports = [Report::Text(String::new()), Report::Ready, Report::Text(long.clone())];
+        reports.iter().for_each(|report| worker.send(report).unwrap());
+        let received = || supervisor.receive().unwrap();
+        assert_eq!(received(), Incoming::Report(Report::Text(String::new())));
+        assert_eq!(received(), Incoming::Report(Report::Ready));
+        let Incoming::Report(Report::Text(cut)) = received() else { panic!("no text") };
+        assert!(long.starts_with(&cut) && cut.len() > MESSAGE_LIMIT - 4, "{}", cut.len());
+        assert_eq!(received(), Incoming::Empty);
+        drop(worker);
+        assert_eq!(supervisor.receive().unwrap(), Incoming::Closed);
+        assert_eq!(supervisor.send(Command::Quit).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_reader_that_never_reads_holds_nobody_up() {
+        let (_supervisor, worker) = channel().unwrap();
+        let error = std::iter::repeat_with(|| worker.send(&Report::Ready)).find_map(Result::err);
+        assert_eq!(error.unwrap().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    /// Two generations of workers notice that their supervisor was killed.
+    #[test]
+    fn every_worker_outlives_its_supervisor_knowingly() {
+        alone(|| {
+            let (mut reader, writer) = UnixStream::pair().unwrap();
+            let Fork::Parent(supervisor) = fork().unwrap() else { supervise(&writer) };
+            drop(writer);
+            let mut started = [0; 2];
+            reader.read_exact(&mut started).unwrap();
+            kill(supervisor, Signal::SIGKILL).unwrap();
+            let mut rest = String::new();
+            reader.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+            reader.read_to_string(&mut rest).unwrap();
+            assert_eq!(rest, "--");
+        });
+    }
+
+    fn supervise(log: &UnixStream) -> ! {
+        let mut ends = Vec::new();
+        for _ in 0..2 {
+            let (supervisor, worker) = channel().unwrap();
+            ends.push(supervisor);
+            if fork().unwrap() == Fork::Child {
+                ends.clear();
+                work(worker, log);
+            }
+        }
+        loop {
+            pause();
+        }
+    }
+
+    fn work(end: WorkerEnd, mut log: &UnixStream) -> ! {
+        use std::io::Write;
+        log.write_all(b"+").unwrap();
+        let command = run(async { end.into_tokio()?.receive().await });
+        log.write_all(if matches!(command, Ok(None)) { b"-" } else { b"?" }).unwrap();
+        end_with(0)
+    }
+}

@@ -256,3 +256,134 @@ fn write_answer(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     stream.write_all(format!("{verdict} {text}\n").as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Identity, is_superuser};
+    use crate::process::{Fork, fork};
+    use crate::testing::{alone, end_with, pause, reap_one};
+
+    const SECONDS: Duration = Duration::from_secs(10);
+
+    fn serve(socket: &ControlSocket) -> Request {
+        loop {
+            match socket.accept().unwrap() {
+                Some(request) => return request,
+                None => pause(),
+            }
+        }
+    }
+
+    /// Runs a client in a process of its own, whose exit status is 0 if it was content.
+    fn client(content: impl FnOnce(Pid) -> bool) {
+        let supervisor = Pid::this();
+        if fork().unwrap() == Fork::Child {
+            end_with(i32::from(!content(supervisor)));
+        }
+    }
+
+    #[test]
+    fn a_client_waits_for_the_verdict() {
+        alone(|| {
+            let socket = ControlSocket::open().unwrap();
+            let reason = "unknown directive \"lisen\"\n  3 | lisen 80;\n";
+            client(|pid| {
+                let ok = ask(pid, Command::Identify, SECONDS).unwrap() == Answer::Ok("fulmar 1".to_owned());
+                let refused = ask(pid, Command::Reload, SECONDS).unwrap();
+                ok && refused == Answer::Error(reason.trim_end().to_owned())
+            });
+            let request = serve(&socket);
+            assert_eq!(request.command(), Command::Identify);
+            request.answer(&Answer::Ok("fulmar 1".to_owned())).unwrap();
+            let request = serve(&socket);
+            assert_eq!(request.command(), Command::Reload);
+            request.answer(&Answer::Error(reason.to_owned())).unwrap();
+            assert_eq!(reap_one().code(), Some(0));
+        });
+    }
+
+    #[test]
+    fn the_name_is_taken_once_and_freed() {
+        alone(|| {
+            let socket = ControlSocket::open().unwrap();
+            assert_eq!(ControlSocket::open().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert!(socket.accept().unwrap().is_none());
+            drop(socket);
+            let error = ask(Pid::this(), Command::Identify, SECONDS).unwrap_err();
+            assert!(matches!(error, ControlError::Absent(_)), "{error}");
+        });
+    }
+
+    #[test]
+    fn no_answer_and_a_late_one_are_errors() {
+        alone(|| {
+            let socket = ControlSocket::open().unwrap();
+            client(|pid| matches!(ask(pid, Command::Quit, SECONDS), Err(ControlError::NoAnswer(_))));
+            drop(serve(&socket));
+            assert_eq!(reap_one().code(), Some(0));
+            let late = ask(Pid::this(), Command::Quit, Duration::from_millis(30));
+            assert!(matches!(late, Err(ControlError::Timeout(_))), "{late:?}");
+        });
+    }
+
+    #[test]
+    fn nonsense_is_turned_away() {
+        alone(|| {
+            let socket = ControlSocket::open().unwrap();
+            let send = |bytes: &[u8]| -> String {
+                let mut stream = connect(Pid::this(), SECONDS).unwrap();
+                stream.write_all(bytes).unwrap();
+                assert!(socket.accept().unwrap().is_none());
+                let mut answer = String::new();
+                // Unread bytes make the closing a reset.
+                drop(stream.read_to_string(&mut answer));
+                answer
+            };
+            assert_eq!(send(b"explode\n"), "error unknown command\n");
+            assert_eq!(send(&[b'x'; 4 * REQUEST_LIMIT]), "");
+            let start = Instant::now();
+            assert_eq!(send(b"reload"), "");
+            assert!(start.elapsed() >= CLIENT_TIMEOUT);
+        });
+    }
+
+    #[test]
+    fn strangers_get_no_answer() {
+        if !is_superuser() {
+            return;
+        }
+        alone(|| {
+            let socket = ControlSocket::open().unwrap();
+            client(|pid| {
+                Identity::look_up("nobody", Some("nogroup")).unwrap().assume().unwrap();
+                matches!(ask(pid, Command::Stop, SECONDS), Err(ControlError::NoAnswer(_)))
+            });
+            let ended = loop {
+                assert!(socket.accept().unwrap().is_none());
+                if let Some((_, status)) = crate::process::reap().unwrap().pop() {
+                    break status;
+                }
+                pause();
+            };
+            assert_eq!(ended.code(), Some(0));
+        });
+    }
+
+    #[test]
+    fn a_stolen_name_is_not_believed() {
+        alone(|| {
+            let Fork::Parent(other) = fork().unwrap() else {
+                loop {
+                    pause();
+                }
+            };
+            let address = SocketAddr::from_abstract_name(name(other)).unwrap();
+            let _listener = UnixListener::bind_addr(&address).unwrap();
+            let error = ask(other, Command::Identify, SECONDS).unwrap_err();
+            assert!(matches!(error, ControlError::Impostor(_)), "{error}");
+            crate::signal::send(other, crate::signal::Signal::SIGKILL).unwrap();
+            reap_one();
+        });
+    }
+}

@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
-use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use socket2::{Domain, Socket, Type};
 
 use crate::bound::BoundSocket;
 use crate::errno::system_message;
 use crate::process::{Pid, is_single_threaded};
+use crate::signal::restore_after_fork;
 
 /// The environment variable that lists inherited descriptors, each followed by a semicolon.
 pub const VARIABLE: &str = "FULMAR_FDS";
@@ -87,26 +87,32 @@ pub fn take() -> io::Result<Option<Inherited>> {
 
 /// Starts a program that inherits the sockets and this process's environment, and returns its identifier.
 ///
-/// `arguments` begins with the program's own name. The child is to be [reaped](crate::process::reap) like
-/// any other. No other thread may start programs meanwhile, because it would leak the sockets.
+/// `arguments` begins with the program's own name. The program starts with no signal blocked. The child is to
+/// be [reaped](crate::process::reap) like any other.
+#[allow(unsafe_code)]
 pub fn execute(program: &Path, arguments: &[OsString], sockets: &[BoundSocket]) -> io::Result<Pid> {
     let mut command = Command::new(program);
     if let Some((name, rest)) = arguments.split_first() {
         command.arg0(name).args(rest);
     }
-    let list: String = sockets.iter().map(|socket| format!("{};", socket.as_fd().as_raw_fd())).collect();
+    let descriptors: Vec<RawFd> = sockets.iter().map(|socket| socket.as_fd().as_raw_fd()).collect();
+    let list: String = descriptors.iter().map(|fd| format!("{fd};")).collect();
     command.env(VARIABLE, list);
-    let spawned = set_inheritable(sockets, true).and_then(|()| command.spawn());
-    set_inheritable(sockets, false)?;
-    let pid = i32::try_from(spawned?.id()).map_err(io::Error::other)?;
+    // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
+    unsafe { command.pre_exec(move || keep_over_exec(&descriptors).and_then(|()| restore_after_fork())) };
+    let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
     Ok(Pid::from_raw(pid))
 }
 
-fn set_inheritable(sockets: &[BoundSocket], inheritable: bool) -> io::Result<()> {
-    for socket in sockets {
-        let flags = fcntl_getfd(socket)?;
-        let flags = if inheritable { flags - FdFlags::CLOEXEC } else { flags | FdFlags::CLOEXEC };
-        fcntl_setfd(socket, flags)?;
+/// Clears the close-on-exec flags, in the child, so that no other program can inherit the sockets.
+#[allow(unsafe_code)]
+fn keep_over_exec(descriptors: &[RawFd]) -> io::Result<()> {
+    for fd in descriptors {
+        // SAFETY: the call changes a flag of a descriptor; `execute` borrows the sockets until the program
+        // started, so they are open.
+        if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } == -1 {
+            return Err(Errno::last().into());
+        }
     }
     Ok(())
 }
@@ -154,4 +160,102 @@ fn check(socket: &Socket) -> io::Result<()> {
     }
     socket.set_cloexec(true)?;
     socket.set_nonblocking(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    use super::*;
+    use crate::address::SocketAddress;
+    use crate::bind::bind;
+    use crate::bound::ListenOptions;
+    use crate::testing::{alone, in_fork, pause, reap_one};
+
+    #[test]
+    fn the_list_is_read() {
+        let read = |value: &str| {
+            let (numbers, problems) = parse(value);
+            (numbers, problems.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(read("4;5;"), (vec![4, 5], vec![]));
+        assert_eq!(read(""), (vec![], vec![]));
+        let (numbers, problems) = read("7;x;2;-1;7;8");
+        assert_eq!(numbers, [7, 8]);
+        assert_eq!(problems.len(), 4);
+        assert_eq!(problems[0], "invalid socket number \"x\" in FULMAR_FDS environment variable, ignored");
+    }
+
+    #[test]
+    fn only_listening_sockets_are_adopted() {
+        alone(|| {
+            let file = fs::File::open("/dev/null").unwrap();
+            let connected = std::os::unix::net::UnixStream::pair().unwrap();
+            for fd in [file.as_raw_fd(), connected.0.as_raw_fd(), 999] {
+                assert!(adopt(fd).is_err(), "{fd}");
+            }
+            assert!(fs::metadata(format!("/proc/self/fd/{}", file.as_raw_fd())).is_ok());
+        });
+    }
+
+    /// The sockets pass to another execution of this program, which runs [`heir`].
+    #[test]
+    fn a_new_binary_takes_the_sockets_over() {
+        alone(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let addresses = [
+                SocketAddress::Inet("127.0.0.1:0".parse().unwrap()),
+                SocketAddress::Unix(directory.path().join("s")),
+            ];
+            let sockets: Vec<BoundSocket> = addresses
+                .iter()
+                .flat_map(|address| bind(address, &ListenOptions::default(), 2).unwrap())
+                .collect();
+            let SocketAddress::Inet(inet) = *sockets[0].address() else { panic!("not TCP") };
+            let arguments = ["fulmar", "inherited::tests::heir", "--exact", "--nocapture"];
+            let arguments = arguments.map(OsString::from);
+            let queue = crate::signal::SignalQueue::new().unwrap();
+            execute(&env::current_exe().unwrap(), &arguments, &sockets).unwrap();
+            for socket in &sockets {
+                assert!(fcntl_getfd(socket).unwrap().contains(FdFlags::CLOEXEC));
+            }
+            drop((sockets, queue));
+            let mut client = TcpStream::connect(inet).unwrap();
+            let mut greeting = String::new();
+            client.read_to_string(&mut greeting).unwrap();
+            let listed = format!("{inet} {inet} {}", addresses[1]);
+            assert_eq!(greeting, format!("fulmar {listed} SigBlk:\t0000000000000000"));
+            assert_eq!(reap_one().code(), Some(0));
+        });
+    }
+
+    #[test]
+    fn heir() {
+        if env::var_os(VARIABLE).is_some() {
+            assert_eq!(in_fork(greet), 0);
+        }
+    }
+
+    fn greet() {
+        let inherited = take().unwrap().unwrap();
+        assert!(inherited.problems.is_empty() && env::var_os(VARIABLE).is_none());
+        assert!(take().unwrap().is_none());
+        let accepted = loop {
+            match inherited.sockets[..2].iter().find_map(|socket| rustix::net::accept(socket).ok()) {
+                Some(accepted) => break accepted,
+                None => pause(),
+            }
+        };
+        let name = env::args().next().unwrap();
+        let addresses: Vec<String> = inherited.sockets.iter().map(|s| s.address().to_string()).collect();
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let blocked = status.lines().find(|line| line.starts_with("SigBlk")).unwrap();
+        TcpStream::from(accepted)
+            .write_all(format!("{name} {} {blocked}", addresses.join(" ")).as_bytes())
+            .unwrap();
+    }
 }

@@ -19,6 +19,8 @@ pub mod listener;
 pub mod process;
 pub mod signal;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use address::SocketAddress;
 pub use bind::{BindError, bind};

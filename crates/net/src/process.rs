@@ -101,3 +101,93 @@ pub fn reap() -> io::Result<Vec<(Pid, ExitStatus)>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::identity::{Identity, is_superuser};
+    use crate::signal::{self, Signal};
+    use crate::testing::{alone, end_with, reap_one};
+
+    #[test]
+    fn a_process_with_threads_does_not_fork() {
+        assert!(!is_single_threaded().unwrap());
+        assert!(fork().unwrap_err().to_string().contains("several threads"));
+    }
+
+    #[test]
+    fn the_fate_of_children_is_told() {
+        alone(|| {
+            assert!(reap().unwrap().is_empty());
+            if fork().unwrap() == Fork::Child {
+                end_with(7);
+            }
+            assert_eq!(reap_one().code(), Some(7));
+            match fork().unwrap() {
+                Fork::Parent(child) => signal::send(child, Signal::SIGKILL).unwrap(),
+                Fork::Child => nix::unistd::pause(),
+            }
+            assert_eq!(reap_one().signal(), Some(9));
+            assert!(reap().unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn a_daemon_leads_a_session_without_input() {
+        alone(|| match daemonize().unwrap() {
+            Fork::Parent(_) => assert_eq!(reap_one().code(), Some(0)),
+            Fork::Child => {
+                let leads = nix::unistd::getsid(None).unwrap() == Pid::this();
+                let null = |fd| fs::read_link(format!("/proc/self/fd/{fd}")).unwrap() == *"/dev/null";
+                let mask_is_empty = umask(Mode::empty()).is_empty();
+                end_with(i32::from(!(leads && null(0) && null(1) && !null(2) && mask_is_empty)));
+            }
+        });
+    }
+
+    #[test]
+    fn stderr_goes_to_the_log() {
+        alone(|| {
+            let log = tempfile::NamedTempFile::new().unwrap();
+            redirect_stderr(&log).unwrap();
+            eprint!("to the log");
+            assert_eq!(fs::read_to_string(log.path()).unwrap(), "to the log");
+            assert_ne!(log.as_raw_fd(), 2);
+        });
+    }
+
+    #[test]
+    fn limits_of_descriptors_are_set() {
+        alone(|| {
+            assert_ne!(nofile_limit().unwrap(), 77);
+            set_nofile_limit(77).unwrap();
+            assert_eq!(nofile_limit().unwrap(), 77);
+        });
+    }
+
+    #[test]
+    fn privileges_are_given_up_for_good() {
+        if !is_superuser() {
+            return;
+        }
+        alone(|| {
+            let nobody = Identity::look_up("nobody", Some("nogroup")).unwrap();
+            nobody.assume().unwrap();
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let ids = |key: &str| -> Vec<&str> {
+                let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+                line.split_whitespace().skip(1).collect()
+            };
+            assert_eq!(ids("Uid:"), vec![nobody.uid().to_string(); 4]);
+            assert_eq!(ids("Gid:"), vec![nobody.gid().to_string(); 4]);
+            assert!(!ids("Groups:").contains(&"0"));
+            assert_eq!(ids("CapEff:"), ["0000000000000000"]);
+            assert!(nix::unistd::setuid(nix::unistd::Uid::from_raw(0)).is_err());
+            assert!(!nix::sys::prctl::get_dumpable().unwrap());
+            set_dumpable(true).unwrap();
+            assert!(nix::sys::prctl::get_dumpable().unwrap());
+        });
+    }
+}

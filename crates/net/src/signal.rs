@@ -119,3 +119,87 @@ fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::process::{Fork, fork};
+    use crate::testing::{alone, end_with, reap_one};
+
+    const SECONDS: Option<Duration> = Some(Duration::from_secs(10));
+
+    #[test]
+    fn signals_are_queued_with_their_sender() {
+        alone(|| {
+            let queue = SignalQueue::new().unwrap();
+            let sent = [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGHUP];
+            sent.iter().for_each(|signal| send(Pid::this(), *signal).unwrap());
+            let mut events = queue.wait(&[], SECONDS).unwrap();
+            events.signals.sort_by_key(|received| received.signal);
+            let received = |signal| Received { signal, sender: Some(Pid::this()) };
+            assert_eq!(events.signals, [received(Signal::SIGHUP), received(Signal::SIGTERM)]);
+            assert_eq!(queue.wait(&[], Some(Duration::ZERO)).unwrap(), Events::default());
+        });
+    }
+
+    #[test]
+    fn the_end_of_a_child_is_a_signal() {
+        alone(|| {
+            let queue = SignalQueue::new().unwrap();
+            let Fork::Parent(child) = fork().unwrap() else { end_with(0) };
+            let events = queue.wait(&[], SECONDS).unwrap();
+            assert_eq!(events.signals, [Received { signal: Signal::SIGCHLD, sender: Some(child) }]);
+        });
+    }
+
+    #[test]
+    fn other_descriptors_wake_too() {
+        alone(|| {
+            let queue = SignalQueue::new().unwrap();
+            let (silent, _kept) = UnixStream::pair().unwrap();
+            let (data, mut writer) = UnixStream::pair().unwrap();
+            let (closed, gone) = UnixStream::pair().unwrap();
+            writer.write_all(b"x").unwrap();
+            drop(gone);
+            let events = queue.wait(&[silent.as_fd(), data.as_fd(), closed.as_fd()], SECONDS).unwrap();
+            assert_eq!(events, Events { signals: Vec::new(), ready: vec![1, 2] });
+        });
+    }
+
+    #[test]
+    fn a_wait_is_not_shorter_than_asked() {
+        alone(|| {
+            let queue = SignalQueue::new().unwrap();
+            let start = Instant::now();
+            queue.wait(&[], Some(Duration::from_micros(20_500))).unwrap();
+            assert!(start.elapsed() >= Duration::from_micros(20_500));
+        });
+    }
+
+    #[test]
+    fn a_child_can_be_killed_again() {
+        alone(|| {
+            let _queue = SignalQueue::new().unwrap();
+            let (ready, told) = UnixStream::pair().unwrap();
+            match fork().unwrap() {
+                Fork::Parent(child) => {
+                    drop(told);
+                    // The end of file comes when the child dropped its end.
+                    assert_eq!(std::io::Read::read(&mut &ready, &mut [0; 1]).unwrap(), 0);
+                    send(child, Signal::SIGTERM).unwrap();
+                    assert_eq!(reap_one().signal(), Some(15));
+                }
+                Fork::Child => {
+                    restore_after_fork().unwrap();
+                    drop((ready, told));
+                    nix::unistd::pause();
+                }
+            }
+        });
+    }
+}

@@ -191,3 +191,211 @@ impl AsFd for Stream {
 fn retries(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+    use std::net::TcpStream as Client;
+    use std::os::unix::net::UnixStream as UnixClient;
+
+    use super::*;
+    use crate::bind::bind;
+    use crate::bound::ListenOptions;
+    use crate::testing::run;
+
+    /// Both ends of a TCP connection; the client blocks for at most five seconds.
+    async fn connected() -> (Stream, Client) {
+        let address = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+        let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+        let SocketAddress::Inet(inet) = *bound.address() else { panic!("not TCP") };
+        let client = Client::connect(inet).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let listener = bound.into_tokio().unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, SocketAddress::Inet(client.local_addr().unwrap()));
+        assert_eq!(stream.peer().unwrap(), peer);
+        assert_eq!(&stream.local().unwrap(), listener.address());
+        (stream, client)
+    }
+
+    fn file_of(length: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..length).map(|i| u8::try_from(i % 251).unwrap()).collect();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    async fn read_some(stream: &mut Stream) -> Vec<u8> {
+        let mut bytes = [0; 64];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        poll_fn(|cx| stream.poll_read(cx, &mut buffer)).await.unwrap();
+        buffer.filled().to_vec()
+    }
+
+    #[test]
+    fn bytes_go_both_ways() {
+        run(async {
+            let (mut stream, mut client) = connected().await;
+            client.write_all(b"question").unwrap();
+            let mut peeked = [0; 4];
+            assert_eq!(poll_fn(|cx| stream.poll_peek(cx, &mut peeked)).await.unwrap(), 4);
+            assert_eq!(&peeked, b"ques");
+            assert_eq!(read_some(&mut stream).await, b"question");
+            assert_eq!(poll_fn(|cx| stream.poll_write(cx, b"an")).await.unwrap(), 2);
+            let slices = [IoSlice::new(b"sw"), IoSlice::new(b"er")];
+            assert_eq!(poll_fn(|cx| stream.poll_write_vectored(cx, &slices)).await.unwrap(), 4);
+            stream.shutdown_write().unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert_eq!(answer, "answer");
+            client.write_all(b"more").unwrap();
+            assert_eq!(read_some(&mut stream).await, b"more");
+            drop(client);
+            assert!(read_some(&mut stream).await.is_empty());
+        });
+    }
+
+    #[test]
+    fn a_file_is_sent_while_the_client_reads() {
+        run(async {
+            let (mut stream, mut client) = connected().await;
+            let length = 8 << 20;
+            let file = file_of(length);
+            let reader = std::thread::spawn(move || {
+                let mut received = Vec::new();
+                client.read_to_end(&mut received).map(|_| received)
+            });
+            let mut offset = 10;
+            while offset < length as u64 {
+                let left = length - usize::try_from(offset).unwrap();
+                let before = offset;
+                let sent = poll_fn(|cx| stream.poll_send_file(cx, &file, &mut offset, left)).await.unwrap();
+                assert!(sent > 0 && offset == before + sent as u64);
+            }
+            drop(stream);
+            let received = reader.join().unwrap().unwrap();
+            assert_eq!(received.len(), length - 10);
+            assert!(received.iter().zip(10..).all(|(byte, i)| usize::from(*byte) == i % 251));
+        });
+    }
+
+    #[test]
+    fn a_truncated_file_sends_nothing() {
+        run(async {
+            let (mut stream, _client) = connected().await;
+            let file = file_of(1000);
+            let mut offset = 0;
+            let sent = poll_fn(|cx| stream.poll_send_file(cx, &file, &mut offset, 2000)).await.unwrap();
+            assert_eq!((sent, offset), (1000, 1000));
+            file.set_len(500).unwrap();
+            let sent = poll_fn(|cx| stream.poll_send_file(cx, &file, &mut offset, 1000)).await.unwrap();
+            assert_eq!((sent, offset), (0, 1000));
+        });
+    }
+
+    #[test]
+    fn an_announced_head_waits_for_its_body() {
+        run(async {
+            let (mut stream, mut client) = connected().await;
+            client.set_nonblocking(true).unwrap();
+            let head = [IoSlice::new(b"he"), IoSlice::new(b"ad ")];
+            assert_eq!(poll_fn(|cx| stream.poll_write_more(cx, &head)).await.unwrap(), 5);
+            let mut buffer = [0; 64];
+            assert_eq!(client.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            let mut offset = 0;
+            poll_fn(|cx| stream.poll_send_file(cx, file_of(3), &mut offset, 3)).await.unwrap();
+            client.set_nonblocking(false).unwrap();
+            assert_eq!(client.read(&mut buffer).unwrap(), 8);
+            assert_eq!(&buffer[..8], b"head \x00\x01\x02");
+        });
+    }
+
+    #[test]
+    fn a_full_stream_waits_until_it_is_read() {
+        run(async {
+            let (mut stream, mut client) = connected().await;
+            let block = vec![1; 1 << 20];
+            let mut written = 0;
+            let pending = loop {
+                let once = poll_fn(|cx| Poll::Ready(stream.poll_write(cx, &block))).await;
+                match once {
+                    Poll::Ready(count) => written += count.unwrap(),
+                    Poll::Pending => break poll_fn(|cx| Poll::Ready(stream.poll_writable(cx))).await,
+                }
+            };
+            assert!(pending.is_pending());
+            client.read_exact(&mut vec![0; written]).unwrap();
+            poll_fn(|cx| stream.poll_writable(cx)).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn accepted_streams_do_not_gather() {
+        run(async {
+            let (stream, _client) = connected().await;
+            assert!(SockRef::from(&stream).tcp_nodelay().unwrap());
+            stream.set_nodelay(false).unwrap();
+            assert!(!SockRef::from(&stream).tcp_nodelay().unwrap());
+        });
+    }
+
+    #[test]
+    fn no_lingering_resets() {
+        run(async {
+            let (stream, mut client) = connected().await;
+            stream.set_linger_zero().unwrap();
+            drop(stream);
+            assert_eq!(client.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        });
+    }
+
+    #[test]
+    fn a_vanished_peer_is_an_error() {
+        run(async {
+            let (mut stream, client) = connected().await;
+            SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
+            drop(client);
+            let gone = poll_fn(|cx| stream.poll_write_more(cx, &[IoSlice::new(b"x")])).await;
+            assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+            let gone = poll_fn(|cx| stream.poll_write_vectored(cx, &[IoSlice::new(b"x")])).await;
+            assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        });
+    }
+
+    #[test]
+    fn a_unix_client_has_no_name() {
+        run(async {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("socket");
+            let address = SocketAddress::Unix(path.clone());
+            let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+            let listener = bound.into_tokio().unwrap();
+            let mut client = UnixClient::connect(&path).unwrap();
+            let (mut stream, peer) = listener.accept().await.unwrap();
+            assert_eq!(peer.to_string(), "unix:");
+            assert_eq!(stream.local().unwrap(), address);
+            stream.set_nodelay(true).unwrap();
+            let mut offset = 0;
+            poll_fn(|cx| stream.poll_send_file(cx, file_of(3), &mut offset, 3)).await.unwrap();
+            let mut received = [9; 3];
+            client.read_exact(&mut received).unwrap();
+            assert_eq!(received, [0, 1, 2]);
+        });
+    }
+
+    #[test]
+    fn we_connect_too() {
+        run(async {
+            let name = format!("net-stream-{}", std::process::id()).into_bytes();
+            let inet = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+            for address in [inet, SocketAddress::Abstract(name)] {
+                let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+                let stream = Stream::connect(bound.address()).await.unwrap();
+                assert_eq!(&stream.peer().unwrap(), bound.address());
+                bound.into_tokio().unwrap().accept().await.unwrap();
+            }
+        });
+    }
+}
