@@ -33,22 +33,17 @@ impl<'a> Args<'a> {
         index: usize,
         parse: impl Fn(&Word) -> Result<T, ValueError>,
     ) -> Result<T, Diagnostic> {
-        parse(self.word(index)?).map_err(|error| error.in_directive(self.node))
+        let word = self.word(index)?;
+        parse(word).map_err(|error| error.at(self.node, word))
     }
 
     /// An error about this use: nginx's form, with the directive's name before the message.
     pub fn error(&self, message: &str) -> Diagnostic {
-        Diagnostic::emerg(format!("\"{}\" directive {message}", self.name())).at(self.node.span)
+        Diagnostic::emerg(format!("\"{}\" directive {message}", self.node.name)).at(self.node.span)
     }
 
     /// An error about one argument.
     pub fn invalid(&self, word: &Word) -> Diagnostic {
-        let message = format!("invalid parameter \"{}\"", String::from_utf8_lossy(&word.text));
-        Diagnostic::emerg(message).at(word.span)
-    }
-
-    /// The directive's name.
-    pub fn name(&self) -> String {
-        String::from_utf8_lossy(&self.node.name.text).into_owned()
+        Diagnostic::emerg(format!("invalid parameter \"{word}\"")).at(self.node.span).under(word.span)
     }
 }

@@ -16,8 +16,15 @@ pub struct Config {
 
 struct Section {
     parent: Option<SectionId>,
+    children: Vec<SectionId>,
     context: Contexts,
     entries: HashMap<&'static str, Vec<Entry>>,
+}
+
+impl Section {
+    fn new(parent: Option<SectionId>, context: Contexts) -> Section {
+        Section { parent, children: Vec::new(), context, entries: HashMap::new() }
+    }
 }
 
 struct Entry {
@@ -41,14 +48,14 @@ impl Config {
 
     /// A configuration with an empty main level.
     pub fn new() -> Config {
-        let main = Section { parent: None, context: Contexts::MAIN, entries: HashMap::new() };
-        Config { sections: vec![main] }
+        Config { sections: vec![Section::new(None, Contexts::MAIN)] }
     }
 
     /// Opens a level below `parent`.
     pub fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {
         let id = SectionId(u32::try_from(self.sections.len()).unwrap_or(u32::MAX));
-        self.sections.push(Section { parent: Some(parent), context, entries: HashMap::new() });
+        self.sections.push(Section::new(Some(parent), context));
+        self.sections[parent.0 as usize].children.push(id);
         id
     }
 
@@ -80,6 +87,11 @@ impl Config {
     /// The context of a level.
     pub fn context(&self, section: SectionId) -> Contexts {
         self.sections[section.0 as usize].context
+    }
+
+    /// The levels right below one.
+    pub fn children(&self, section: SectionId) -> &[SectionId] {
+        &self.sections[section.0 as usize].children
     }
 
     /// A view of one level.

@@ -57,8 +57,8 @@ impl<T> Directive<T> {
         let info = Info {
             name,
             slot: name,
-            contexts: Contexts::NONE,
-            shape: Shape::words(Arity::Exactly(1)),
+            contexts: Contexts::EMPTY,
+            shape: Shape::simple(Arity::Exactly(1)),
             opens: None,
             rule: Rule::Value,
             repeats: false,
@@ -76,7 +76,7 @@ impl<T> Directive<T> {
 
     /// How many arguments it takes.
     pub const fn args(mut self, arity: Arity) -> Directive<T> {
-        self.info.shape = Shape::words(arity);
+        self.info.shape = Shape::simple(arity);
         self
     }
 

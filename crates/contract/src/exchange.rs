@@ -68,6 +68,9 @@ pub struct Exchange {
     pub internal: bool,
     /// Whether the URI still belongs to the location that it chose.
     pub valid_location: bool,
+    /// Whether `try_files` found the URI's file below an alias of a regex location, to whose text the
+    /// URI is then appended; an internal redirect ends it.
+    pub uri_behind_alias: bool,
     /// The error whose page is being served.
     pub error: Option<Status>,
     /// What was sent.
@@ -101,6 +104,7 @@ impl Exchange {
             started: Time::now(),
             internal: false,
             valid_location: true,
+            uri_behind_alias: false,
             error: None,
             wire: Wire::default(),
             note: 0,
@@ -121,7 +125,7 @@ impl Exchange {
                 }
                 let start = out.len();
                 let found = source.evaluate(self, out);
-                if found {
+                if found && !source.is_volatile() {
                     self.set_slot(id, &out[start..]);
                 }
                 found

@@ -37,8 +37,8 @@ impl Loading {
 
     /// Compiles a text with variables.
     pub fn template(&mut self, word: &Word) -> Result<Template, Diagnostic> {
-        let parts = template(&word.text).map_err(|error| error.at(word.span))?;
-        Ok(Template::new(parts, &mut self.variables, word.span))
+        let parsed = template(word).map_err(|error| Diagnostic::emerg(error.to_string()).at(word.span))?;
+        Ok(Template::new(parsed, &mut self.variables, word.span))
     }
 
     /// Compiles a regular expression and defines variables for its named captures.

@@ -68,6 +68,7 @@ impl Root {
         let mut path = self.directory(exchange);
         let appended = match &self.alias {
             None => uri,
+            Some(name) if name.kind == LocationKind::Regex && exchange.uri_behind_alias => uri,
             Some(name) if name.kind == LocationKind::Regex => b"",
             Some(_) if !exchange.valid_location => return Err(MapError::AliasAfterRewrite),
             Some(name) => uri.get(name.text.len()..).unwrap_or_default(),

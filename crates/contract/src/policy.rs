@@ -39,6 +39,8 @@ pub struct Policy {
     pub satisfy_any: bool,
     /// Whether only internal redirects reach this scope.
     pub internal: bool,
+    /// Whether the use of a variable that `set` has not set yet is logged.
+    pub uninitialized_variable_warn: bool,
     /// What `Server` and the server's own pages say.
     pub server_tokens: ServerTokens,
     /// What is done about If-Modified-Since.
@@ -207,6 +209,7 @@ impl Policy {
             recursive_error_pages: false,
             satisfy_any: false,
             internal: false,
+            uninitialized_variable_warn: true,
             server_tokens: ServerTokens::On,
             if_modified_since: IfModifiedSince::Exact,
             etag: true,

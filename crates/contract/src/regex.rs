@@ -2,11 +2,12 @@
 
 use crate::{Definition, Exchange, VariableId, Variables};
 use conf::value::{Captures, Pattern};
+use std::sync::Arc;
 
 /// A pattern bound to the variables of its named captures.
 #[derive(Clone, Debug)]
 pub struct Regex {
-    pattern: Pattern,
+    pattern: Arc<Pattern>,
     named: Box<[(usize, VariableId)]>,
 }
 
@@ -19,7 +20,7 @@ impl Regex {
             Some((index, variables.define(name, Definition::Slot)))
         };
         let named = pattern.names().iter().enumerate().filter_map(&mut define).collect();
-        Ok(Regex { pattern, named })
+        Ok(Regex { pattern: Arc::new(pattern), named })
     }
 
     /// Whether the pattern matches; if so its captures are the exchange's from now on.

@@ -2,7 +2,7 @@
 
 use crate::{Exchange, VariableId, Variables};
 use conf::Span;
-use conf::value::Part as Parsed;
+use conf::value::{Part as ParsedPart, Template as Parsed};
 
 /// A text with variables and captures.
 #[derive(Clone, Debug)]
@@ -19,13 +19,13 @@ enum Part {
 
 impl Template {
     /// Binds the names in a parsed text to variables; `span` is named if one of them never comes to exist.
-    pub fn new(parts: Vec<Parsed>, variables: &mut Variables, span: Span) -> Template {
+    pub fn new(parsed: Parsed, variables: &mut Variables, span: Span) -> Template {
         let mut bind = |part| match part {
-            Parsed::Literal(text) => Part::Literal(text),
-            Parsed::Variable(name) => Part::Variable(variables.refer(&name, Some(span))),
-            Parsed::Capture(index) => Part::Capture(index),
+            ParsedPart::Literal(text) => Part::Literal(text),
+            ParsedPart::Variable(name) => Part::Variable(variables.refer(&name, Some(span))),
+            ParsedPart::Capture(index) => Part::Capture(index),
         };
-        Template { parts: parts.into_iter().map(&mut bind).collect() }
+        Template { parts: parsed.parts.into_iter().map(&mut bind).collect() }
     }
 
     /// A text without variables.

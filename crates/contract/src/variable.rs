@@ -32,10 +32,15 @@ impl Variable {
     }
 }
 
-/// A computation that a directive defines, such as a `map`. Its value is kept for the exchange.
+/// A computation that a directive defines, such as a `map`.
 pub trait Evaluate: Send + Sync {
     /// Appends the value; `false` where there is none.
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool;
+
+    /// Whether the value is computed anew each time, instead of being kept for the exchange.
+    fn is_volatile(&self) -> bool {
+        false
+    }
 }
 
 /// Where a variable's value comes from.
@@ -94,6 +99,14 @@ impl Variables {
     pub fn define(&mut self, name: &str, definition: Definition) -> VariableId {
         let id = self.refer(name, None);
         self.entries[id.0 as usize].definition = Some(definition);
+        id
+    }
+
+    /// Defines a variable unless it is defined already.
+    pub fn define_if_new(&mut self, name: &str, definition: Definition) -> VariableId {
+        let id = self.refer(name, None);
+        let entry = &mut self.entries[id.0 as usize];
+        entry.definition.get_or_insert(definition);
         id
     }
 

@@ -1,1 +1,29 @@
-//! Stub.
+//! The server: from a configuration to sites, from connections to responses.
+//!
+//! It knows the structure of a configuration (`http`, `server`, `location`, `listen`) and the way of a
+//! request, and no feature: those come to it as a list of modules.
+
+#![forbid(unsafe_code)]
+
+mod conn;
+mod error_page;
+mod hosts;
+mod listens;
+mod load;
+mod locations;
+mod pipeline;
+mod policies;
+mod redirect;
+mod route;
+mod site;
+mod structure;
+mod timer;
+mod worker;
+
+pub use load::{Loaded, Options, load};
+pub use site::{Listen, Site};
+pub use structure::STRUCTURE;
+pub use worker::{Worker, run};
+
+/// The version of the product.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,327 @@
+//! From what was written to what serves: compiles every scope once and puts servers behind addresses.
+
+use crate::hosts::Hosts;
+use crate::listens::ListenSpec;
+use crate::load::Loaded;
+use crate::locations::{Limited, Location, Locations};
+use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, SERVER_NAME, ServerName};
+use conf::{Contexts, Diagnostic, Span};
+use contract::log::{Level, LogFiles};
+use contract::{
+    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, Policy, Root, Rule, Scope,
+    ScopeBuilder, SectionId, Step, Template, VariableTable, View,
+};
+use http::Status;
+use net::{ListenOptions, SocketAddress};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A configuration, compiled: immutable and shared by all threads.
+pub struct Site {
+    /// The sockets to listen on.
+    pub listens: Vec<Listen>,
+    /// The log files to open.
+    pub logs: LogFiles,
+    pub(crate) variables: Arc<VariableTable>,
+}
+
+/// A socket to listen on.
+pub struct Listen {
+    /// The address to bind.
+    pub address: SocketAddress,
+    /// How to bind it.
+    pub options: ListenOptions,
+    hosts: Hosts,
+    /// More special addresses of the same port, which this socket receives for.
+    narrower: Vec<(IpAddr, Hosts)>,
+}
+
+impl Listen {
+    /// The servers for a connection that came to this address of ours.
+    pub(crate) fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
+        let special = self.narrower.iter().find(|(address, _)| Some(*address) == local);
+        special.map_or(&self.hosts, |(_, hosts)| hosts)
+    }
+
+    /// Whether the address at which a connection arrived matters.
+    pub(crate) fn has_narrower(&self) -> bool {
+        !self.narrower.is_empty()
+    }
+}
+
+/// A virtual server, compiled.
+pub(crate) struct Server {
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) locations: Locations,
+    pub(crate) named: HashMap<Box<[u8]>, Arc<Location>>,
+}
+
+/// A content handler of nginx that does not exist here: its locations answer 501.
+pub(crate) struct Unbuilt {
+    pub(crate) directive: String,
+}
+
+pub(crate) static UNBUILT: Directive<Unbuilt> =
+    Directive::new("content handler", |args, _| Err(args.error("has no value of its own")))
+        .rule(Rule::Unnamed)
+        .repeats();
+
+impl Handler for Unbuilt {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        exchange.log(Level::Error, &format!("\"{}\" is not built into this server", self.directive));
+        Step::Finish(Status::NOT_IMPLEMENTED)
+    }
+}
+
+impl Site {
+    /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
+    pub fn compile(loaded: &mut Loaded, modules: &[&Module]) -> Result<Site, Diagnostic> {
+        let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
+        let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
+        let mut compiler = Compiler { config: &loaded.config, modules, prefix: &loaded.loading.prefix };
+        let main = loaded.config.view(Config::MAIN);
+        let http = main.written(&HTTP);
+        let mut addresses = Addresses::default();
+        if let Some(http) = http {
+            for server in loaded.config.view(*http.value).here(&SERVER) {
+                compiler.server(*server.value, server.span, &mut addresses)?;
+            }
+        }
+        let listens = addresses.into_listens(&mut loaded.loading.notes);
+        Ok(Site { listens, logs: loaded.loading.logs.clone(), variables: Arc::new(variables) })
+    }
+}
+
+struct Compiler<'a> {
+    config: &'a Config,
+    modules: &'a [&'a Module],
+    prefix: &'a Path,
+}
+
+impl Compiler<'_> {
+    fn server(&mut self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
+        let view = self.config.view(section);
+        let names: Vec<ServerName> =
+            view.here(&SERVER_NAME).iter().flat_map(|written| written.value).cloned().collect();
+        let specs = self.location_specs(section)?;
+        let mut named = HashMap::new();
+        let mut locations = Vec::new();
+        for spec in specs {
+            let location = self.location(spec)?;
+            if spec.name.kind == LocationKind::Named {
+                named.insert(spec.name.text.clone(), Arc::new(location));
+            } else {
+                locations.push((spec.regex.clone(), location));
+            }
+        }
+        let server = Arc::new(Server {
+            name: display_name(names.first()),
+            scope: self.scope(section, None)?,
+            locations: Locations::new(locations),
+            named,
+        });
+        let written = view.here(&LISTEN);
+        let listens: Vec<ListenSpec> = if written.is_empty() {
+            vec![ListenSpec::fallback(span)]
+        } else {
+            written.iter().map(|written| written.value.clone()).collect()
+        };
+        addresses.add(&listens, &server, &names)
+    }
+
+    /// The locations of a level, checked for duplicates.
+    fn location_specs(&self, section: SectionId) -> Result<Vec<&LocationSpec>, Diagnostic> {
+        let mut seen = HashMap::new();
+        let mut specs = Vec::new();
+        for written in self.config.view(section).here(&LOCATION) {
+            let name = &written.value.name;
+            let is_prefix = matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly);
+            let key = (if is_prefix { LocationKind::Prefix as u8 } else { name.kind as u8 }, &name.text);
+            if name.kind != LocationKind::Regex && seen.insert(key, ()).is_some() {
+                let message = format!("duplicate location \"{}\"", String::from_utf8_lossy(&name.text));
+                return Err(Diagnostic::emerg(message).at(written.span));
+            }
+            specs.push(written.value);
+        }
+        Ok(specs)
+    }
+
+    fn location(&mut self, spec: &LocationSpec) -> Result<Location, Diagnostic> {
+        let mut inner = Vec::new();
+        for nested in self.location_specs(spec.section)? {
+            inner.push((nested.regex.clone(), self.location(nested)?));
+        }
+        let view = self.config.view(spec.section);
+        let limited = match view.here(&LIMIT_EXCEPT).first() {
+            Some(limit) => {
+                let scope = self.scope(limit.value.section, Some(&spec.name))?;
+                Some(Limited::new(limit.value, scope))
+            }
+            None => None,
+        };
+        Ok(Location {
+            name: spec.name.clone(),
+            scope: self.scope(spec.section, Some(&spec.name))?,
+            inner: Locations::new(inner),
+            limited,
+        })
+    }
+
+    /// Compiles one scope, after the `if` blocks inside of it.
+    fn scope(&mut self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
+        let view = self.config.view(section);
+        let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
+        for inner in self.config.children(section) {
+            const IF: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
+            if IF.contains(self.config.context(inner)) {
+                builder.inner.insert(inner, self.scope(inner, name)?);
+            }
+        }
+        self.modules
+            .iter()
+            .filter_map(|module| module.compile)
+            .try_for_each(|compile| compile(&view, &mut builder))?;
+        if let Some(unbuilt) = view.get(&UNBUILT) {
+            builder.content(Unbuilt { directive: unbuilt.directive.clone() });
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    fn default_policy(&self) -> Policy {
+        Policy::new(Root {
+            path: Template::literal(b"html"),
+            alias: None,
+            prefix: PathBuf::from(self.prefix),
+        })
+    }
+}
+
+fn display_name(first: Option<&ServerName>) -> Arc<[u8]> {
+    match first {
+        None => Arc::from(&b""[..]),
+        Some(ServerName::Exact(name)) => Arc::from(&**name),
+        Some(ServerName::Leading(name)) if name.starts_with(b".") => Arc::from(&name[1..]),
+        Some(ServerName::Leading(name)) => [b"*.", &**name].concat().into(),
+        Some(ServerName::Trailing(name)) => [&**name, b".*"].concat().into(),
+        Some(ServerName::Regex(regex)) => [b"~", regex.text()].concat().into(),
+    }
+}
+
+/// The addresses of all servers, in the order in which they were first named.
+#[derive(Default)]
+struct Addresses {
+    order: Vec<SocketAddress>,
+    by_address: BTreeMap<String, AddressUse>,
+}
+
+struct AddressUse {
+    options: Option<ListenOptions>,
+    default: Option<Arc<Server>>,
+    servers: Vec<(Arc<Server>, Vec<ServerName>, Span)>,
+}
+
+impl Addresses {
+    fn add(
+        &mut self,
+        listens: &[ListenSpec],
+        server: &Arc<Server>,
+        names: &[ServerName],
+    ) -> Result<(), Diagnostic> {
+        for listen in listens {
+            for address in &listen.addresses {
+                self.add_one(listen, address, server, names)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_one(
+        &mut self,
+        listen: &ListenSpec,
+        address: &SocketAddress,
+        server: &Arc<Server>,
+        names: &[ServerName],
+    ) -> Result<(), Diagnostic> {
+        let complain = |what: &str| {
+            let message = format!("{what} {address}");
+            Err(Diagnostic::emerg(message).at(listen.span))
+        };
+        let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
+            self.order.push(address.clone());
+            AddressUse { options: None, default: None, servers: Vec::new() }
+        });
+        if entry.servers.iter().any(|(other, ..)| Arc::ptr_eq(other, server)) {
+            return complain("a duplicate listen");
+        }
+        if let Some(options) = &listen.options
+            && entry.options.replace(options.clone()).is_some()
+        {
+            return complain("duplicate listen options for");
+        }
+        if listen.default_server && entry.default.replace(Arc::clone(server)).is_some() {
+            return complain("a duplicate default server for");
+        }
+        entry.servers.push((Arc::clone(server), names.to_vec(), listen.span));
+        Ok(())
+    }
+
+    fn into_listens(mut self, notes: &mut Vec<Diagnostic>) -> Vec<Listen> {
+        let mut listens: Vec<Listen> = Vec::new();
+        let (wide, narrow): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order)
+            .into_iter()
+            .partition(|address| address.ip().is_none_or(|ip| ip.is_unspecified()));
+        for address in wide.into_iter().chain(narrow) {
+            let Some(used) = self.by_address.remove(&address.to_string()) else { continue };
+            let options = used.options.clone();
+            let explicit = options.is_some();
+            let Some(hosts) = used.into_hosts(&address, notes) else { continue };
+            let covering = listens.iter_mut().find(|listen| covers(&listen.address, &address));
+            match (covering, address.ip()) {
+                (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
+                _ => listens.push(Listen {
+                    address,
+                    options: options.unwrap_or_default(),
+                    hosts,
+                    narrower: Vec::new(),
+                }),
+            }
+        }
+        listens
+    }
+}
+
+impl AddressUse {
+    fn into_hosts(self, address: &SocketAddress, notes: &mut Vec<Diagnostic>) -> Option<Hosts> {
+        let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
+        let mut hosts = Hosts::new(self.default.or(first)?);
+        let single = self.servers.len() == 1;
+        for (server, names, span) in &self.servers {
+            let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));
+            // One server is chosen without a look at its names, unless a pattern may capture something.
+            if single && !has_regex {
+                continue;
+            }
+            for name in names {
+                if !hosts.add(name, server) {
+                    let shown = String::from_utf8_lossy(&display_name(Some(name))).into_owned();
+                    let message = format!("conflicting server name \"{shown}\" on {address}, ignored");
+                    notes.push(Diagnostic::warn(message).at(*span));
+                }
+            }
+        }
+        Some(hosts)
+    }
+}
+
+/// Whether a socket bound to `wide` receives what comes to `narrow`.
+fn covers(wide: &SocketAddress, narrow: &SocketAddress) -> bool {
+    match (wide.ip(), narrow.ip()) {
+        (Some(wide_ip), Some(narrow_ip)) => {
+            wide_ip.is_unspecified() && wide_ip.is_ipv4() == narrow_ip.is_ipv4() && wide.port() == narrow.port()
+        }
+        _ => false,
+    }
+}
