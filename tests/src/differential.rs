@@ -60,7 +60,12 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
             show(&mut report, case, &found, [&expected, &got]);
         }
     }
-    let lines = |running: &Running| logs.iter().map(|name| running.log(name)).collect::<Vec<_>>();
+    let lines = |running: &Running| {
+        let text = |name: &&str| {
+            running.ports().fold(running.log(name), |text, (_, port)| text.replace(&port.to_string(), "PORT"))
+        };
+        logs.iter().map(text).collect::<Vec<_>>()
+    };
     // Logs are complete only when the servers have stopped.
     let (nginx, fulmar) = (nginx.stop_and(lines), fulmar.stop_and(lines));
     for ((name, nginx), fulmar) in logs.iter().zip(nginx).zip(fulmar) {
@@ -113,7 +118,8 @@ fn compare_logs(report: &mut String, name: &str, nginx: &str, fulmar: &str) -> u
         if a != b {
             differing += 1;
             let line = |line: Option<&String>| line.map_or("(none)", String::as_str).to_owned();
-            let _ = writeln!(report, "\n==== {name}, line {}\nnginx  {}\nfulmar {}", at + 1, line(a), line(b));
+            let _ =
+                writeln!(report, "\n==== {name}, line {}\nnginx  {}\nfulmar {}", at + 1, line(a), line(b));
         }
     }
     differing

@@ -34,7 +34,12 @@ impl Load {
         })
     }
 
-    fn start(threads: usize, address: SocketAddr, path: &str, turn: fn(SocketAddr, &str, &mut Tally)) -> Load {
+    fn start(
+        threads: usize,
+        address: SocketAddr,
+        path: &str,
+        turn: fn(SocketAddr, &str, &mut Tally),
+    ) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let spawn = |_| {
             let (stop, request) = (Arc::clone(&stop), format!("GET {path}"));

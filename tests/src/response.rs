@@ -125,9 +125,10 @@ fn body(method: &str, response: &mut Response, bytes: &[u8], ended: bool) -> Opt
 fn chunks(response: &mut Response, bytes: &[u8], ended: bool) -> Option<usize> {
     let mut at = 0;
     response.body.clear();
-    loop {
-        let Some(line) = find(&bytes[at..], b"\r\n") else { break };
-        let size = std::str::from_utf8(&bytes[at..at + line]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+    while let Some(line) = find(&bytes[at..], b"\r\n") {
+        let size = std::str::from_utf8(&bytes[at..at + line])
+            .ok()
+            .and_then(|text| usize::from_str_radix(text, 16).ok());
         let Some(size) = size else {
             response.broken = Some("bad chunk size");
             return Some(bytes.len());

@@ -90,7 +90,9 @@ impl Site {
             let running = self.launch(server, &self.configuration);
             match running {
                 Err(text) if text.contains("Address already in use") => {}
-                other => return other.unwrap_or_else(|text| panic!("{} does not start:\n{text}", server.name())),
+                other => {
+                    return other.unwrap_or_else(|text| panic!("{} does not start:\n{text}", server.name()));
+                }
             }
         }
         self.launch(server, &self.configuration).unwrap_or_else(|text| panic!("{text}"))
@@ -376,7 +378,11 @@ fn write(path: &Path, content: &[u8]) {
     fs::create_dir_all(path.parent().expect("parent")).expect("directory");
     fs::write(path, content).expect("document");
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(MTIME);
-    File::options().write(true).open(path).and_then(|file| file.set_modified(time)).expect("modification time");
+    File::options()
+        .write(true)
+        .open(path)
+        .and_then(|file| file.set_modified(time))
+        .expect("modification time");
 }
 
 fn children(pid: Pid) -> Vec<Pid> {

@@ -2,6 +2,19 @@
 //!
 //! What differs on purpose is not here but in `differences`, with a reason each.
 
+mod access;
+mod conditionals;
+mod connections;
+mod error_pages;
+mod files;
+mod headers;
+mod limits;
+mod listings;
 mod locations;
+mod logs;
+mod methods;
+mod ranges;
+mod returns;
+mod rewrites;
 mod server_names;
 mod variables;
