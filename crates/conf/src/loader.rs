@@ -356,7 +356,7 @@ fn unclosed(block: &Node, end: Span) -> Diagnostic {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
-    let call = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
+    let call = if error.kind() == io::ErrorKind::IsADirectory { "pread" } else { "open" };
     let path = printable(path.as_os_str().as_bytes());
     Diagnostic::emerg(format!("{call}() \"{path}\" failed ({})", reason(error)))
 }
@@ -385,5 +385,183 @@ fn glob_options() -> glob::MatchOptions {
         case_sensitive: true,
         require_literal_separator: true,
         require_literal_leading_dot: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::to_text;
+    use proptest::prelude::*;
+
+    fn headline(loaded: &Loaded) -> String {
+        loaded.error.as_ref().map(|error| error.headline(&loaded.sources, "x")).unwrap_or_default()
+    }
+
+    fn texts(nodes: &[Node]) -> String {
+        String::from_utf8_lossy(&to_text(nodes)).into_owned()
+    }
+
+    fn in_memory(files: &[(&str, &str)]) -> Loaded {
+        let inputs = files.iter().fold(Memory::default(), |memory, (path, text)| memory.with(path, *text));
+        load(&inputs, Path::new("/etc/x.conf"), None)
+    }
+
+    #[test]
+    fn includes_are_expanded_in_place_and_files_are_kept_once() {
+        let loaded = in_memory(&[
+            ("/etc/x.conf", "a; include d/*.conf; types { include t; } include /etc/t; z;"),
+            ("/etc/d/2.conf", "two;"),
+            ("/etc/d/1.conf", "one; include d/deep/y;"),
+            ("/etc/d/.hidden.conf", "hidden;"),
+            ("/etc/d/deep/3.conf", "three;"),
+            ("/etc/d/deep/y", "y;"),
+            ("/etc/t", "t;"),
+        ]);
+        assert_eq!(headline(&loaded), "");
+        assert_eq!(texts(&loaded.nodes), "a;\none;\ny;\ntwo;\ntypes {\n    t;\n}\nt;\nz;\n");
+        let paths: Vec<_> = loaded.sources.iter().map(|(_, path, _)| path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["/etc/x.conf", "/etc/d/1.conf", "/etc/d/deep/y", "/etc/d/2.conf", "/etc/t"]);
+    }
+
+    #[test]
+    fn what_cannot_be_included_is_named_with_its_place() {
+        let error = |text: &str, other: &str| headline(&in_memory(&[("/etc/x.conf", text), ("/etc/y", other)]));
+        let missing = "open() \"/etc/no\" failed (2: No such file or directory)";
+        assert_eq!(error("\ninclude no;", ""), format!("x: [emerg] {missing} in /etc/x.conf:2"));
+        assert_eq!(error("include no*;", ""), "");
+        assert_eq!(error("include /no[a-z]/?;", ""), "");
+        assert_eq!(error("include y;", "\n}"), "x: [emerg] unexpected \"}\" in /etc/y:2");
+        assert_eq!(error("a { include y; }", "}"), "x: [emerg] unexpected \"}\" in /etc/y:1");
+        assert_eq!(error("include y;", "include x.conf;"), "x: [emerg] \"/etc/x.conf\" includes itself in /etc/y:1");
+        assert_eq!(
+            error("include y;", "a {"),
+            "x: [emerg] unexpected end of file, expecting \"}\" in /etc/y:1"
+        );
+    }
+
+    #[test]
+    fn directives_of_the_command_line_come_first() {
+        let inputs = Memory::default().with("/x", "b;");
+        let loaded = load(&inputs, Path::new("/x"), Some("a 1;"));
+        assert_eq!(texts(&loaded.nodes), "a 1;\nb;\n");
+        assert_eq!(loaded.sources.iter().count(), 1);
+        for (globals, message) in [
+            ("a", "unexpected end of parameter, expecting \";\" in command line"),
+            ("a {", "block directives are not supported in -g option in command line"),
+            ("}", "unexpected \"}\" in command line"),
+            ("include /no;", "open() \"/no\" failed (2: No such file or directory) in command line"),
+        ] {
+            let loaded = load(&inputs, Path::new("/x"), Some(globals));
+            assert_eq!(headline(&loaded), format!("x: [emerg] {message}"));
+        }
+        let long = format!("a {};", "x".repeat(5000));
+        assert!(load(&inputs, Path::new("/x"), Some(&long)).error.is_none());
+    }
+
+    #[test]
+    fn a_missing_main_file_has_no_place() {
+        let loaded = load(&Memory::default(), Path::new("/x"), None);
+        assert_eq!(headline(&loaded), "x: [emerg] open() \"/x\" failed (2: No such file or directory)");
+    }
+
+    #[test]
+    fn limits_are_errors() {
+        let deep = "a{".repeat(BLOCK_DEPTH_MAX);
+        assert_eq!(parse_bytes((deep.clone() + &"}".repeat(BLOCK_DEPTH_MAX)).as_bytes()).error, None);
+        let error = parse_bytes((deep + "a{").as_bytes()).error.unwrap();
+        assert_eq!(error.message, "blocks are nested more than 128 deep");
+
+        let chain = (0..=INCLUDE_DEPTH_MAX).fold(Memory::default(), |memory, file| {
+            memory.with(format!("/{file}"), format!("include {};", file + 1))
+        });
+        let error = load(&chain, Path::new("/0"), None).error.unwrap();
+        assert_eq!(error.message, "files include each other more than 64 deep");
+
+        // Each file includes the next one twice: few bytes, endless work.
+        let bomb = (0..60).fold(Memory::default(), |memory, file| {
+            memory.with(format!("/{file}"), format!("include {0}; include {0};", file + 1))
+        });
+        let bomb = bomb.with("/60", "#".repeat(4000));
+        let error = load(&bomb, Path::new("/0"), None).error.unwrap();
+        assert_eq!(error.message, "\"/60\" is too large, the limit is 256 MB");
+    }
+
+    #[test]
+    fn the_disk_refuses_what_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("x.conf");
+        fs::write(&main, "include d/*.conf; include /dev/null;").unwrap();
+        fs::create_dir(folder.path().join("d")).unwrap();
+        fs::write(folder.path().join("d/b.conf"), "b;").unwrap();
+        fs::write(folder.path().join("d/a.conf"), "a;").unwrap();
+        let loaded = load(&Disk, &main, None);
+        assert_eq!((headline(&loaded).as_str(), texts(&loaded.nodes).as_str()), ("", "a;\nb;\n"));
+
+        let directory = folder.path().join("d");
+        let error = load(&Disk, &directory, None).error.unwrap();
+        assert_eq!(error.message, format!("pread() \"{}\" failed (21: Is a directory)", directory.display()));
+
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let error = load(&Disk, &socket, None).error.unwrap();
+        assert_eq!(error.message, format!("open() \"{}\" failed (not a regular file)", socket.display()));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_named() {
+        let error = parse_bytes(b"\xEF\xBB\xBFuser x;").error.unwrap();
+        assert_eq!(error.message, "unknown directive \"\\xEF\\xBB\\xBFuser\"");
+        assert!(error.hint.unwrap().contains("byte order mark"));
+    }
+
+    #[test]
+    fn nodes_before_an_error_are_kept_in_their_blocks() {
+        let loaded = parse_bytes(b"a; b { c; d { e; } } }");
+        assert_eq!(texts(&loaded.nodes), "a;\nb {\n    c;\n    d {\n        e;\n    }\n}\n");
+        let loaded = parse_bytes(b"a; b { c; d { e; ;");
+        assert_eq!(texts(&loaded.nodes), "a;\nb {\n    c;\n    d {\n        e;\n    }\n}\n");
+        assert!(loaded.error.is_some());
+    }
+
+    #[test]
+    fn lines_are_those_where_a_directive_ends() {
+        let loaded = parse_bytes(b"a\n1\n;\nb\n{\nc;\n}");
+        let [a, b] = &*loaded.nodes else { panic!("two directives") };
+        assert_eq!((a.name.span.line, a.args[0].span.line, a.span.line, a.end_line), (1, 2, 3, 3));
+        assert_eq!((b.name.span.line, b.span.line, b.end_line), (4, 5, 7));
+        assert_eq!((a.span.start, a.span.end), (0, 3));
+    }
+
+    fn same(a: &[Node], b: &[Node]) -> bool {
+        a.len() == b.len()
+            && a.iter().zip(b).all(|(a, b)| {
+                let words = |node: &Node| node.args.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
+                a.name.text == b.name.text
+                    && words(a) == words(b)
+                    && a.block.is_some() == b.block.is_some()
+                    && same(a.children(), b.children())
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let loaded = parse_bytes(&text);
+            if let Some(error) = &loaded.error {
+                prop_assert!(crate::render(error, &loaded.sources, "x").starts_with("x: [emerg] "));
+            }
+        }
+
+        #[test]
+        fn the_text_of_a_tree_reads_back_as_the_same_tree(
+            text in "([a-c$\\\\\"'{};# \n\té]|a |; |\\{|\\}){0,60}"
+        ) {
+            let read = parse_bytes(text.as_bytes());
+            let again = parse_bytes(&to_text(&read.nodes));
+            prop_assert_eq!(&again.error, &None);
+            prop_assert!(same(&read.nodes, &again.nodes), "{}", texts(&read.nodes));
+            prop_assert_eq!(to_text(&read.nodes), to_text(&again.nodes));
+        }
     }
 }

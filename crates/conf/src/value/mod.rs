@@ -82,3 +82,32 @@ pub(crate) fn word(text: impl AsRef<[u8]>) -> Word {
     let span = crate::source::Span { file: crate::source::FileId(0), start: 0, end: 0, line: 1 };
     Word { text: text.as_ref().into(), quoted: false, span }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    proptest! {
+        #[test]
+        fn any_word_has_a_value_or_an_error(text in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40),
+            "[0-9kKmMgGyMwdhms .:/*a-f$\\[\\]{}-]{0,30}".prop_map(String::into_bytes),
+        ]) {
+            let word = word(text);
+            let _ = (size(&word), offset(&word), number(&word), status(&word), bounded(&word, 1, Some(9)));
+            let _ = (time_s(&word), time_ms(&word), flag(&word), choice(&word, &[("on", 1)]));
+            let _ = (listen(&word, 80), endpoint(&word, 80), target(&word.text, 80), cidr(&word));
+            let _ = (template(&word), path(&word, Path::new("/p")), access(std::slice::from_ref(&word)));
+        }
+
+        #[test]
+        fn what_is_written_with_a_unit_is_read(count in 0u64..1 << 20) {
+            prop_assert_eq!(size(&word(format!("{count}k"))), Ok(count << 10));
+            prop_assert_eq!(offset(&word(format!("{count}G"))), Ok(count << 30));
+            prop_assert_eq!(time_ms(&word(format!("{count}ms"))), Ok(count));
+            prop_assert_eq!(time_s(&word(format!("{count}h"))), Ok(count * 3600));
+        }
+    }
+}

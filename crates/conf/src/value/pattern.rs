@@ -194,6 +194,7 @@ fn backtracking(text: &[u8], case_insensitive: bool) -> Result<pcre2::bytes::Reg
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn groups(pattern: &str, subject: &str) -> Option<Vec<Option<(u32, u32)>>> {
         let mut captures = Captures::default();
@@ -265,5 +266,59 @@ mod tests {
             error("a**b"),
             "pcre2_compile() failed: quantifier does not follow a repeatable item in \"a**b\" at \"*b\""
         );
+    }
+
+    /// Pieces of patterns, joined at random: most are not well-formed, and those must be judged alike too.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => "[ab./1-]",
+            1 => prop::sample::select(vec![
+                "(", ")", "(?:", "(?<n>", "|", "*", "+", "?", "{2}", "{1,}", "{0,2}", "{,2}", "{", "}", "^", "$",
+                "[", "]", "[^a]", "[a-c1]", ".", r"\d", r"\w", r"\S", r"\b", r"\B", r"\.", r"\/", r"\x61", r"\n",
+                "(a|b)", "(b)?", "(a|ab)", "-", "&&", r"\A", r"\z", "\n", "(?i)", "A", "?:", r"[\d.]", "(a?)",
+            ]).prop_map(str::to_owned),
+        ];
+        proptest::collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat())
+    }
+
+    fn groups_of(engine: Engine, subject: &str, case_insensitive: bool) -> Option<Vec<Option<(u32, u32)>>> {
+        let count = match &engine {
+            Engine::Linear { regex, .. } => regex.captures_len(),
+            Engine::Backtracking(regex) => regex.captures_len(),
+        };
+        let names = vec![None; count].into();
+        let pattern = Pattern { text: [].into(), case_insensitive, names, engine };
+        let mut captures = Captures::default();
+        let found = pattern.captures(subject.as_bytes(), &mut captures);
+        assert_eq!(found, pattern.is_match(subject.as_bytes()));
+        found.then_some(captures.groups)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn both_engines_agree(text in pieces(), subject in "[abA./1\n-]{0,12}", case_insensitive: bool) {
+            if let Some(regex) = linear(text.as_bytes(), case_insensitive) {
+                let other = backtracking(text.as_bytes(), case_insensitive);
+                prop_assert!(other.is_ok(), "PCRE2 refuses {text}");
+                let exact = Engine::Backtracking(other.unwrap());
+                let subject = subject.trim_end_matches('\n');
+                let linear = Engine::Linear { regex, for_newline: OnceLock::new() };
+                let expected = groups_of(exact, subject, case_insensitive);
+                prop_assert_eq!(groups_of(linear, subject, case_insensitive), expected, "{} on {:?}", text, subject);
+            }
+        }
+
+        #[test]
+        fn any_pattern_is_compiled_or_refused(
+            text in proptest::collection::vec(any::<u8>(), 0..20),
+            subject in proptest::collection::vec(any::<u8>(), 0..20),
+        ) {
+            if let Ok(pattern) = Pattern::new(&text, false) {
+                let mut captures = Captures::default();
+                prop_assert_eq!(pattern.is_match(&subject), pattern.captures(&subject, &mut captures));
+            }
+        }
     }
 }
