@@ -21,6 +21,7 @@ mod module;
 pub mod policy;
 mod regex;
 mod scope;
+mod shapes;
 mod step;
 mod template;
 mod types;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// How bad it is (nginx's names; a log shows its own level and all above).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,26 +93,47 @@ impl LogFile {
     }
 }
 
-/// All log files of a configuration, each path once.
-#[derive(Clone, Debug, Default)]
+/// All log files of a configuration, each path once. A clone is the same list, so that files that a
+/// scope needs by default can be added while it is compiled.
+#[derive(Clone, Debug)]
 pub struct LogFiles {
-    files: Vec<Arc<LogFile>>,
+    /// Where access is logged if nothing is written about it.
+    pub default_access_log: PathBuf,
+    /// Where errors are logged if nothing is written about it (`-e`); `None` is standard error.
+    pub default_error_log: Option<PathBuf>,
+    files: Arc<Mutex<Vec<Arc<LogFile>>>>,
 }
 
 impl LogFiles {
     /// The file at this path, shared with whoever asked for it before.
-    pub fn file(&mut self, path: &Path) -> Arc<LogFile> {
-        let known = self.files.iter().find(|file| file.path() == Some(path));
+    pub fn file(&self, path: &Path) -> Arc<LogFile> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = files.iter().find(|file| file.path() == Some(path));
         known.map(Arc::clone).unwrap_or_else(|| {
             let file = Arc::new(LogFile::at(path));
-            self.files.push(Arc::clone(&file));
+            files.push(Arc::clone(&file));
             file
         })
     }
 
+    /// The file for errors where nothing is written about it.
+    pub fn default_error_file(&self) -> Arc<LogFile> {
+        self.default_error_log.as_ref().map_or_else(|| Arc::new(LogFile::stderr()), |path| self.file(path))
+    }
+
     /// Every file.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<LogFile>> {
-        self.files.iter()
+    pub fn iter(&self) -> impl Iterator<Item = Arc<LogFile>> + use<> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone().into_iter()
+    }
+}
+
+impl Default for LogFiles {
+    fn default() -> LogFiles {
+        LogFiles {
+            default_access_log: PathBuf::from("/var/log/fulmar/access.log"),
+            default_error_log: Some(PathBuf::from("/var/log/fulmar/error.log")),
+            files: Arc::default(),
+        }
     }
 }
 

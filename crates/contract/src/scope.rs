@@ -1,5 +1,6 @@
 //! A server, location or `if`, compiled.
 
+use crate::log::LogFiles;
 use crate::{Filter, Handler, LocationName, Policy, SectionId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct ScopeBuilder {
     pub policy: Policy,
     /// The scopes of the `if` and `limit_except` blocks inside, compiled before.
     pub inner: HashMap<SectionId, Arc<Scope>>,
+    /// The log files of the configuration.
+    pub logs: LogFiles,
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
     content: Option<Arc<dyn Handler>>,
     filters: Vec<Box<dyn Filter>>,
@@ -70,6 +73,7 @@ impl ScopeBuilder {
             name,
             policy,
             inner: HashMap::new(),
+            logs: LogFiles::default(),
             handlers: Default::default(),
             content: None,
             filters: Vec::new(),

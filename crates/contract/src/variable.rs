@@ -1,6 +1,7 @@
 //! Variables: names bound to functions at load, so that nothing looks up a name while serving.
 
 use crate::Exchange;
+use conf::catalogue::{self, Absent};
 use conf::{Diagnostic, Span};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -112,12 +113,12 @@ impl Variables {
 
     /// Binds what is not defined to the variables of the modules, and reports what nobody knows.
     pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
-        let bind = |entry: Entry| match (entry.definition, find(known, &entry.name)) {
-            (Some(definition), _) | (None, Some(definition)) => Ok(definition),
-            (None, None) => {
-                let error = Diagnostic::emerg(format!("unknown \"{}\" variable", entry.name));
-                Err(entry.first_use.map_or(error.clone(), |span| error.at(span)))
-            }
+        let bind = |entry: Entry| match entry.definition {
+            Some(definition) => Ok(definition),
+            None => find(known, &entry.name).map_err(|error| match entry.first_use {
+                Some(span) => error.at(span),
+                None => error,
+            }),
         };
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
         Ok(VariableTable { definitions })
@@ -147,7 +148,22 @@ impl VariableTable {
     }
 }
 
-fn find(known: &[Variable], name: &str) -> Option<Definition> {
+/// The definition of a variable that no directive defines. What belongs to a feature that is not built
+/// stands for what it would without that feature.
+fn find(known: &[Variable], name: &str) -> Result<Definition, Diagnostic> {
+    if let Some(definition) = find_known(known, name) {
+        return Ok(definition);
+    }
+    let unknown = || Diagnostic::emerg(format!("unknown \"{name}\" variable"));
+    let feature = catalogue::variable(name).ok_or_else(unknown)?;
+    match feature.absent {
+        Absent::Empty => Ok(Definition::Get(|_, _, _| false, Box::default())),
+        Absent::Same(other) => find_known(known, other).ok_or_else(unknown),
+        Absent::Pending { .. } => Err(feature.diagnostic(name).unwrap_or_else(unknown)),
+    }
+}
+
+fn find_known(known: &[Variable], name: &str) -> Option<Definition> {
     let exact = known.iter().find(|variable| !variable.family && variable.name == name);
     let family = || {
         let in_family = |variable: &&Variable| variable.family && name.starts_with(variable.name);
