@@ -196,8 +196,14 @@ impl Lexer {
         } else {
             "unexpected end of file, expecting \";\" or \"}\""
         };
+        let error = Diagnostic::emerg(message).at(here);
+        if let State::Quoted(_) = run.state {
+            let quote = self.span(run.start - 1, run.start, run.start_line);
+            let hint = format!("the quote that begins on line {} is not closed", run.start_line);
+            return Err(error.under(quote).hint(hint));
+        }
         let begun = run.words.first().map_or(self.span(run.start, self.pos, self.line), |word| word.span);
-        Err(Diagnostic::emerg(message).at(here).under(begun))
+        Err(error.under(begun))
     }
 
     fn too_long(&self, run: &Run) -> Diagnostic {

@@ -13,6 +13,7 @@
 pub mod catalogue;
 pub mod diagnostic;
 mod excerpt;
+mod glob;
 pub mod lexer;
 pub mod loader;
 pub mod source;

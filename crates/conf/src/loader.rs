@@ -1,14 +1,15 @@
 //! Files → tree: reads the main file, expands `include` in place, and keeps what was read.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
+use crate::glob;
 use crate::lexer::{Lexer, Token};
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
@@ -90,13 +91,13 @@ impl Inputs for Disk {
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let pattern = parse_glob(pattern);
-        let found = glob::glob_with(pattern.as_str(), glob_options());
-        let found = found.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.msg))?;
-        // A directory that cannot be listed matches nothing, as in a shell.
-        let mut paths: Vec<PathBuf> = found.filter_map(Result::ok).collect();
-        paths.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-        Ok(paths)
+        let list = |folder: &[u8]| {
+            let folder = if folder.is_empty() { Path::new("/") } else { as_path(folder) };
+            let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+            entries.map(|entry| entry.file_name().into_encoded_bytes()).collect()
+        };
+        let exists = |path: &[u8]| fs::symlink_metadata(as_path(path)).is_ok();
+        Ok(owned_paths(glob::expand(pattern.as_bytes(), list, exists)))
     }
 }
 
@@ -122,9 +123,15 @@ impl Inputs for Memory {
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let pattern = parse_glob(pattern);
-        let matches = |path: &&PathBuf| pattern.matches_path_with(path, glob_options());
-        Ok(self.files.keys().filter(matches).cloned().collect())
+        let list = |folder: &[u8]| {
+            let inside = |path: &PathBuf| {
+                let rest = path.as_os_str().as_bytes().strip_prefix(folder)?.strip_prefix(b"/")?;
+                rest.split(|&byte| byte == b'/').next().map(<[u8]>::to_vec)
+            };
+            self.files.keys().filter_map(inside).collect::<BTreeSet<_>>().into_iter().collect()
+        };
+        let exists = |path: &[u8]| self.files.contains_key(as_path(path));
+        Ok(owned_paths(glob::expand(pattern.as_bytes(), list, exists)))
     }
 }
 
@@ -299,7 +306,7 @@ impl<'a> Loader<'a> {
         let mut full = if name.text.starts_with(b"/") { Vec::new() } else { self.prefix.clone() };
         full.extend_from_slice(&name.text);
         let mut paths = vec![PathBuf::from(OsStr::from_bytes(&full))];
-        if full.iter().any(|byte| b"*?[".contains(byte)) {
+        if glob::is_pattern(&full) {
             let shown = printable(&full);
             let pattern = std::str::from_utf8(&full).map_err(|_| io::ErrorKind::InvalidInput.into());
             let found = pattern.and_then(|pattern| self.inputs.glob(pattern));
@@ -370,22 +377,12 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Shell patterns, in which `**` means no more than `*` and what is no pattern stands for itself.
-fn parse_glob(pattern: &str) -> glob::Pattern {
-    let mut pattern = pattern.to_owned();
-    while pattern.contains("**") {
-        pattern = pattern.replace("**", "*");
-    }
-    let literal = |_| glob::Pattern::new(&glob::Pattern::escape(&pattern)).unwrap_or_default();
-    glob::Pattern::new(&pattern).unwrap_or_else(literal)
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
-fn glob_options() -> glob::MatchOptions {
-    glob::MatchOptions {
-        case_sensitive: true,
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-    }
+fn owned_paths(paths: Vec<Vec<u8>>) -> Vec<PathBuf> {
+    paths.into_iter().map(|path| PathBuf::from(OsString::from_vec(path))).collect()
 }
 
 #[cfg(test)]
@@ -426,14 +423,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_included_is_named_with_its_place() {
-        let error = |text: &str, other: &str| headline(&in_memory(&[("/etc/x.conf", text), ("/etc/y", other)]));
+        let error =
+            |text: &str, other: &str| headline(&in_memory(&[("/etc/x.conf", text), ("/etc/y", other)]));
         let missing = "open() \"/etc/no\" failed (2: No such file or directory)";
         assert_eq!(error("\ninclude no;", ""), format!("x: [emerg] {missing} in /etc/x.conf:2"));
         assert_eq!(error("include no*;", ""), "");
         assert_eq!(error("include /no[a-z]/?;", ""), "");
         assert_eq!(error("include y;", "\n}"), "x: [emerg] unexpected \"}\" in /etc/y:2");
         assert_eq!(error("a { include y; }", "}"), "x: [emerg] unexpected \"}\" in /etc/y:1");
-        assert_eq!(error("include y;", "include x.conf;"), "x: [emerg] \"/etc/x.conf\" includes itself in /etc/y:1");
+        assert_eq!(
+            error("include y;", "include x.conf;"),
+            "x: [emerg] \"/etc/x.conf\" includes itself in /etc/y:1"
+        );
         assert_eq!(
             error("include y;", "a {"),
             "x: [emerg] unexpected end of file, expecting \"}\" in /etc/y:1"

@@ -129,8 +129,9 @@ fn write_nodes(nodes: &[Node], depth: usize, out: &mut Vec<u8>) {
 }
 
 fn write_word(word: &Word, out: &mut Vec<u8>) {
-    let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\#;{}$".contains(byte) || *byte >= 0x80;
-    if !word.quoted && !word.text.is_empty() && word.text.iter().all(plain) {
+    let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\;{".contains(byte) || *byte >= 0x80;
+    let begins_well = word.text.first().is_some_and(|byte| !b"#}".contains(byte));
+    if !word.quoted && begins_well && word.text.iter().all(plain) {
         out.extend_from_slice(&word.text);
         return;
     }
