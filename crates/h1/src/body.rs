@@ -57,3 +57,37 @@ impl BodyDecoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BodyDecoder;
+    use crate::{BodyLength, Chunk};
+
+    #[test]
+    fn a_body_of_known_length_ends_there() {
+        let mut body = BodyDecoder::new(BodyLength::Length(5), 5).unwrap();
+        assert_eq!(body.decode(b""), Ok(Chunk::NeedMore { consumed: 0 }));
+        assert_eq!(body.decode(b"he"), Ok(Chunk::Data { skip: 0, length: 2 }));
+        assert_eq!(body.remaining(), Some(3));
+        assert_eq!(body.decode(b"lloGET /"), Ok(Chunk::Data { skip: 0, length: 3 }));
+        assert_eq!(body.decode(b"GET /"), Ok(Chunk::End { consumed: 0 }));
+        assert_eq!(body.decode(b""), Ok(Chunk::End { consumed: 0 }));
+    }
+
+    #[test]
+    fn no_body_takes_nothing() {
+        for length in [BodyLength::None, BodyLength::Length(0)] {
+            let mut body = BodyDecoder::new(length, 0).unwrap();
+            assert_eq!(body.decode(b"GET /"), Ok(Chunk::End { consumed: 0 }), "{length:?}");
+        }
+    }
+
+    #[test]
+    fn the_limit() {
+        let error = BodyDecoder::new(BodyLength::Length(i64::MAX as u64), 1).unwrap_err();
+        assert_eq!(error.status.0, 413);
+        let mut body = BodyDecoder::new(BodyLength::Chunked, 1).unwrap();
+        assert_eq!(body.remaining(), None);
+        assert_eq!(body.decode(b"2\r\n").unwrap_err().status.0, 413);
+    }
+}

@@ -69,3 +69,25 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &bytes[start..end]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{hex_pair, trim};
+
+    #[test]
+    fn white_space_is_space_and_tab_only() {
+        for (bytes, trimmed) in
+            [("", ""), (" \t ", ""), ("\t a b \t", "a b"), ("\x0ba", "\x0ba"), ("a\r", "a\r")]
+        {
+            assert_eq!(trim(bytes.as_bytes()), trimmed.as_bytes(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn two_digits_are_needed() {
+        assert_eq!(hex_pair(b"fF0"), Some(0xff));
+        for digits in ["", "4", "4g", "g4", "+4"] {
+            assert_eq!(hex_pair(digits.as_bytes()), None, "{digits}");
+        }
+    }
+}

@@ -226,3 +226,170 @@ pub fn encode_last_chunk(trailers: &Fields, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\r\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Fields;
+
+    use super::{CHUNK_END, Chunk, ChunkDecoder, encode_chunk_head, encode_last_chunk};
+
+    /// The content and the number of bytes consumed, fed in pieces of `step` bytes; none if unfinished.
+    fn decode(input: &[u8], step: usize, limit: u64) -> Result<Option<(Vec<u8>, usize)>, u16> {
+        let mut decoder = ChunkDecoder::new(limit);
+        let (mut content, mut start, mut end) = (Vec::new(), 0, 0);
+        loop {
+            match decoder.decode(&input[start..end]).map_err(|error| error.status.0)? {
+                Chunk::Data { skip, length } => {
+                    assert!(length > 0);
+                    content.extend_from_slice(&input[start + skip..start + skip + length]);
+                    start += skip + length;
+                }
+                Chunk::NeedMore { consumed } => {
+                    assert_eq!(consumed, end - start);
+                    start = end;
+                    if end == input.len() {
+                        return Ok(None);
+                    }
+                    end = (end + step).min(input.len());
+                }
+                Chunk::End { consumed } => {
+                    start += consumed;
+                    assert_eq!(decoder.decode(b"x"), Ok(Chunk::End { consumed: 0 }));
+                    return Ok(Some((content, start)));
+                }
+            }
+        }
+    }
+
+    fn decode_text(input: &str) -> Result<Option<String>, u16> {
+        let whole = decode(input.as_bytes(), input.len().max(1), u64::MAX);
+        assert_eq!(decode(input.as_bytes(), 1, u64::MAX), whole, "{input:?}");
+        whole.map(|body| body.map(|(content, _)| String::from_utf8(content).unwrap()))
+    }
+
+    #[test]
+    fn bodies() {
+        for (input, content) in [
+            ("0\r\n\r\n", ""),
+            ("5\r\nhello\r\n0\r\n\r\n", "hello"),
+            ("00005\r\nhello\r\n000\r\n\r\n", "hello"),
+            ("A\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n", "0123456789x"),
+            ("3;a=b ;c=\"d\"\r\nabc\r\n0;e\r\n\r\n", "abc"),
+            ("1\r\n\n\r\n0\r\nA: b\r\nC.d: e\r\n\r\n", "\n"),
+        ] {
+            assert_eq!(decode_text(input), Ok(Some(content.to_owned())), "{input:?}");
+        }
+        assert_eq!(decode(b"1\r\na\r\n0\r\n\r\nGET / ", 100, 1), Ok(Some((b"a".to_vec(), 11))));
+    }
+
+    #[test]
+    fn bodies_that_are_refused() {
+        for input in [
+            "0x5\r\n",
+            "+5\r\n",
+            "-1\r\n",
+            "5_0\r\n",
+            " 5\r\n",
+            "5 \r\n",
+            "5\t\r\n",
+            "\r\n",
+            "g\r\n",
+            ";a\r\n",
+            "5,\r\n",
+            "00000000000000005\r\n",
+            "8000000000000000\r\n",
+            "fffffffffffffffff\r\n",
+            "5\nhello",
+            "5\rhello",
+            "5\r\rhello",
+            "5\rX",
+            "5\r\nhelloXX",
+            "5\r\nhello\n",
+            "5\r\nhello\rX",
+            "5\r\nhello0\r\n",
+            "5\r\nhello!\r\n",
+            "5\r\nhell\r\n0\r\n\r\n",
+            "5;\r\n",
+            "5;a\0\r\n",
+            "5;a\rb\r\n",
+            "5;a\n",
+            "5;a=\"b\r\n",
+            "5;a b\r\n",
+            "0\n\n",
+            "0\r\n\n",
+            "0\r\nA: b\n\r\n",
+            "0\r\n A: b\r\n\r\n",
+            "0\r\nA b\r\n\r\n",
+            "0\r\nA : b\r\n\r\n",
+            "0\r\n: b\r\n\r\n",
+            "0\r\nA: b\0\r\n\r\n",
+            "0\r\nA: b\rc\r\n\r\n",
+            "0\r\n\rX\r\n",
+        ] {
+            assert_eq!(decode_text(input), Err(400), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_that_are_not_complete() {
+        let input = "5;a=b\r\nhello\r\n0\r\nA: b\r\n\r\n";
+        for end in 0..input.len() {
+            assert!(matches!(decode_text(&input[..end]), Ok(None)), "{:?}", &input[..end]);
+        }
+    }
+
+    #[test]
+    fn the_limit_counts_content() {
+        let input = b"5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n";
+        assert!(decode(input, 1, 8).is_ok());
+        assert_eq!(decode(input, 1, 7), Err(413));
+        assert_eq!(decode(b"7fffffffffffffff\r\n", 1, 100), Err(413));
+        assert_eq!(decode(b"1\r\na\r\n7fffffffffffffff\r\n", 1, u64::MAX), Ok(None));
+    }
+
+    #[test]
+    fn framing_must_be_worth_it() {
+        let extended = |length: usize, times: usize| {
+            format!("{}0\r\n\r\n", format!("1;{}\r\nx\r\n", "a".repeat(length)).repeat(times))
+        };
+        assert!(matches!(decode_text(&extended(16_000, 1)), Ok(Some(_))));
+        assert_eq!(decode_text(&extended(16_384, 1)), Err(400));
+        assert_eq!(decode_text(&extended(1000, 17)), Err(400));
+        assert!(matches!(decode_text(&extended(10, 50_000)), Ok(Some(_))));
+        let plain = format!("{}0\r\n\r\n", "1\r\nx\r\n".repeat(50_000));
+        assert!(matches!(decode_text(&plain), Ok(Some(_))));
+    }
+
+    #[test]
+    fn trailers_are_kept_and_bounded() {
+        let mut decoder = ChunkDecoder::new(u64::MAX);
+        let input = b"0\r\nA: 1\r\nB.c: 2\r\nD_e: 3\r\n\r\n";
+        assert_eq!(decoder.decode(input), Ok(Chunk::End { consumed: input.len() }));
+        let names: Vec<_> = decoder.trailers().iter().map(|field| field.name.to_vec()).collect();
+        assert_eq!(names, [b"A".to_vec(), b"D_e".to_vec()]);
+        let section = |lines: usize| format!("0\r\n{}\r\n", "A: b\r\n".repeat(lines));
+        assert_eq!(decode_text(&section(2700)), Ok(Some(String::new())));
+        assert_eq!(decode_text(&section(2731)), Err(400));
+        assert_eq!(decode_text(&format!("0\r\nA: {}", "b".repeat(16_400))), Err(400));
+    }
+
+    #[test]
+    fn encoding() {
+        let mut out = Vec::new();
+        for (length, digits) in
+            [(1, "1"), (15, "f"), (16, "10"), (0xabc0, "abc0"), (u64::MAX, "ffffffffffffffff")]
+        {
+            out.clear();
+            encode_chunk_head(length, &mut out);
+            assert_eq!(out, format!("{digits}\r\n").as_bytes());
+        }
+        out.clear();
+        encode_chunk_head(0, &mut out);
+        assert!(out.is_empty());
+        let mut trailers = Fields::new();
+        trailers.push(b"A", b"b").unwrap();
+        encode_last_chunk(&trailers, &mut out);
+        assert_eq!(out, b"0\r\nA: b\r\n\r\n");
+        assert_eq!(CHUNK_END, b"\r\n");
+    }
+}

@@ -188,3 +188,170 @@ fn write_number(out: &mut Vec<u8>, number: u64, digits: usize) {
     }
     out.extend_from_slice(&text[start..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{Fields, Method, ResponseHead, Status, Version};
+
+    use super::{
+        CONTINUE, Connection, HeadOptions, ResponseFraming, encode_head, encode_interim, frame_response,
+    };
+
+    const OPTIONS: HeadOptions<'static> = HeadOptions {
+        version: Version::Http11,
+        date: b"Sun, 06 Nov 1994 08:49:37 GMT",
+        server: Some("fulmar"),
+        connection: Connection::Close,
+        chunked: false,
+        vary: false,
+        reason: None,
+    };
+
+    fn full_head(status: u16) -> ResponseHead {
+        let mut head = ResponseHead::new(Status(status));
+        head.content_type = Some(b"text/plain"[..].into());
+        head.content_length = Some(5);
+        head.last_modified = Some(784_111_777);
+        head.etag = Some(b"\"e\""[..].into());
+        head.location = Some(b"http://h/"[..].into());
+        head.accept_ranges = true;
+        head.fields.push(b"X-One", b"1").unwrap();
+        head
+    }
+
+    fn encode(head: &ResponseHead, options: &HeadOptions<'_>) -> String {
+        let mut out = Vec::new();
+        encode_head(&mut out, head, options);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_order_of_fields() {
+        let connection = Connection::KeepAlive { announced: Some(9) };
+        let text = encode(&full_head(200), &HeadOptions { connection, vary: true, ..OPTIONS });
+        let expected = "HTTP/1.1 200 OK\r\n\
+            Server: fulmar\r\n\
+            Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+            Content-Type: text/plain\r\n\
+            Content-Length: 5\r\n\
+            Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+            Location: http://h/\r\n\
+            Connection: keep-alive\r\n\
+            Keep-Alive: timeout=9\r\n\
+            Vary: Accept-Encoding\r\n\
+            ETag: \"e\"\r\n\
+            X-One: 1\r\n\
+            Accept-Ranges: bytes\r\n\r\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn status_lines() {
+        for (status, line) in [
+            (200, "HTTP/1.1 200 OK\r\n"),
+            (302, "HTTP/1.1 302 Moved Temporarily\r\n"),
+            (413, "HTTP/1.1 413 Request Entity Too Large\r\n"),
+            (599, "HTTP/1.1 599 \r\n"),
+            (99, "HTTP/1.1 099 \r\n"),
+        ] {
+            assert!(encode(&ResponseHead::new(Status(status)), &OPTIONS).starts_with(line), "{status}");
+        }
+        let head = ResponseHead::new(Status::OK);
+        let fine = encode(&head, &HeadOptions { reason: Some(b"Fine"), ..OPTIONS });
+        assert!(fine.starts_with("HTTP/1.1 200 Fine\r\n"));
+        let split = encode(&head, &HeadOptions { reason: Some(b"A\r\nB: c"), ..OPTIONS });
+        assert!(split.starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+
+    #[test]
+    fn what_some_statuses_do_not_say() {
+        let no_content = encode(&full_head(204), &HeadOptions { chunked: true, ..OPTIONS });
+        for name in ["Content-Type", "Content-Length", "Last-Modified", "Transfer-Encoding"] {
+            assert!(!no_content.contains(name), "{no_content}");
+        }
+        assert!(no_content.contains("ETag"));
+        assert!(encode(&full_head(206), &OPTIONS).contains("Last-Modified"));
+        assert!(!encode(&full_head(404), &OPTIONS).contains("Last-Modified"));
+        let not_modified = encode(&full_head(304), &HeadOptions { chunked: true, ..OPTIONS });
+        assert!(not_modified.contains("Last-Modified") && !not_modified.contains("Transfer-Encoding"));
+        let switching = encode(&full_head(101), &HeadOptions { connection: Connection::Upgrade, ..OPTIONS });
+        assert!(switching.contains("\r\nConnection: upgrade\r\n") && !switching.contains("Content-Length"));
+        assert_eq!(encode(&full_head(200), &HeadOptions { version: Version::Http09, ..OPTIONS }), "");
+    }
+
+    #[test]
+    fn one_writer_of_framing() {
+        let mut head = ResponseHead::new(Status::OK);
+        head.content_length = Some(5);
+        for (name, value) in
+            [("content-length", "7"), ("Transfer-Encoding", "x"), ("server", "other"), ("Date", "d")]
+        {
+            head.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        let text = encode(&head, &HeadOptions { chunked: true, ..OPTIONS });
+        let expected = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\
+            server: other\r\nDate: d\r\n\r\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn no_value_splits_the_head() {
+        let mut head = ResponseHead::new(Status::OK);
+        head.content_type = Some(b"a\nb"[..].into());
+        head.location = Some(b"/\r\nSet-Cookie: a"[..].into());
+        head.etag = Some(b"\"\0\""[..].into());
+        let text = encode(&head, &HeadOptions { server: Some("a\r\nb"), ..OPTIONS });
+        assert_eq!(
+            text,
+            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn interim_responses() {
+        let mut fields = Fields::new();
+        let mut out = Vec::new();
+        encode_interim(&mut out, Status::CONTINUE, &fields);
+        assert_eq!(out, CONTINUE);
+        out.clear();
+        fields.push(b"Link", b"</a>").unwrap();
+        encode_interim(&mut out, Status::EARLY_HINTS, &fields);
+        assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    }
+
+    #[test]
+    fn framing() {
+        let frame = |status, length, method, version| {
+            let mut head = ResponseHead::new(Status(status));
+            head.content_length = length;
+            let ResponseFraming { chunked, keep_alive, has_body } =
+                frame_response(&head, method, version, true, true);
+            (chunked, keep_alive, has_body)
+        };
+        let (get, head) = (Method::Get, Method::Head);
+        for (status, length, method, version, expected) in [
+            (200, Some(5), get, Version::Http11, (false, true, true)),
+            (200, None, get, Version::Http11, (true, true, true)),
+            (200, None, get, Version::Http10, (false, false, true)),
+            (200, Some(5), get, Version::Http10, (false, true, true)),
+            (200, Some(5), get, Version::Http09, (false, false, true)),
+            (200, None, head, Version::Http11, (false, true, false)),
+            (204, None, get, Version::Http10, (false, true, false)),
+            (304, None, get, Version::Http11, (false, true, false)),
+            (200, None, Method::Connect, Version::Http11, (false, true, false)),
+            (404, None, Method::Connect, Version::Http11, (true, true, true)),
+        ] {
+            assert_eq!(
+                frame(status, length, method, version),
+                expected,
+                "{status} {length:?} {method:?} {version}"
+            );
+        }
+        let mut with_trailers = ResponseHead::new(Status::OK);
+        with_trailers.content_length = Some(5);
+        with_trailers.trailers.push(b"A", b"b").unwrap();
+        assert!(frame_response(&with_trailers, get, Version::Http11, true, true).chunked);
+        let plain = frame_response(&ResponseHead::new(Status::OK), get, Version::Http11, true, false);
+        assert_eq!(plain, ResponseFraming { chunked: false, keep_alive: false, has_body: true });
+    }
+}

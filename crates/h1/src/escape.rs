@@ -86,3 +86,56 @@ const fn table(listed: &[u8]) -> [bool; 256] {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EscapeKind, escape_html, escape_uri, unescape_uri};
+
+    #[test]
+    fn each_place_keeps_its_own_characters() {
+        let printable: Vec<u8> = (b' '..0x7f).filter(|byte| !byte.is_ascii_alphanumeric()).collect();
+        for (kind, kept) in [
+            (EscapeKind::Uri, "!$&'()*+,-./:;=@[]_~"),
+            (EscapeKind::Args, "!$'()*,-./:=@[]_~"),
+            (EscapeKind::Component, "-._~"),
+            (EscapeKind::Html, "!$&()*+,-./:;=?@[]_~"),
+        ] {
+            let mut plain = Vec::new();
+            for &byte in &printable {
+                let mut out = Vec::new();
+                escape_uri(&[byte], kind, &mut out);
+                if out.len() == 1 {
+                    plain.push(byte);
+                }
+            }
+            assert_eq!(String::from_utf8(plain).unwrap(), kept, "{kind:?}");
+        }
+        let mut out = b"x".to_vec();
+        escape_uri("a\r\n\u{e9}\x7f".as_bytes(), EscapeKind::Uri, &mut out);
+        assert_eq!(out, b"xa%0D%0A%C3%A9%7F");
+    }
+
+    #[test]
+    fn html() {
+        let mut out = Vec::new();
+        escape_html(b"<a href=\"x&y\">'", &mut out);
+        assert_eq!(out, b"&lt;a href=&quot;x&amp;y&quot;&gt;'");
+    }
+
+    #[test]
+    fn unescaping_is_lenient() {
+        for (text, plain) in [
+            ("a%20b", "a b"),
+            ("%41%4a", "AJ"),
+            ("%", ""),
+            ("a%4", "a"),
+            ("%zz", "zz"),
+            ("%4zb", "b"),
+            ("%%41", "%41"),
+        ] {
+            let mut out = Vec::new();
+            unescape_uri(text.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), plain, "{text}");
+        }
+    }
+}

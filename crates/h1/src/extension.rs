@@ -51,3 +51,58 @@ impl Extension {
         matches!(self, Extension::Start | Extension::Name | Extension::Value | Extension::AfterQuoted)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Extension;
+
+    fn is_valid(text: &str) -> bool {
+        let end = text.bytes().try_fold(Extension::Start, Extension::step);
+        end.is_some_and(Extension::may_end)
+    }
+
+    #[test]
+    fn the_grammar() {
+        for text in [
+            "",
+            ";a",
+            ";a=b",
+            ";a;b=c;d",
+            " ; a = b ;c",
+            "\t;a",
+            ";a=\"\"",
+            ";a=\"b;\\\"c\t\u{e9}\\\\\";d",
+            ";a=\"b\" ;c",
+        ] {
+            assert!(is_valid(text), "{text:?}");
+        }
+        for text in [
+            " ",
+            ";",
+            ";;a",
+            ";a=",
+            ";=b",
+            ";a ",
+            ";a=b ",
+            "x",
+            ";a b",
+            ";a=b c",
+            ";a=\"",
+            ";a=\"b",
+            ";a=\"b\\\"",
+            ";a=\"b\"c",
+            ";a\0",
+            ";a=\"\x01\"",
+            ";a=\"\x7f\"",
+            ";a=\"\\\x01\"",
+            ";a=b\"c\"",
+            ";(a)",
+            ";a=\"b\" ",
+            ";a\n",
+            ";a==b",
+            ";\u{e9}",
+        ] {
+            assert!(!is_valid(text), "{text:?}");
+        }
+    }
+}

@@ -95,3 +95,94 @@ fn parse_port(digits: &[u8]) -> Result<u16, InvalidHost> {
         })
         .ok_or(InvalidHost)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Host, InvalidHost};
+
+    fn parse(text: &str) -> Result<(String, Option<u16>), InvalidHost> {
+        let mut host = Host::default();
+        host.parse(text.as_bytes())?;
+        Ok((String::from_utf8(host.name).unwrap(), host.port))
+    }
+
+    #[test]
+    fn hosts() {
+        for (text, name, port) in [
+            ("l", "l", None),
+            ("AbC-d.Ru:88", "abc-d.ru", Some(88)),
+            ("a.xyz:", "a.xyz", None),
+            ("a.xyz.", "a.xyz", None),
+            ("a.xyz.:0", "a.xyz", Some(0)),
+            (".x", ".x", None),
+            ("under_score", "under_score", None),
+            ("a,b", "a,b", None),
+            ("a%20b", "a%20b", None),
+            ("123.40.56.78:65535", "123.40.56.78", Some(65535)),
+            ("[ABCD::EF98:0:7654:321]:80", "[abcd::ef98:0:7654:321]", Some(80)),
+            ("[::ffff:12.30.67.89]", "[::ffff:12.30.67.89]", None),
+            ("[v1F.!$&'()*+,;=-._~aZ:]", "[v1f.!$&'()*+,;=-._~az:]", None),
+        ] {
+            assert_eq!(parse(text), Ok((name.to_owned(), port)), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_hosts() {
+        for text in [
+            "",
+            ".",
+            ":80",
+            "a b",
+            "a, b",
+            "user@h",
+            "a/b",
+            "a\\b",
+            "h\u{2}",
+            "h\u{e9}",
+            "..a",
+            "a..b",
+            "a..",
+            "a..:1",
+            "a:1.2",
+            "a:98777",
+            "a:65536",
+            "a:9000:80",
+            "a:x",
+            "a:-1",
+            "a:+1",
+            "a%zz",
+            "a%4",
+            "a#b",
+            "a?b",
+            "a\"b",
+            "[",
+            "[]",
+            "[::1",
+            "::1",
+            "x[::1]",
+            "[::1]x",
+            "[::1].",
+            "[::1].:98",
+            "[ab..cd::ef]",
+            "[zz]",
+            "[::1%25eth0]",
+            "[1.2.3.4]",
+            "[v.a]",
+            "[v1.]",
+            "[v1]",
+            "[vg.a]",
+            "[v1.a/b]",
+        ] {
+            assert_eq!(parse(text), Err(InvalidHost), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_failed_parse_leaves_no_host() {
+        let mut host = Host::default();
+        host.parse(b"a:80").unwrap();
+        host.parse(b"b:x").unwrap_err();
+        assert!(host.is_empty() && host.port.is_none());
+    }
+}

@@ -20,6 +20,8 @@ mod host;
 mod limits;
 mod line;
 mod path;
+#[cfg(test)]
+mod properties;
 mod request;
 mod semantics;
 mod target;

@@ -137,3 +137,114 @@ static NAME_BYTES: [NameByte; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests {
+    use http::{Method, RequestHead, Version};
+
+    use super::{LinePrefix, parse_field, parse_request_line};
+
+    fn line(text: &str) -> Result<RequestHead, (u16, &'static str)> {
+        let mut head = RequestHead::new();
+        let result = parse_request_line(text.as_bytes(), &mut head);
+        result.map(|()| head).map_err(|error| (error.status.0, error.reason))
+    }
+
+    #[test]
+    fn lines_that_are_understood() {
+        for (text, method, target, version) in [
+            ("GET / HTTP/1.1", Method::Get, "/", Version::Http11),
+            ("HEAD /a?b#c HTTP/1.0", Method::Head, "/a?b#c", Version::Http10),
+            ("GET /caf\u{e9} HTTP/1.1", Method::Get, "/caf\u{e9}", Version::Http11),
+            ("FOO-B_R / HTTP/1.1", Method::Other, "/", Version::Http11),
+            ("GET / HTTP/1.9", Method::Get, "/", Version::Http11),
+            ("GET /a", Method::Get, "/a", Version::Http09),
+            ("CONNECT h:443 HTTP/1.1", Method::Connect, "h:443", Version::Http11),
+        ] {
+            let head = line(text).expect(text);
+            assert_eq!(head.line(), text.as_bytes());
+            assert_eq!((head.method(), head.target(), head.version), (method, target.as_bytes(), version));
+        }
+    }
+
+    #[test]
+    fn lines_that_are_refused() {
+        const METHOD: &str = "client sent invalid method";
+        const REQUEST: &str = "client sent invalid request";
+        for (text, status, reason) in [
+            ("", 400, METHOD),
+            ("GET", 400, METHOD),
+            (" / HTTP/1.1", 400, METHOD),
+            ("get / HTTP/1.1", 400, METHOD),
+            ("G\tT / HTTP/1.1", 400, METHOD),
+            ("G{}T / HTTP/1.1", 400, METHOD),
+            ("\x16\x03\x01 / HTTP/1.1", 400, METHOD),
+            ("GET  / HTTP/1.1", 400, REQUEST),
+            ("GET /  HTTP/1.1", 400, REQUEST),
+            ("GET / HTTP/1.1 ", 400, REQUEST),
+            ("GET  HTTP/1.1", 400, REQUEST),
+            ("GET ", 400, REQUEST),
+            ("GET\t/\tHTTP/1.1", 400, METHOD),
+            ("GET /\t HTTP/1.1", 400, REQUEST),
+            ("GET / / HTTP/1.1", 400, REQUEST),
+            ("GET /\x7f HTTP/1.1", 400, REQUEST),
+            ("GET /\0 HTTP/1.1", 400, REQUEST),
+            ("GET /\r HTTP/1.1", 400, REQUEST),
+            ("GET / HTTP/1", 400, REQUEST),
+            ("GET / HTTP/1.", 400, REQUEST),
+            ("GET / HTTP/01.01", 400, REQUEST),
+            ("GET / HTTP/1.01", 400, REQUEST),
+            ("GET / HTTP/1.32", 400, REQUEST),
+            ("GET / HTTP/1.256", 400, REQUEST),
+            ("GET / HTTP/ 1.1", 400, REQUEST),
+            ("GET / http/1.1", 400, REQUEST),
+            ("GET / HTTP/0.9", 400, REQUEST),
+            ("GET / HTTP/-1.1", 400, REQUEST),
+            ("GET / HTTP/9.9", 505, "client sent invalid version"),
+            ("PRI * HTTP/2.0", 505, "client sent invalid version"),
+            ("GET / HTTP/10.0", 505, "client sent invalid version"),
+            ("POST /", 400, "client sent invalid method in HTTP/0.9 request"),
+        ] {
+            assert_eq!(line(text).err(), Some((status, reason)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_refused_as_soon_as_it_is_wrong() {
+        for (text, wrong_at) in
+            [("GET / HTTP/1.1\r", None), ("GeT", Some(2)), (" ", Some(1)), ("G \r\x01", Some(4))]
+        {
+            let mut prefix = LinePrefix::default();
+            let refused = (0..=text.len()).find(|&end| prefix.check(&text.as_bytes()[..end]).is_err());
+            assert_eq!(refused, wrong_at, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn fields() {
+        for (text, name, value, odd) in [
+            ("Host: a", "Host", "a", false),
+            ("a:", "a", "", false),
+            ("A-1:\t b c \t", "A-1", "b c", false),
+            ("a: b: c", "a", "b: c", false),
+            ("a_b: c", "a_b", "c", true),
+            ("x.y: c", "x.y", "c", true),
+            ("<k\u{e9}\"@>: c", "<k\u{e9}\"@>", "c", true),
+            ("a: \x0bb", "a", "\x0bb", false),
+        ] {
+            let field = parse_field(text.as_bytes(), false).expect(text);
+            assert_eq!(
+                (field.name, field.value, field.odd),
+                (name.as_bytes(), value.as_bytes(), odd),
+                "{text:?}"
+            );
+        }
+        assert!(parse_field(b"a_b: c", true).is_some_and(|field| !field.odd));
+        for text in [
+            "", ":", ": x", " a: b", "\ta: b", "a : b", "a\t: b", "a b: c", "a", " ", "a\0: b", "a\x7f: b",
+            "a\x02: b", "a: b\0c", "a: b\rc", "a: b\r", "a\r: b",
+        ] {
+            assert!(parse_field(text.as_bytes(), false).is_none(), "{text:?}");
+        }
+    }
+}

@@ -86,3 +86,124 @@ fn climb(out: &mut Vec<u8>, segment: usize) -> Result<usize, InvalidPath> {
     out.truncate(slash + 1);
     Ok(slash + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{InvalidPath, decode_path, is_unsafe_uri, normalise_path};
+
+    fn decode(path: &str, merge_slashes: bool) -> Result<String, InvalidPath> {
+        let mut out = b"before".to_vec();
+        decode_path(path.as_bytes(), merge_slashes, &mut out)?;
+        Ok(out.into_iter().map(char::from).collect())
+    }
+
+    #[test]
+    fn segments_are_resolved_after_one_decoding() {
+        for (path, resolved) in [
+            ("/", "/"),
+            ("/a/b.c", "/a/b.c"),
+            ("/a/.", "/a/"),
+            ("/a/./b", "/a/b"),
+            ("/a/..", "/"),
+            ("/a/b/../c", "/a/c"),
+            ("/a/b/../../c/", "/c/"),
+            ("//a///b//", "/a/b/"),
+            ("/a//../b", "/b"),
+            ("/.a/..b/...", "/.a/..b/..."),
+            ("/a/%2e%2E/b", "/b"),
+            ("/a/.%2e/b", "/b"),
+            ("/a%2f..%2Fb", "/b"),
+            ("/%2f%2fa", "/a"),
+            ("/a%3fb%23c%25d%20e", "/a?b#c%d e"),
+            ("/%252e%252e/", "/%2e%2e/"),
+            ("/%c0%ae%c0%ae/%c0%af", "/\u{c0}\u{ae}\u{c0}\u{ae}/\u{c0}\u{af}"),
+            ("/%5c..%5c..", "/\\..\\.."),
+            ("/\\..\\", "/\\..\\"),
+            ("/%02", "/\u{2}"),
+            ("/+", "/+"),
+        ] {
+            assert_eq!(decode(path, true).as_deref(), Ok(resolved), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_that_are_refused() {
+        for path in [
+            "",
+            "a",
+            "..",
+            "/..",
+            "/../etc/passwd",
+            "/a/../../x",
+            "/a/../..",
+            "/%2e%2e/",
+            "/.%2e/",
+            "/%2E./",
+            "/%2e%2e%2fx",
+            "//../x",
+            "/./../x",
+            "/%%32%65%%32%65/",
+            "/%",
+            "/a%",
+            "/a%4",
+            "/%zz",
+            "/%4g",
+            "/%+4",
+            "/%00",
+            "/a%00b/",
+        ] {
+            assert_eq!(decode(path, true), Err(InvalidPath), "{path}");
+        }
+    }
+
+    #[test]
+    fn slashes_are_kept_if_asked() {
+        for (path, resolved) in [
+            ("//a///b//", "//a///b//"),
+            ("/a//../b", "/a/b"),
+            ("//..", "/"),
+            ("/a/.//b", "/a//b"),
+            ("/a/..//b", "//b"),
+            ("/%2f/", "///"),
+        ] {
+            assert_eq!(decode(path, false).as_deref(), Ok(resolved), "{path}");
+        }
+        assert_eq!(decode("//../..", false), Err(InvalidPath));
+    }
+
+    #[test]
+    fn plain_paths_are_not_decoded() {
+        let mut out = Vec::new();
+        assert_eq!(normalise_path(b"/a%2f../b/../%2e%2e/c", true, &mut out), Ok(()));
+        assert_eq!(out, b"/a%2f../%2e%2e/c");
+        for path in ["/..", "/a\0", "a/b", ""] {
+            assert_eq!(normalise_path(path.as_bytes(), true, &mut out), Err(InvalidPath), "{path}");
+        }
+    }
+
+    #[test]
+    fn unsafe_uris() {
+        for uri in [
+            "",
+            "?a",
+            "..",
+            "../a",
+            "/..",
+            "/../a",
+            "/a/..",
+            "/a/../b",
+            "a\0",
+            "/a/..?b",
+            "/%2e%2e/a",
+            "/a/%2e.",
+            "%2e%2e",
+            "/a%2f..",
+            "/%00",
+        ] {
+            assert!(is_unsafe_uri(uri.as_bytes()), "{uri:?}");
+        }
+        for uri in ["/", "a", "/a/b?../..", "/...", "/a..", "/..a/", "/%252e%252e/", "/a?%00"] {
+            assert!(!is_unsafe_uri(uri.as_bytes()), "{uri:?}");
+        }
+    }
+}

@@ -228,3 +228,182 @@ fn store_field(line: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> Resu
     }
     head.fields.push(name, value).map_err(|_| INVALID_FIELD)
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{RequestHead, Version};
+
+    use super::{HeadParser, HeadProgress};
+    use crate::{HeadError, HeadLimits};
+
+    fn parse_with(input: &[u8], limits: &HeadLimits) -> Result<(RequestHead, Option<usize>), HeadError> {
+        let mut head = RequestHead::new();
+        match HeadParser::new().parse(input, &mut head, limits)? {
+            HeadProgress::Complete { consumed } => Ok((head, Some(consumed))),
+            HeadProgress::Partial => Ok((head, None)),
+        }
+    }
+
+    fn parse(input: &str) -> Result<(RequestHead, Option<usize>), HeadError> {
+        parse_with(input.as_bytes(), &HeadLimits::default())
+    }
+
+    fn status(input: &str, limits: &HeadLimits) -> Option<u16> {
+        parse_with(input.as_bytes(), limits).err().map(|error| error.status.0)
+    }
+
+    #[test]
+    fn a_head_and_what_follows_it() {
+        let input = "\r\n\nGET /a HTTP/1.1\r\nHost: h\nX-One:  1 \r\nx-one: 2\r\n\r\nGET /b";
+        let (head, consumed) = parse(input).unwrap();
+        assert_eq!(&input[consumed.unwrap()..], "GET /b");
+        assert_eq!((head.target(), head.version), (&b"/a"[..], Version::Http11));
+        assert_eq!(head.fields.all("X-One").collect::<Vec<_>>(), [b"1", b"2"]);
+        assert_eq!(head.fields.len(), 3);
+    }
+
+    #[test]
+    fn the_same_parser_and_head_serve_the_next_request() {
+        let mut parser = HeadParser::new();
+        let mut head = RequestHead::new();
+        let mut input = &b"GET /a HTTP/1.1\r\nA: 1\r\n\r\nGET /b HTTP/1.0\r\n\r\nGET /c\r\n\r\n"[..];
+        for (target, fields, version) in
+            [("/a", 1, Version::Http11), ("/b", 0, Version::Http10), ("/c", 0, Version::Http09)]
+        {
+            assert!(parser.is_idle());
+            let progress = parser.parse(input, &mut head, &HeadLimits::default()).unwrap();
+            let HeadProgress::Complete { consumed } = progress else { panic!("{target} is incomplete") };
+            assert_eq!(
+                (head.target(), head.fields.len(), head.version),
+                (target.as_bytes(), fields, version)
+            );
+            input = &input[consumed..];
+        }
+        assert_eq!(input, b"\r\n");
+        assert_eq!(parser.parse(input, &mut head, &HeadLimits::default()), Ok(HeadProgress::Partial));
+        assert!(parser.is_idle());
+    }
+
+    #[test]
+    fn a_simple_request_ends_with_its_line() {
+        let (head, consumed) = parse("GET /a?b\r\nHost: h\r\n\r\n").unwrap();
+        assert_eq!((head.version, consumed), (Version::Http09, Some(10)));
+        let error = parse("POST /a\r\n").unwrap_err();
+        assert_eq!((error.status.0, error.line_known), (400, true));
+    }
+
+    #[test]
+    fn what_is_no_http_is_refused_without_a_line_end() {
+        for input in ["\x16\x03\x01\x02", "SSH-2.0-x", "GET\r ", "GET /\0", "\rGET / HTTP/1.1\r\n"] {
+            assert_eq!(status(input, &HeadLimits::default()), Some(400), "{input:?}");
+        }
+        assert_eq!(parse("GE").unwrap().1, None);
+        assert_eq!(parse("\r").unwrap().1, None);
+    }
+
+    #[test]
+    fn bad_field_lines() {
+        for lines in [
+            " Host: h\r\n",
+            "A: b\r\n c\r\n",
+            "A: b\r\n\tc\r\n",
+            "Transfer-Encoding : chunked\r\n",
+            "Transfer-Encoding\t: chunked\r\n",
+            ": x\r\n",
+            "no colon\r\n",
+            "nocolon\r\n",
+            " \r\n",
+            "A: b\rC: d\r\n",
+            "A: b\r\r\n",
+            "A: b\0\r\n",
+            "A\0: b\r\n",
+            "Odd.Name: b\0\r\n",
+        ] {
+            let error = parse(&format!("GET / HTTP/1.1\r\n{lines}\r\n")).unwrap_err();
+            assert_eq!((error.status.0, error.line_known), (400, true), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn odd_names_are_dropped_or_passed() {
+        let input = b"GET / HTTP/1.1\r\nA_b: 1\r\nC.d: 2\r\nE: 3\r\n\r\n";
+        let names = |limits: &HeadLimits| {
+            let (head, _) = parse_with(input, limits).unwrap();
+            head.fields
+                .iter()
+                .map(|field| String::from_utf8_lossy(field.name).into_owned())
+                .collect::<Vec<_>>()
+        };
+        let limits = HeadLimits::default();
+        assert_eq!(names(&limits), ["E"]);
+        assert_eq!(names(&HeadLimits { underscores: true, ..limits }), ["A_b", "E"]);
+        assert_eq!(names(&HeadLimits { ignore_invalid: false, ..limits }), ["A_b", "C.d", "E"]);
+    }
+
+    #[test]
+    fn lone_line_feeds_can_be_refused() {
+        let strict = HeadLimits { strict_line_ends: true, ..HeadLimits::default() };
+        let good = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
+        assert_eq!(status(good, &strict), None);
+        for (at, _) in good.match_indices('\r') {
+            let mut input = good.to_owned();
+            input.remove(at);
+            assert_eq!(status(&input, &HeadLimits::default()), None, "{input:?}");
+            assert_eq!(status(&input, &strict), Some(400), "{input:?}");
+        }
+        assert_eq!(status("\nGET / HTTP/1.1\r\n\r\n", &strict), Some(400));
+    }
+
+    #[test]
+    fn a_line_must_fit_in_a_large_buffer() {
+        let limits = HeadLimits::default();
+        let target = |length: usize| format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(length - 16));
+        assert_eq!(status(&target(8192), &limits), None);
+        assert_eq!(status(&target(8193), &limits), Some(414));
+        assert_eq!(status(&"G".repeat(8191), &limits), None);
+        assert_eq!(status(&"G".repeat(8192), &limits), Some(414));
+        let field = |length: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(length - 5));
+        assert_eq!(status(&field(8192), &limits), None);
+        assert_eq!(status(&field(8193), &limits), Some(494));
+        let wide = HeadLimits { first_buffer: 10_000, ..limits };
+        assert_eq!(status(&target(9000), &wide), None);
+    }
+
+    #[test]
+    fn only_so_many_large_buffers() {
+        let limits = HeadLimits::default();
+        let head = |fields| {
+            format!("GET / HTTP/1.1\r\n{}\r\n", format!("A: {}\r\n", "a".repeat(8000)).repeat(fields))
+        };
+        assert_eq!(status(&head(4), &limits), None);
+        assert_eq!(status(&head(5), &limits), Some(494));
+        assert_eq!(status(&head(1), &HeadLimits { large_count: 0, ..limits }), Some(494));
+        let small = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(999));
+        assert_eq!(status(&small, &limits), None);
+    }
+
+    #[test]
+    fn only_so_many_fields() {
+        let limits = HeadLimits { max_fields: 5, ..HeadLimits::default() };
+        let head = |fields| format!("GET / HTTP/1.1\r\n{}Odd.Name: c\r\n\r\n", "A: b\r\n".repeat(fields));
+        assert_eq!(status(&head(5), &limits), None);
+        assert_eq!(status(&head(6), &limits), Some(494));
+    }
+
+    #[test]
+    fn empty_lines_before_a_request_are_bounded() {
+        let limits = HeadLimits::default();
+        assert_eq!(status(&"\r\n".repeat(512), &limits), None);
+        assert_eq!(status(&"\r\n".repeat(513), &limits), Some(400));
+    }
+
+    #[test]
+    fn a_bad_line_is_kept_for_the_log() {
+        let mut head = RequestHead::new();
+        let input = b"GET /a b HTTP/1.1\r\nHost: h\r\n";
+        let error = HeadParser::new().parse(input, &mut head, &HeadLimits::default()).unwrap_err();
+        assert!(!error.line_known);
+        assert_eq!((head.line(), head.target()), (&b"GET /a b HTTP/1.1"[..], &b""[..]));
+        assert_eq!(head.version, Version::Http10);
+    }
+}

@@ -103,3 +103,75 @@ fn find_authority(raw: &[u8]) -> Result<Range<usize>, HeadError> {
     let length = raw[start..].iter().position(|byte| matches!(byte, b'/' | b'?'));
     Ok(start..length.map_or(raw.len(), |length| start + length))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Target, TargetForm, parse_target};
+
+    fn parse(raw: &str) -> Option<Target> {
+        let mut target = Target::default();
+        parse_target(b"http://before:1/before?before", true, &mut target).unwrap();
+        parse_target(raw.as_bytes(), true, &mut target).ok().map(|()| target)
+    }
+
+    #[test]
+    fn targets() {
+        for (raw, form, host, path, args, request_uri) in [
+            ("/a?b=c&d", TargetForm::Origin, "", "/a", "b=c&d", "/a?b=c&d"),
+            ("/a?", TargetForm::Origin, "", "/a", "", "/a?"),
+            ("/a/.?x=%zz/../y?z", TargetForm::Origin, "", "/a/", "x=%zz/../y?z", "/a/.?x=%zz/../y?z"),
+            ("/a/..#f?q", TargetForm::Origin, "", "/", "", "/a/..#f?q"),
+            ("/a?b#f", TargetForm::Origin, "", "/a", "b", "/a?b#f"),
+            ("//h/a", TargetForm::Origin, "", "/h/a", "", "//h/a"),
+            ("http://H.:81/a/%41?b", TargetForm::Absolute, "h", "/a/A", "b", "/a/%41?b"),
+            ("HTTPS://[::1]", TargetForm::Absolute, "[::1]", "/", "", "/"),
+            ("http://h?b#f", TargetForm::Absolute, "h", "/", "b", "?b#f"),
+            ("x+y-z.1://h/", TargetForm::Absolute, "h", "/", "", "/"),
+            ("h:443", TargetForm::Authority, "h", "/", "", "/"),
+        ] {
+            let target = parse(raw).expect(raw);
+            assert_eq!(target.form, form, "{raw}");
+            assert_eq!(target.host.name, host.as_bytes(), "{raw}");
+            assert_eq!((&target.path[..], &target.args[..]), (path.as_bytes(), args.as_bytes()), "{raw}");
+            assert_eq!(target.request_uri(raw.as_bytes()), request_uri.as_bytes(), "{raw}");
+        }
+        assert_eq!(parse("http://h:81/").unwrap().host.port, Some(81));
+        assert_eq!(parse("/").unwrap().host.port, None);
+    }
+
+    #[test]
+    fn targets_that_are_refused() {
+        for raw in [
+            "*",
+            "",
+            "?a",
+            "#",
+            "a",
+            "h",
+            "h:",
+            ":80",
+            "h:x",
+            "http:/h/",
+            "http:h",
+            "://h/",
+            "1x://h/",
+            "http:///a",
+            "http://",
+            "http://?a",
+            "http://u@h/",
+            "http://h#f",
+            "http://h:1.2/",
+            "http://h:99999/",
+            "http://a..b/",
+            "http://h/../a",
+            "http://h/%00",
+            "/%",
+            "/..",
+            "\\e/x",
+            "http://\\e/x",
+            "http://h\\a/",
+        ] {
+            assert!(parse(raw).is_none(), "{raw}");
+        }
+    }
+}

@@ -46,10 +46,7 @@ const NAMES: [(&str, Method); 16] = [
 impl Method {
     /// The method with this exact name.
     pub fn from_bytes(name: &[u8]) -> Method {
-        NAMES
-            .iter()
-            .find(|(known, _)| known.as_bytes() == name)
-            .map_or(Method::Other, |&(_, method)| method)
+        NAMES.iter().find(|(known, _)| known.as_bytes() == name).map_or(Method::Other, |&(_, method)| method)
     }
 
     /// The name, or `None` for `Other`.

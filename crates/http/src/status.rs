@@ -26,6 +26,7 @@ macro_rules! statuses {
 statuses! {
     CONTINUE 100 "Continue";
     SWITCHING_PROTOCOLS 101 "Switching Protocols";
+    EARLY_HINTS 103 "Early Hints";
     OK 200 "OK";
     CREATED 201 "Created";
     ACCEPTED 202 "Accepted";
@@ -44,6 +45,7 @@ statuses! {
     NOT_FOUND 404 "Not Found";
     METHOD_NOT_ALLOWED 405 "Not Allowed";
     NOT_ACCEPTABLE 406 "Not Acceptable";
+    PROXY_AUTHENTICATION_REQUIRED 407 "Proxy Authentication Required";
     REQUEST_TIMEOUT 408 "Request Time-out";
     CONFLICT 409 "Conflict";
     GONE 410 "Gone";
