@@ -4,8 +4,18 @@
 
 #![forbid(unsafe_code)]
 
+pub mod static_files;
+#[cfg(test)]
+mod testing;
+
+/// What several features share.
+mod shared {
+    pub(crate) mod escape;
+    pub(crate) mod files;
+    pub(crate) mod names;
+}
+
 use contract::Module;
 
 /// Every feature, in the order in which their handlers and filters run.
-pub static ALL: &[&Module] = &[
-];
+pub static ALL: &[&Module] = &[&static_files::MODULE];

@@ -1,0 +1,90 @@
+//! Texts made safe for the place that they are put in. Each function appends to `out`.
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// A path inside a URI: what RFC 3986 does not allow anywhere, and what would end the path.
+pub(crate) fn path(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?'));
+}
+
+/// A value inside a query.
+pub(crate) fn argument(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?' | b'&' | b'+' | b';'));
+}
+
+/// A segment inside a URI: all but the unreserved characters (RFC 3986, section 2.3).
+pub(crate) fn component(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| !(byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)));
+}
+
+/// Text inside an HTML or XML element or attribute.
+pub(crate) fn html(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            _ => out.push(byte),
+        }
+    }
+}
+
+/// Text inside a JSON string (RFC 8259, section 7); bytes that are no UTF-8 stay as they are.
+pub(crate) fn json(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0..0x20 => {
+                out.extend_from_slice(b"\\u00");
+                hex(byte, out);
+            }
+            _ => out.push(byte),
+        }
+    }
+}
+
+/// What no URI may hold unescaped (RFC 3986, section 2).
+fn is_forbidden(byte: u8) -> bool {
+    !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte)
+}
+
+fn percent(text: &[u8], out: &mut Vec<u8>, escapes: impl Fn(u8) -> bool) {
+    for &byte in text {
+        if escapes(byte) {
+            out.push(b'%');
+            hex(byte, out);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+fn hex(byte: u8, out: &mut Vec<u8>) {
+    out.push(HEX[usize::from(byte >> 4)]);
+    out.push(HEX[usize::from(byte & 0xf)]);
+}
+
+#[cfg(test)]
+mod tests {
+    fn with(escape: fn(&[u8], &mut Vec<u8>), text: &[u8]) -> String {
+        let mut out = Vec::new();
+        escape(text, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_place_has_its_own_rules() {
+        let text = b"/a b?c&d+e%;#:@\xff\"<";
+        assert_eq!(with(super::path, text), "/a%20b%3Fc&d+e%25;%23:@%FF%22%3C");
+        assert_eq!(with(super::argument, text), "/a%20b%3Fc%26d%2Be%25%3B%23:@%FF%22%3C");
+        assert_eq!(with(super::component, text), "%2Fa%20b%3Fc%26d%2Be%25%3B%23%3A%40%FF%22%3C");
+        assert_eq!(with(super::html, b"<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;'");
+        assert_eq!(with(super::json, b"a\"\\\n\x01\x1f/"), r#"a\"\\\n\u0001\u001F/"#);
+    }
+}

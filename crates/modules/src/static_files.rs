@@ -1,0 +1,255 @@
+//! Files of a directory are served as they are.
+//!
+//! A request is answered with the file that its URI maps to by `root` or `alias`. Only GET and HEAD are
+//! answered; other methods get 405. A directory that was asked for without a slash at its end is
+//! redirected to the name with the slash, and one with a slash that has no index file and no listing is
+//! forbidden. The media type follows from the extension (`types`), the entity tag from the file's time
+//! and size (`etag`). Symbolic links are followed; devices, pipes and sockets are never served.
+//!
+//! ```file html/hello.txt
+//! hello
+//! ```
+//!
+//! ```file html/sub/one.txt
+//! one
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     types { text/plain txt; }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /hello.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Type: text/plain
+//! Content-Length: 6
+//! Accept-Ranges: bytes
+//! ETag: *
+//! Last-Modified: *
+//!
+//! hello
+//! ---
+//! GET /sub HTTP/1.1
+//! Host: localhost:8080
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! Location: *
+//! ---
+//! GET /sub/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ---
+//! GET /missing HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 404 Not Found
+//! ---
+//! PUT /hello.txt HTTP/1.1
+//! Host: localhost
+//! Content-Length: 0
+//!
+//! HTTP/1.1 405 Not Allowed
+//! ```
+
+use crate::shared::{escape, files};
+use bytes::Bytes;
+use conf::Diagnostic;
+use contract::log::Level;
+use contract::{Body, Exchange, Handler, Module, Phase, Piece, ScopeBuilder, Step, View};
+use http::{Method, Status};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+
+/// Files of a directory.
+pub static MODULE: Module =
+    Module { name: "static_files", directives: &[], variables: &[], compile: Some(compile) };
+
+/// Files up to this many bytes are read at once; larger ones are left to the sender.
+const READ_BYTES_MAX: u64 = 64 * 1024;
+
+fn compile(_: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.handle(Phase::Content, StaticFiles);
+    Ok(())
+}
+
+struct StaticFiles;
+
+impl Handler for StaticFiles {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
+            return Step::Finish(Status::METHOD_NOT_ALLOWED);
+        }
+        if exchange.request.path.ends_with(b"/") {
+            return Step::Finish(forbid_listing(exchange));
+        }
+        serve(exchange).unwrap_or_else(Step::Finish)
+    }
+}
+
+/// A directory that neither an index nor a listing answered for.
+fn forbid_listing(exchange: &Exchange) -> Status {
+    if let Ok(path) = files::map(exchange, &exchange.request.path) {
+        let path = String::from_utf8_lossy(&path).into_owned();
+        exchange.log(Level::Error, &format!("directory index of \"{path}\" is forbidden"));
+    }
+    Status::FORBIDDEN
+}
+
+fn serve(exchange: &mut Exchange) -> Result<Step, Status> {
+    let path = files::map(exchange, &exchange.request.path)?;
+    let (file, metadata) = open(&path).map_err(|error| open_failed(exchange, &path, &error))?;
+    if metadata.is_dir() {
+        exchange.response.location = Some(with_slash(exchange).into());
+        return Err(Status::MOVED_PERMANENTLY);
+    }
+    if !metadata.is_file() {
+        let path = String::from_utf8_lossy(&path).into_owned();
+        exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
+        return Err(Status::NOT_FOUND);
+    }
+    if exchange.request.method == Method::Post {
+        return Err(Status::METHOD_NOT_ALLOWED);
+    }
+    describe(exchange, &metadata);
+    Ok(Step::Respond(body(exchange, file, metadata.size())))
+}
+
+/// Opens without waiting, because a pipe without a writer would hold up the thread.
+fn open(path: &[u8]) -> io::Result<(File, Metadata)> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(files::as_path(path))?;
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
+}
+
+fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {
+    let (level, status) = match files::errno(error) {
+        _ if files::is_missing(error) => (Level::Error, Status::NOT_FOUND),
+        Some(Errno::ACCESS | Errno::MLINK | Errno::LOOP) => (Level::Error, Status::FORBIDDEN),
+        _ => (Level::Crit, Status::INTERNAL_SERVER_ERROR),
+    };
+    if status != Status::NOT_FOUND || exchange.scope.policy.log_not_found {
+        exchange.log(level, &files::failed("open", path, error));
+    }
+    status
+}
+
+fn with_slash(exchange: &Exchange) -> Vec<u8> {
+    let mut location = Vec::new();
+    escape::path(&exchange.request.path, &mut location);
+    location.push(b'/');
+    if let Some(args) = exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
+        location.push(b'?');
+        location.extend_from_slice(args);
+    }
+    location
+}
+
+fn describe(exchange: &mut Exchange, metadata: &Metadata) {
+    let media_type = exchange.media_type(&exchange.request.path);
+    let etag = exchange.scope.policy.etag;
+    let response = &mut exchange.response;
+    response.status = Status::OK;
+    response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+    response.content_length = Some(metadata.size());
+    response.last_modified = Some(metadata.mtime());
+    response.etag = etag.then(|| {
+        let tag = format!("\"{:x}-{:x}\"", metadata.mtime(), metadata.size());
+        tag.into_bytes().into()
+    });
+    response.accept_ranges = true;
+}
+
+/// The content; a small file goes as bytes, so that it leaves in one write with the head.
+fn body(exchange: &Exchange, file: File, length: u64) -> Body {
+    if length == 0 {
+        return Body::Pieces(Vec::new());
+    }
+    if length <= READ_BYTES_MAX && !exchange.is_head() {
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        if file.read_exact_at(&mut bytes, 0).is_ok() {
+            return Body::Pieces(vec![Piece::Bytes(Bytes::from(bytes))]);
+        }
+    }
+    Body::Pieces(vec![Piece::File { file: Arc::new(file), offset: 0, length }])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, body_text, status};
+    use contract::{Phase, Step};
+    use http::{Method, Status};
+
+    fn site() -> Site {
+        let site = Site::location("");
+        site.file("a.txt", "hello");
+        site.file("sub dir/x", "x");
+        site
+    }
+
+    #[test]
+    fn a_file_with_its_validators() {
+        let site = site();
+        let mut exchange = site.get("/a.txt");
+        let Step::Respond(body) = site.run(Phase::Content, &mut exchange) else { panic!() };
+        assert_eq!(body_text(&body), "hello");
+        let response = &exchange.response;
+        assert_eq!((response.status, response.content_length), (Status::OK, Some(5)));
+        let mtime = response.last_modified.unwrap();
+        assert_eq!(response.etag.as_deref(), Some(format!("\"{mtime:x}-5\"").as_bytes()));
+        assert!(response.accept_ranges);
+    }
+
+    #[test]
+    fn what_is_no_file() {
+        let site = site();
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/b.txt"))), 404);
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/a.txt/b"))), 404);
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/sub dir/"))), 403);
+        let mut exchange = site.get("/sub dir?a=%20");
+        assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 301);
+        assert_eq!(exchange.response.location.as_deref(), Some(&b"/sub%20dir/?a=%20"[..]));
+    }
+
+    #[test]
+    fn methods_are_judged_in_order() {
+        let site = site();
+        let run = |method, target| {
+            let mut exchange = site.get(target);
+            exchange.request.method = method;
+            status(&site.run(Phase::Content, &mut exchange))
+        };
+        assert_eq!(run(Method::Put, "/b.txt"), 405);
+        assert_eq!(run(Method::Post, "/b.txt"), 404);
+        assert_eq!(run(Method::Post, "/a.txt"), 405);
+        assert_eq!(run(Method::Delete, "/"), 405);
+    }
+
+    #[test]
+    fn a_pipe_is_refused_at_once() {
+        let site = site();
+        let path = site.root().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/pipe"))), 404);
+    }
+
+    #[test]
+    fn a_rewritten_path_cannot_climb() {
+        let site = site();
+        let mut exchange = site.get("/a.txt");
+        exchange.request.path = b"/../etc/passwd".to_vec();
+        assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403);
+    }
+}

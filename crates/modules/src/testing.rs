@@ -1,0 +1,218 @@
+//! A site without sockets, for the tests of features: configuration text in, exchanges and steps out.
+
+use conf::{Contexts, Node};
+use contract::clock::Time;
+use contract::{
+    AnyDirective, Args, Body, Config, Connection, Exchange, Loading, Peer, Phase, Piece, Policy, Request,
+    Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable, VariableTable,
+};
+use http::{RequestHead, Version};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A server with one location, `/`, whose root is an empty directory.
+pub(crate) struct Site {
+    root: TempDir,
+    scope: Arc<Scope>,
+    variables: Arc<VariableTable>,
+}
+
+impl Site {
+    /// A site with these directives in its location, or, where they cannot stand there, in `http`.
+    pub(crate) fn location(text: &str) -> Site {
+        Site::load(text, Contexts::LOCATION).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A site with these directives in its server.
+    pub(crate) fn server(text: &str) -> Site {
+        Site::load(text, Contexts::SERVER).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The message about what is wrong with these directives.
+    pub(crate) fn error(text: &str) -> String {
+        Site::load(text, Contexts::LOCATION).err().unwrap_or_else(|| panic!("no error: {text}"))
+    }
+
+    fn load(text: &str, context: Contexts) -> Result<Site, String> {
+        let root = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let loaded = conf::parse_bytes(text.as_bytes());
+        if let Some(error) = loaded.error {
+            return Err(error.message);
+        }
+        let mut reader = Reader::new(root.path());
+        let mut section = reader.open(Config::MAIN, Contexts::HTTP);
+        let http = section;
+        section = reader.open(section, Contexts::SERVER);
+        if context == Contexts::LOCATION {
+            section = reader.open(section, Contexts::LOCATION);
+        }
+        for node in &loaded.nodes {
+            let fits = |directive: &&dyn AnyDirective| directive.info().contexts.intersects(context);
+            let (section, context) =
+                if find(node, fits).is_some() { (section, context) } else { (http, Contexts::HTTP) };
+            reader.node(node, section, context)?;
+        }
+        let scope = reader.compile(section)?;
+        let known: Vec<Variable> = crate::ALL.iter().flat_map(|module| module.variables).copied().collect();
+        let known: Vec<Variable> = known.into_iter().chain(STAND_INS).collect();
+        let variables = reader.loading.variables.finish(&known).map_err(|error| error.message)?;
+        Ok(Site { root, scope, variables: Arc::new(variables) })
+    }
+
+    /// The document root.
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Writes a file below the root, with the directories that lead to it.
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        let path = self.root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A GET of this target, whose path is taken as it is, from 127.0.0.1.
+    pub(crate) fn get(&self, target: &str) -> Exchange {
+        self.request(target, Peer::Inet("127.0.0.1:1024".parse().unwrap()))
+    }
+
+    /// A GET of this target from this client.
+    pub(crate) fn request(&self, target: &str, peer: Peer) -> Exchange {
+        let (path, args) = match target.split_once('?') {
+            Some((path, args)) => (path, Some(args.as_bytes().to_vec())),
+            None => (target, None),
+        };
+        let mut head = RequestHead::new();
+        let line = format!("GET {target} HTTP/1.1");
+        head.set_line(line.as_bytes(), (4, 4 + target.len()), Version::Http11);
+        let request = Request {
+            method: head.method(),
+            head,
+            path: path.as_bytes().to_vec(),
+            args,
+            host: b"localhost".to_vec(),
+            port: None,
+            content_length: None,
+            chunked: false,
+            body: None,
+            length: 0,
+        };
+        let connection = Connection {
+            serial: 1,
+            peer,
+            local: Peer::Inet("127.0.0.1:8080".parse().unwrap()),
+            accepted: Time::now(),
+            requests: Cell::new(1),
+            secure: false,
+        };
+        let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));
+        Exchange::new(Rc::new(connection), request, scope, variables)
+    }
+
+    /// Runs the handlers of a phase until one has something to say.
+    pub(crate) fn run(&self, phase: Phase, exchange: &mut Exchange) -> Step {
+        let scope = Arc::clone(&exchange.scope);
+        let steps = scope.handlers(phase).iter().map(|handler| handler.run(exchange));
+        steps.into_iter().find(|step| !matches!(step, Step::Next)).unwrap_or(Step::Next)
+    }
+}
+
+/// The status that a step ends with, or zero.
+pub(crate) fn status(step: &Step) -> u16 {
+    match step {
+        Step::Finish(status) => status.0,
+        _ => 0,
+    }
+}
+
+/// A body that is in memory, as text.
+pub(crate) fn body_text(body: &Body) -> String {
+    let Body::Pieces(pieces) = body else { return String::new() };
+    let bytes: Vec<u8> = pieces
+        .iter()
+        .flat_map(|piece| match piece {
+            Piece::Bytes(bytes) => bytes.to_vec(),
+            Piece::File { .. } => Vec::new(),
+        })
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Variables that every test may use, whichever features there are.
+const STAND_INS: [Variable; 2] = [
+    Variable::new("uri", |exchange, _, out| {
+        out.extend_from_slice(&exchange.request.path);
+        true
+    }),
+    Variable::new("args", |exchange, _, out| {
+        let args = exchange.request.args.as_deref();
+        args.inspect(|args| out.extend_from_slice(args)).is_some()
+    }),
+];
+
+struct Reader {
+    config: Config,
+    loading: Loading,
+    inner: HashMap<SectionId, Vec<SectionId>>,
+}
+
+impl Reader {
+    fn new(prefix: &Path) -> Reader {
+        Reader { config: Config::new(), loading: Loading::new(prefix, prefix), inner: HashMap::new() }
+    }
+
+    fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {
+        let section = self.config.open(parent, context);
+        self.inner.entry(parent).or_default().push(section);
+        section
+    }
+
+    fn node(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), String> {
+        let directive = find(node, |directive| directive.info().contexts.intersects(context))
+            .ok_or_else(|| format!("\"{}\" is not allowed here", node.name))?;
+        directive.info().shape.check(node).map_err(|error| error.message)?;
+        let opened = directive.info().opens.map(|opens| {
+            let inner = match (opens.contains(Contexts::SERVER_IF), context == Contexts::SERVER) {
+                (true, true) => Contexts::SERVER_IF,
+                (true, false) => Contexts::LOCATION_IF,
+                (false, _) => opens,
+            };
+            self.open(section, inner)
+        });
+        let value = directive
+            .parse(&Args { node, context, opened }, &mut self.loading)
+            .map_err(|error| error.message)?;
+        self.config.store(section, directive, value, node.span).map_err(|error| error.message)?;
+        if let Some(opened) = opened {
+            let inner = self.config.context(opened);
+            node.children().iter().try_for_each(|child| self.node(child, opened, inner))?;
+        }
+        Ok(())
+    }
+
+    fn compile(&self, section: SectionId) -> Result<Arc<Scope>, String> {
+        let prefix = self.loading.prefix.clone();
+        let path = Template::literal(prefix.as_os_str().as_encoded_bytes());
+        let mut builder = ScopeBuilder::new(None, Policy::new(Root { path, alias: None, prefix }));
+        for &inner in self.inner.get(&section).map(Vec::as_slice).unwrap_or_default() {
+            builder.inner.insert(inner, self.compile(inner)?);
+        }
+        let root = builder.policy.root.clone();
+        for compile in crate::ALL.iter().filter_map(|module| module.compile) {
+            compile(&self.config.view(section), &mut builder).map_err(|error| error.message)?;
+        }
+        if self.config.context(section) != Contexts::HTTP {
+            builder.policy.root = root;
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+}
+
+fn find(node: &Node, fits: impl Fn(&&'static dyn AnyDirective) -> bool) -> Option<&'static dyn AnyDirective> {
+    let mut own = crate::ALL.iter().flat_map(|module| module.directives).copied();
+    own.find(|directive| node.is(directive.info().name) && fits(directive))
+}

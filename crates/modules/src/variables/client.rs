@@ -1,0 +1,71 @@
+//! The connection.
+
+use super::lists::put;
+use super::request::seconds;
+use contract::{Exchange, Peer};
+use std::net::IpAddr;
+
+pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.connection.peer.address(), out)
+}
+
+pub(super) fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(port(&exchange.connection.peer), out)
+}
+
+pub(super) fn binary_remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    match &exchange.connection.peer {
+        Peer::Inet(address) => match address.ip() {
+            IpAddr::V4(ip) => put(ip.octets(), out),
+            IpAddr::V6(ip) => put(ip.octets(), out),
+        },
+        peer @ Peer::Unix(_) => put(peer.address(), out),
+    }
+}
+
+pub(super) fn server_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let local = &exchange.connection.local;
+    out.extend_from_slice(local.address().as_bytes());
+    match local {
+        Peer::Unix(Some(path)) => put(path, out),
+        _ => true,
+    }
+}
+
+pub(super) fn server_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(port(&exchange.connection.local), out)
+}
+
+fn port(peer: &Peer) -> String {
+    peer.port().filter(|&port| port > 0).map(|port| port.to_string()).unwrap_or_default()
+}
+
+pub(super) fn scheme(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(if exchange.connection.secure { "https" } else { "http" }, out)
+}
+
+pub(super) fn https(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(if exchange.connection.secure { "on" } else { "" }, out)
+}
+
+pub(super) fn connection(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.connection.serial.to_string(), out)
+}
+
+pub(super) fn connection_requests(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.connection.requests.get().to_string(), out)
+}
+
+pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(seconds(exchange.connection.accepted.instant.elapsed()), out)
+}
+
+/// Whether the request was pipelined is not known here; `.` says that it was not.
+pub(super) fn pipe(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(".", out)
+}
+
+/// No connection comes with a header of the PROXY protocol.
+pub(super) fn proxy_protocol(_: &Exchange, _: &str, _: &mut Vec<u8>) -> bool {
+    false
+}

@@ -1,0 +1,174 @@
+//! What the client sent and what was made of it.
+
+use super::lists::{joined, put, put_some};
+use super::user;
+use contract::Exchange;
+use contract::log::Level;
+use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::LazyLock;
+
+pub(crate) fn http_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };
+    joined(&exchange.request.head.fields, name, separator, out)
+}
+
+pub(super) fn argument(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let args = exchange.request.args.as_deref().unwrap_or_default();
+    if name.is_empty() {
+        return false;
+    }
+    put_some(args.split(|&byte| byte == b'&').find_map(|pair| value_of(pair, name)), out)
+}
+
+/// The value of `name=value`; names know no case.
+fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let (start, rest) = pair.split_at_checked(name.len())?;
+    start.eq_ignore_ascii_case(name.as_bytes()).then(|| rest.strip_prefix(b"="))?
+}
+
+pub(super) fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let find = |field: &'_ [u8]| field.split(|&byte| byte == b';').find_map(|pair| crumb(pair, name));
+    put_some(exchange.request.head.fields.all("cookie").find_map(|field| find(field).map(<[u8]>::to_vec)), out)
+}
+
+/// The value of one cookie, with the spaces that may stand around its name taken away.
+fn crumb<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let (start, rest) = skip_spaces(pair).split_at_checked(name.len())?;
+    let matches = start.eq_ignore_ascii_case(name.as_bytes());
+    let value = skip_spaces(rest).strip_prefix(b"=")?;
+    matches.then(|| skip_spaces(value))
+}
+
+fn skip_spaces(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
+    &text[spaces..]
+}
+
+pub(super) fn args(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put_some(exchange.request.args.as_deref(), out)
+}
+
+pub(super) fn is_args(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let any = exchange.request.args.as_ref().is_some_and(|args| !args.is_empty());
+    put(if any { "?" } else { "" }, out)
+}
+
+pub(crate) fn request_line(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.request.head.line(), out)
+}
+
+pub(super) fn request_uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let target = exchange.request.head.target();
+    if target.starts_with(b"/") || target.is_empty() {
+        return put_some((!target.is_empty()).then_some(target), out);
+    }
+    // The absolute form (RFC 9112, section 3.2.2) is shown from its path on.
+    let Some(scheme) = target.windows(3).position(|window| window == b"://") else {
+        return put(target, out);
+    };
+    let rest = &target[scheme + 3..];
+    let path = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    if !rest[path..].starts_with(b"/") {
+        out.push(b'/');
+    }
+    put(&rest[path..], out)
+}
+
+pub(super) fn request_method(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let name = exchange.request.head.method_name();
+    put_some((!name.is_empty()).then_some(name), out)
+}
+
+pub(super) fn server_protocol(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let version = exchange.request.head.version;
+    put_some((version != http::Version::Http09).then(|| version.as_str()), out)
+}
+
+pub(super) fn host(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let asked = &exchange.request.host;
+    if asked.is_empty() { put(&exchange.server_name, out) } else { put(asked, out) }
+}
+
+pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.request.port.map(|port| port.to_string()).unwrap_or_default(), out)
+}
+
+pub(super) fn is_request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(if exchange.request.port.is_some() { ":" } else { "" }, out)
+}
+
+pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let request = &exchange.request;
+    if let Some(value) = request.head.fields.get("content-length") {
+        return put(value, out);
+    }
+    let read = request.body.as_ref().filter(|_| request.chunked).map(|body| body.len() as u64);
+    put_some(request.content_length.or(read).map(|length| length.to_string()), out)
+}
+
+pub(super) fn content_type(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put_some(exchange.request.head.fields.get("content-type"), out)
+}
+
+pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let field = exchange.request.head.fields.get("authorization");
+    put_some(field.and_then(user::of_basic), out)
+}
+
+pub(super) fn request_body(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let body = exchange.request.body.as_ref().filter(|body| !body.is_empty());
+    put_some(body, out)
+}
+
+/// Bodies are kept in memory, so there is never a file.
+pub(super) fn request_body_file(_: &Exchange, _: &str, _: &mut Vec<u8>) -> bool {
+    false
+}
+
+pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.request.length.to_string(), out)
+}
+
+/// 16 bytes that nobody can foresee, the same whenever they are asked for in one exchange.
+pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+    let connection = &exchange.connection;
+    let identity = (connection.serial, connection.requests.get(), exchange.started.instant);
+    let [high, low] = KEYS.each_ref().map(|key| key.hash_one(identity));
+    put(format!("{high:016x}{low:016x}"), out)
+}
+
+pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(seconds(exchange.started.instant.elapsed()), out)
+}
+
+/// Seconds with three decimals, cut and not rounded.
+pub(super) fn seconds(duration: std::time::Duration) -> String {
+    format!("{}.{:03}", duration.as_secs(), duration.subsec_millis())
+}
+
+pub(super) fn uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(&exchange.request.path, out)
+}
+
+pub(super) fn document_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.scope.policy.root.directory(exchange), out)
+}
+
+pub(super) fn realpath_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let directory = exchange.scope.policy.root.directory(exchange);
+    match std::fs::canonicalize(OsStr::from_bytes(&directory)) {
+        Ok(real) => put(real.as_os_str().as_bytes(), out),
+        Err(error) => {
+            let shown = String::from_utf8_lossy(&directory);
+            exchange.log(Level::Crit, &format!("realpath() \"{shown}\" failed ({error})"));
+            false
+        }
+    }
+}
+
+pub(super) fn request_filename(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put_some(exchange.path().ok(), out)
+}

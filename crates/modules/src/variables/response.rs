@@ -1,0 +1,72 @@
+//! What is answered.
+
+use super::lists::{joined, put, put_some};
+use contract::Exchange;
+use http::Status;
+
+pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(format!("{:03}", exchange.response.status.0), out)
+}
+
+pub(super) fn bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(exchange.wire.bytes.to_string(), out)
+}
+
+pub(crate) fn body_bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(body_bytes(exchange).to_string(), out)
+}
+
+fn body_bytes(exchange: &Exchange) -> u64 {
+    exchange.wire.bytes.saturating_sub(exchange.wire.head_bytes)
+}
+
+/// `OK` once the whole response was handed to the system; a response without a length counts as whole
+/// when its head was sent.
+pub(super) fn request_completion(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let response = &exchange.response;
+    let bodiless = exchange.is_head() || response.status.is_bodiless();
+    let expected = response.content_length.filter(|_| !bodiless).unwrap_or(0);
+    let whole = exchange.wire.head_sent && body_bytes(exchange) >= expected;
+    put(if whole { "OK" } else { "" }, out)
+}
+
+/// No rate is limited.
+pub(super) fn limit_rate(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put("0", out)
+}
+
+/// The fields as they go out: those that have a type of their own, those that the server writes, and all
+/// others.
+pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let (response, wire) = (&exchange.response, &exchange.wire);
+    let typed = match name {
+        "content_type" => response.content_type.as_deref().map(<[u8]>::to_vec),
+        "content_length" => response.content_length.map(|length| length.to_string().into_bytes()),
+        "last_modified" => response.last_modified.map(|time| http::format_date(time).into_bytes()),
+        "etag" => response.etag.as_deref().map(<[u8]>::to_vec),
+        "location" => response.location.as_deref().map(<[u8]>::to_vec),
+        "accept_ranges" => (response.accept_ranges && wire.head_sent).then(|| b"bytes".to_vec()),
+        "connection" => Some(connection(exchange).to_vec()),
+        "keep_alive" => keep_alive(exchange),
+        "transfer_encoding" => wire.chunked.then(|| b"chunked".to_vec()),
+        _ => None,
+    };
+    put_some(typed, out) || joined(&response.fields, name, b", ", out)
+}
+
+fn connection(exchange: &Exchange) -> &'static [u8] {
+    match exchange.response.status {
+        Status::SWITCHING_PROTOCOLS => b"upgrade",
+        _ if exchange.wire.keep_alive => b"keep-alive",
+        _ => b"close",
+    }
+}
+
+fn keep_alive(exchange: &Exchange) -> Option<Vec<u8>> {
+    let announced = exchange.scope.policy.keepalive.announced.filter(|_| exchange.wire.keep_alive)?;
+    Some(format!("timeout={announced}").into_bytes())
+}
+
+pub(super) fn sent_trailer(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    joined(&exchange.response.trailers, name, b", ", out)
+}
