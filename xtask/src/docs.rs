@@ -4,6 +4,7 @@
 mod index;
 mod page;
 mod prose;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +26,7 @@ type Pages = BTreeMap<String, String>;
 /// Writes the pages, or with `check` only compares them; false when a page is stale.
 pub(crate) fn run(check: bool) -> Result<bool> {
     let folder = root().join(FOLDER);
-    let wanted = pages(&[], catalogue::all());
+    let wanted = pages(&sources::features(&root())?, catalogue::all());
     let present = read(&folder)?;
     let changes = changes(&present, &wanted);
     if !check {

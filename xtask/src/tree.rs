@@ -67,7 +67,8 @@ impl Tree {
 
     /// Sources that ship: those in `crates/` that are not only compiled for tests.
     pub(crate) fn product(&self) -> impl Iterator<Item = &File> {
-        self.sources().filter(|file| file.path.starts_with("crates/") && !self.test_only.contains(&file.path))
+        let in_source = |file: &&File| file.path.starts_with("crates/") && file.path.contains("/src/");
+        self.sources().filter(in_source).filter(|file| !self.test_only.contains(&file.path))
     }
 
     pub(crate) fn is_reached(&self, path: &str) -> bool {
@@ -188,6 +189,7 @@ mod tests {
             ("crates/a/src/t/mod.rs", "mod d;"),
             ("crates/a/src/t/d.rs", ""),
             ("crates/a/src/lost.rs", ""),
+            ("crates/a/tests/e.rs", ""),
         ]);
         assert!(tree.is_reached("crates/a/src/b/c.rs"));
         assert!(tree.is_reached("crates/a/src/t/d.rs"));
@@ -195,6 +197,7 @@ mod tests {
         let product: Vec<&str> = tree.product().map(|file| file.path.as_str()).collect();
         assert!(product.contains(&"crates/a/src/b/c.rs"));
         assert!(!product.contains(&"crates/a/src/t/d.rs"));
+        assert!(!product.contains(&"crates/a/tests/e.rs"));
     }
 
     #[test]

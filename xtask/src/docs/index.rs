@@ -4,42 +4,84 @@ use conf::catalogue::{Entry, Verdict};
 
 use super::page::{Feature, code, notice, row};
 
+/// What a reader wants to know first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Honoured,
+    Accepted,
+    Warned,
+    Pending,
+    Refused,
+}
+
+impl Kind {
+    /// The kinds in the order of the summary, each with what it means.
+    const ALL: [(Kind, &str); 5] = [
+        (Kind::Honoured, "are honoured: the link leads to the page"),
+        (Kind::Accepted, "are accepted in silence, because there is nothing for them to do"),
+        (Kind::Warned, "are not built yet and give a warning: the server works without them"),
+        (Kind::Pending, "are not built yet and stop the start: going on would be unsafe or wrong"),
+        (Kind::Refused, "are refused for good, with what to use instead"),
+    ];
+
+    fn label(self) -> &'static str {
+        match self {
+            Kind::Honoured => "honoured",
+            Kind::Accepted => "accepted",
+            Kind::Warned => "not built yet, a warning",
+            Kind::Pending => "not built yet, an error",
+            Kind::Refused => "refused",
+        }
+    }
+}
+
 /// The index page; `entries` are nginx's directives in the order of their names.
 pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
     let mut out = format!("# Directives\n\n{}\n\n## Features\n\n", notice("the features and the catalogue"));
     for feature in features {
         out.push_str(&format!("- [{}]({}): {}\n", feature.name, feature.file(), feature.summary()));
     }
-    out.push_str(&counts(features, entries));
-    out.push_str("| directive | module | stands in | verdict |\n|---|---|---|---|\n");
-    for entry in entries {
-        let contexts = entry.contexts.to_string();
-        out.push_str(&row(&[&code(entry.name), entry.module, &contexts, &verdict(features, entry)]));
+    let judged: Vec<(Kind, String)> = entries.iter().map(|entry| judge(features, entries, entry)).collect();
+    out.push_str(&format!(
+        "\n## Every directive of nginx\n\n\
+         nginx 1.31 declares {} directives; a name that several modules declare stands here for each of them. \
+         One that acts only beside another shares that one's fate.\n\n",
+        entries.len()
+    ));
+    for (kind, meaning) in Kind::ALL {
+        let count = judged.iter().filter(|(judged, _)| *judged == kind).count();
+        out.push_str(&format!("- {count} {meaning}.\n"));
+    }
+    out.push_str("\n| directive | module | stands in | verdict |\n|---|---|---|---|\n");
+    for (entry, (kind, text)) in entries.iter().zip(&judged) {
+        let (contexts, verdict) = (entry.contexts.to_string(), format!("{}: {text}", kind.label()));
+        out.push_str(&row(&[&code(entry.name), entry.module, &contexts, &verdict]));
     }
     out
 }
 
-fn counts(features: &[Feature], entries: &[Entry]) -> String {
-    let honoured = entries.iter().filter(|entry| owner(features, entry).is_some()).count();
-    let count = |kind: fn(&Verdict) -> bool| {
-        entries.iter().filter(|entry| owner(features, entry).is_none() && kind(&entry.verdict)).count()
-    };
-    format!(
-        "\n## Every directive of nginx\n\n\
-         nginx 1.31 declares {all} directives; a name that several modules declare stands here for each of \
-         them.\n\n\
-         - {honoured} are honoured: the link leads to the page.\n\
-         - {accepted} are accepted in silence: there is nothing for them to do, or they act only beside \
-         another directive.\n\
-         - {warned} are not built yet and give a warning: the server works without them.\n\
-         - {pending} are not built yet and stop the start: going on without them would be unsafe or wrong.\n\
-         - {refused} are refused for good, with what to use instead.\n\n",
-        all = entries.len(),
-        accepted = count(|verdict| matches!(verdict, Verdict::Accepted(_) | Verdict::Companion(_))),
-        warned = count(|verdict| matches!(verdict, Verdict::Harmless(_) | Verdict::Answers501(_))),
-        pending = count(|verdict| matches!(verdict, Verdict::Pending { .. })),
-        refused = count(|verdict| matches!(verdict, Verdict::Refused { .. })),
-    )
+fn judge(features: &[Feature], entries: &[Entry], entry: &Entry) -> (Kind, String) {
+    if let Some(feature) = owner(features, entry) {
+        return (Kind::Honoured, format!("[{}]({})", feature.name, feature.file()));
+    }
+    match entry.verdict {
+        Verdict::Accepted(why) => (Kind::Accepted, why.into()),
+        Verdict::Companion(of) => beside(features, entries, entry, of),
+        Verdict::Harmless(what) | Verdict::Answers501(what) => (Kind::Warned, what.into()),
+        Verdict::Pending { why, instead } => (Kind::Pending, format!("{why}; {instead}")),
+        Verdict::Refused { why, instead } => (Kind::Refused, format!("{why}; {instead}")),
+    }
+}
+
+/// The fate of a directive that acts only beside `main`: that of the entry of `main` nearest to it.
+fn beside(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) -> (Kind, String) {
+    let named = || entries.iter().filter(|other| other.name == main && *other != entry);
+    let near = named().find(|other| other.contexts.intersects(entry.contexts)).or_else(|| named().next());
+    match near.map(|near| judge(features, entries, near).0) {
+        Some(Kind::Honoured) => (Kind::Accepted, format!("changes nothing yet beside `{main}`")),
+        Some(kind) => (kind, format!("acts only beside `{main}`")),
+        None => (Kind::Accepted, format!("acts only beside `{main}`, which is not a directive of nginx")),
+    }
 }
 
 /// The feature that owns the directive in one of its contexts.
@@ -50,19 +92,6 @@ fn owner<'a>(features: &'a [Feature], entry: &Entry) -> Option<&'a Feature> {
             .any(|directive| directive.name == entry.name && directive.contexts.intersects(entry.contexts))
     };
     features.iter().find(owns)
-}
-
-fn verdict(features: &[Feature], entry: &Entry) -> String {
-    if let Some(feature) = owner(features, entry) {
-        return format!("honoured: [{}]({})", feature.name, feature.file());
-    }
-    match entry.verdict {
-        Verdict::Accepted(why) => format!("accepted: {why}"),
-        Verdict::Companion(of) => format!("accepted: acts only beside `{of}`"),
-        Verdict::Harmless(what) | Verdict::Answers501(what) => format!("not built yet, a warning: {what}"),
-        Verdict::Pending { why, instead } => format!("not built yet, an error: {why}; {instead}"),
-        Verdict::Refused { why, instead } => format!("refused: {why}; {instead}"),
-    }
 }
 
 #[cfg(test)]
@@ -90,20 +119,22 @@ mod tests {
             entry("accept_mutex", Contexts::EVENTS, Verdict::Accepted("threads do not share")),
             entry("etag", Contexts::HTTP, Verdict::Companion("root")),
             entry("gzip", Contexts::HTTP, Verdict::Harmless("bodies stay long")),
+            entry("gzip_types", Contexts::HTTP, Verdict::Companion("gzip")),
             entry("perl", Contexts::HTTP, Verdict::Refused { why: "no Perl", instead: "use another" }),
             entry("root", Contexts::HTTP.or(Contexts::SERVER), Verdict::Accepted("")),
             entry("root", Contexts::STREAM, Verdict::Pending { why: "lost", instead: "wait" }),
         ];
         let page = render(&features, &entries);
         assert!(page.contains("- [static](static.md): Files.\n"));
-        assert!(page.contains("declares 6 directives"));
+        assert!(page.contains("declares 7 directives"));
         assert!(page.contains("- 1 are honoured"));
-        assert!(page.contains("- 2 are accepted"));
+        assert!(page.contains("- 2 are not built yet and give"));
         let table = page.split_once("|---|---|---|---|\n").unwrap().1;
         let expected = "\
 | `accept_mutex` | core | events | accepted: threads do not share |
-| `etag` | core | http | accepted: acts only beside `root` |
+| `etag` | core | http | accepted: changes nothing yet beside `root` |
 | `gzip` | core | http | not built yet, a warning: bodies stay long |
+| `gzip_types` | core | http | not built yet, a warning: acts only beside `gzip` |
 | `perl` | core | http | refused: no Perl; use another |
 | `root` | core | http, server | honoured: [static](static.md) |
 | `root` | core | stream | not built yet, an error: lost; wait |

@@ -33,7 +33,7 @@ fn check_functions(file: &File) -> Vec<Finding> {
                 &file.path,
                 function.line,
                 message,
-                "use functions for its leaves, split along data",
+                "use functions for its leaves, a const for its table",
             ));
         }
         if function.arguments > ARGUMENTS_MAX && !function.of_trait {

@@ -1,0 +1,99 @@
+//! Where the manual's facts come from: the modules' tables, and the prose of their source files.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use conf::{Arity, Shape};
+use contract::{AnyDirective, Module, Rule};
+
+use super::page::{Directive, Feature};
+use super::prose;
+
+/// Every feature, in the order of the list.
+pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
+    let modules: &[&Module] = modules::ALL;
+    let mut features = Vec::new();
+    for module in modules {
+        let file = format!("crates/modules/src/{}.rs", module.name);
+        let folder = format!("crates/modules/src/{}/mod.rs", module.name);
+        let source = if root.join(&file).exists() { file } else { folder };
+        let mut feature = feature(root, module.name, &source, module.directives)?;
+        let name = |variable: &contract::Variable| {
+            format!("{}{}", variable.name, if variable.family { "…" } else { "" })
+        };
+        feature.variables = module.variables.iter().map(name).collect();
+        features.push(feature);
+    }
+    Ok(features)
+}
+
+fn feature(root: &Path, name: &str, source: &str, directives: &[&dyn AnyDirective]) -> Result<Feature> {
+    let text = fs::read_to_string(root.join(source)).with_context(|| format!("reading {source}"))?;
+    Ok(Feature {
+        name: name.into(),
+        source: source.into(),
+        prose: prose::of(&text),
+        directives: directives.iter().map(|directive| row(*directive)).collect(),
+        variables: Vec::new(),
+    })
+}
+
+fn row(directive: &dyn AnyDirective) -> Directive {
+    let info = directive.info();
+    Directive {
+        name: info.name.into(),
+        arguments: arguments(info.shape),
+        contexts: info.contexts,
+        default: info.default.into(),
+        inheritance: inheritance(info.rule).into(),
+        help: info.help.into(),
+    }
+}
+
+fn arguments(shape: Shape) -> String {
+    let words = match shape.arity {
+        Arity::Flag => "`on` or `off`".into(),
+        Arity::None => "none".into(),
+        Arity::Exactly(count) => count.to_string(),
+        Arity::Range(least, most) => format!("{least} to {most}"),
+        Arity::AtLeast(least) => format!("{least} or more"),
+        Arity::OneOf(counts) => counts.iter().map(usize::to_string).collect::<Vec<_>>().join(" or "),
+        Arity::Any => "any number".into(),
+    };
+    match (shape.block, shape.arity) {
+        (false, _) => words,
+        (true, Arity::None) => "a block".into(),
+        (true, _) => format!("{words} and a block"),
+    }
+}
+
+fn inheritance(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Value => "the nearest level's",
+        Rule::List => "the nearest level's, all of them",
+        Rule::Never => "no",
+        Rule::Unnamed => "into `if` and `limit_except` only",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_said_in_words() {
+        assert_eq!(arguments(Shape { arity: Arity::Flag, block: false }), "`on` or `off`");
+        assert_eq!(arguments(Shape { arity: Arity::Range(1, 2), block: false }), "1 to 2");
+        assert_eq!(arguments(Shape { arity: Arity::OneOf(&[1, 3]), block: false }), "1 or 3");
+        assert_eq!(arguments(Shape { arity: Arity::None, block: true }), "a block");
+        assert_eq!(arguments(Shape { arity: Arity::AtLeast(1), block: true }), "1 or more and a block");
+    }
+
+    #[test]
+    fn the_manual_covers_what_the_binary_has() {
+        let features = features(&crate::tree::root()).unwrap();
+        assert!(features.iter().all(|feature| !feature.prose.is_empty()));
+        assert_eq!(features.len(), modules::ALL.len());
+    }
+}
