@@ -1,6 +1,7 @@
 //! The index: every directive that nginx has, and what Fulmar does with it.
 
-use conf::catalogue::{Entry, Verdict};
+use conf::Level;
+use conf::catalogue::{self, Entry, Verdict};
 
 use super::page::{Feature, code, notice, row};
 
@@ -9,6 +10,7 @@ use super::page::{Feature, code, notice, row};
 enum Kind {
     Honoured,
     Accepted,
+    Beside,
     Warned,
     Pending,
     Refused,
@@ -16,9 +18,10 @@ enum Kind {
 
 impl Kind {
     /// The kinds in the order of the summary, each with what it means.
-    const ALL: [(Kind, &str); 5] = [
+    const ALL: [(Kind, &str); 6] = [
         (Kind::Honoured, "are honoured: the link leads to the page"),
         (Kind::Accepted, "are accepted in silence, because there is nothing for them to do"),
+        (Kind::Beside, "act only beside another directive, whose verdict counts, and are taken in silence"),
         (Kind::Warned, "are not built yet and give a warning: the server works without them"),
         (Kind::Pending, "are not built yet and stop the start: going on would be unsafe or wrong"),
         (Kind::Refused, "are refused for good, with what to use instead"),
@@ -28,6 +31,7 @@ impl Kind {
         match self {
             Kind::Honoured => "honoured",
             Kind::Accepted => "accepted",
+            Kind::Beside => "acts only beside",
             Kind::Warned => "not built yet, a warning",
             Kind::Pending => "not built yet, an error",
             Kind::Refused => "refused",
@@ -44,8 +48,8 @@ pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
     let judged: Vec<(Kind, String)> = entries.iter().map(|entry| judge(features, entries, entry)).collect();
     out.push_str(&format!(
         "\n## Every directive of nginx\n\n\
-         nginx 1.31 declares {} directives; a name that several modules declare stands here for each of them. \
-         One that acts only beside another shares that one's fate.\n\n",
+         nginx 1.31 declares {} directives; a name that several modules declare stands here for each of \
+         them.\n\n",
         entries.len()
     ));
     for (kind, meaning) in Kind::ALL {
@@ -73,14 +77,26 @@ fn judge(features: &[Feature], entries: &[Entry], entry: &Entry) -> (Kind, Strin
     }
 }
 
-/// The fate of a directive that acts only beside `main`: that of the entry of `main` nearest to it.
+/// A directive that acts only beside `main`, with the verdict of the entry of `main` nearest to it.
 fn beside(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) -> (Kind, String) {
     let named = || entries.iter().filter(|other| other.name == main && *other != entry);
     let near = named().find(|other| other.contexts.intersects(entry.contexts)).or_else(|| named().next());
-    match near.map(|near| judge(features, entries, near).0) {
-        Some(Kind::Honoured) => (Kind::Accepted, format!("changes nothing yet beside `{main}`")),
-        Some(kind) => (kind, format!("acts only beside `{main}`")),
-        None => (Kind::Accepted, format!("acts only beside `{main}`, which is not a directive of nginx")),
+    let kind = match near {
+        Some(near) => judge(features, entries, near).0,
+        None => of_parameter(main),
+    };
+    (Kind::Beside, format!("`{main}` ({})", kind.label()))
+}
+
+/// The verdict of what is written as `listen … ssl`.
+fn of_parameter(main: &str) -> Kind {
+    let Some((directive, parameter)) = main.split_once(" … ") else { return Kind::Accepted };
+    let line = conf::parse_bytes(format!("{directive} {parameter};").as_bytes());
+    let word = line.nodes.first().and_then(|node| node.args.first());
+    match word.and_then(|word| catalogue::judge_parameter(directive, word)).map(|told| told.level) {
+        Some(Level::Emerg) => Kind::Pending,
+        Some(_) => Kind::Warned,
+        None => Kind::Accepted,
     }
 }
 
@@ -107,6 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_a_parameter_shows_its_verdict() {
+        assert_eq!(of_parameter("listen … spdy"), Kind::Pending);
+        assert_eq!(of_parameter("listen … rcvbuf="), Kind::Warned);
+        assert_eq!(of_parameter("listen … reuseport"), Kind::Accepted);
+    }
+
+    #[test]
     fn every_directive_has_a_row() {
         let root = Directive { name: "root".into(), contexts: Contexts::HTTP, ..Directive::default() };
         let features = [Feature {
@@ -128,13 +151,13 @@ mod tests {
         assert!(page.contains("- [static](static.md): Files.\n"));
         assert!(page.contains("declares 7 directives"));
         assert!(page.contains("- 1 are honoured"));
-        assert!(page.contains("- 2 are not built yet and give"));
+        assert!(page.contains("- 2 act only beside"));
         let table = page.split_once("|---|---|---|---|\n").unwrap().1;
         let expected = "\
 | `accept_mutex` | core | events | accepted: threads do not share |
-| `etag` | core | http | accepted: changes nothing yet beside `root` |
+| `etag` | core | http | acts only beside: `root` (honoured) |
 | `gzip` | core | http | not built yet, a warning: bodies stay long |
-| `gzip_types` | core | http | not built yet, a warning: acts only beside `gzip` |
+| `gzip_types` | core | http | acts only beside: `gzip` (not built yet, a warning) |
 | `perl` | core | http | refused: no Perl; use another |
 | `root` | core | http, server | honoured: [static](static.md) |
 | `root` | core | stream | not built yet, an error: lost; wait |
