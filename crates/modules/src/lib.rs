@@ -4,6 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
+pub mod error_page;
+pub mod index;
+pub mod internal;
+pub mod satisfy;
 pub mod static_files;
 #[cfg(test)]
 mod testing;
@@ -18,4 +23,11 @@ mod shared {
 use contract::Module;
 
 /// Every feature, in the order in which their handlers and filters run.
-pub static ALL: &[&Module] = &[&static_files::MODULE];
+pub static ALL: &[&Module] = &[
+    &access::MODULE,
+    &index::MODULE,
+    &static_files::MODULE,
+    &error_page::MODULE,
+    &internal::MODULE,
+    &satisfy::MODULE,
+];

@@ -114,17 +114,27 @@ static VARIABLES: &[Variable] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Probe;
+    use super::VARIABLES;
+    use crate::testing::Site;
+    use contract::Exchange;
 
-    fn shows(probe: &mut Probe, name: &str) -> Option<String> {
-        let id = probe.loading.variables.refer(name, None);
-        let exchange = probe.exchange();
+    fn shows(exchange: &Exchange, name: &str) -> Option<String> {
+        let fits = |variable: &&contract::Variable| match variable.family {
+            true => name.starts_with(variable.name),
+            false => name == variable.name,
+        };
+        let variable = VARIABLES.iter().find(fits).unwrap();
+        let rest = if variable.family { &name[variable.name.len()..] } else { "" };
         let mut out = Vec::new();
-        exchange.variable(id, &mut out).then(|| String::from_utf8(out).unwrap())
+        (variable.get)(exchange, rest, &mut out).then(|| String::from_utf8(out).unwrap())
     }
 
     fn get(target: &str, fields: &[(&str, &str)], name: &str) -> Option<String> {
-        shows(&mut Probe::get(target).fields(fields), name)
+        let mut exchange = Site::location("").get(target);
+        for (name, value) in fields {
+            exchange.request.head.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        shows(&exchange, name)
     }
 
     #[test]
@@ -181,33 +191,24 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_seen_with_what_the_server_adds() {
-        let mut probe = Probe::get("/");
-        let ids = ["sent_http_content_length", "sent_http_connection", "sent_http_x_a", "sent_http_etag"]
-            .map(|name| probe.loading.variables.refer(name, None));
-        let mut exchange = probe.exchange();
+        let mut exchange = Site::location("").get("/");
         exchange.response.content_length = Some(7);
         exchange.wire.keep_alive = true;
         exchange.response.fields.push(b"X-A", b"1").unwrap();
         exchange.response.fields.push(b"x-a", b"2").unwrap();
-        let values = ids.map(|id| {
-            let mut out = Vec::new();
-            exchange.variable(id, &mut out).then(|| String::from_utf8(out).unwrap())
-        });
-        assert_eq!(values.each_ref().map(Option::as_deref), [Some("7"), Some("keep-alive"), Some("1, 2"), None]);
+        let shows = |name| shows(&exchange, name);
+        assert_eq!(shows("sent_http_content_length").as_deref(), Some("7"));
+        assert_eq!(shows("sent_http_connection").as_deref(), Some("keep-alive"));
+        assert_eq!(shows("sent_http_x_a").as_deref(), Some("1, 2"));
+        assert_eq!(shows("sent_http_etag"), None);
     }
 
     #[test]
     fn a_request_keeps_its_id() {
-        let mut probe = Probe::get("/");
-        let id = probe.loading.variables.refer("request_id", None);
-        let (one, two) = (probe.exchange(), Probe::get("/").exchange_of(&mut probe));
-        let show = |exchange: &contract::Exchange| {
-            let mut out = Vec::new();
-            exchange.variable(id, &mut out);
-            out
-        };
-        assert_eq!(show(&one).len(), 32);
-        assert_eq!(show(&one), show(&one));
-        assert_ne!(show(&one), show(&two));
+        let site = Site::location("");
+        let (one, two) = (site.get("/"), site.get("/"));
+        assert_eq!(shows(&one, "request_id").unwrap().len(), 32);
+        assert_eq!(shows(&one, "request_id"), shows(&one, "request_id"));
+        assert_ne!(shows(&one, "request_id"), shows(&two, "request_id"));
     }
 }

@@ -1,0 +1,215 @@
+//! How requests are read: sizes, times and how strict to be.
+//!
+//! The first line and the fields of a request have to fit into `client_header_buffer_size` or, if they
+//! are longer, into `large_client_header_buffers`; a line that does not is answered 414, a field 400. A
+//! request with more than `max_headers` fields is answered 400. The whole head has to be there within
+//! `client_header_timeout`.
+//!
+//! A body longer than `client_max_body_size` is answered 413; 0 allows any length. Between two pieces of
+//! a body `client_body_timeout` may pass.
+//!
+//! Fields whose names have other characters than letters, digits and dashes, and underscores unless
+//! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on. `merge_slashes`
+//! makes one slash of several in the path. `strict_line_ends` refuses heads whose lines end in a lone
+//! LF; it exists in Fulmar only.
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     client_max_body_size 4;
+//!     max_headers 3;
+//!     location / {
+//!         return 200 "$uri [$http_x_a] [$http_x_b]\n";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET //a///b HTTP/1.1
+//! Host: localhost
+//! X_A: 1
+//! X-B: 2
+//!
+//! HTTP/1.1 200 OK
+//!
+//! /a/b [] [2]
+//! ---
+//! GET / HTTP/1.1
+//! Host: localhost
+//! X-A: 1
+//! X-B: 2
+//! X-C: 3
+//!
+//! HTTP/1.1 400 Bad Request
+//! ```
+
+use conf::{Arity, Contexts, Diagnostic, value};
+use contract::{Args, Directive, Loading, Module, ScopeBuilder, View};
+use std::time::Duration;
+
+/// How requests are read.
+pub static MODULE: Module = Module {
+    name: "client",
+    directives: &[
+        &CLIENT_HEADER_TIMEOUT,
+        &CLIENT_HEADER_BUFFER_SIZE,
+        &LARGE_CLIENT_HEADER_BUFFERS,
+        &MAX_HEADERS,
+        &IGNORE_INVALID_HEADERS,
+        &UNDERSCORES_IN_HEADERS,
+        &MERGE_SLASHES,
+        &STRICT_LINE_ENDS,
+        &CLIENT_MAX_BODY_SIZE,
+        &CLIENT_BODY_TIMEOUT,
+        &CLIENT_BODY_BUFFER_SIZE,
+    ],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const SERVERS: Contexts = Contexts::HTTP.or(Contexts::SERVER);
+const LEVELS: Contexts = SERVERS.or(Contexts::LOCATION);
+
+/// `client_header_timeout TIME`
+pub static CLIENT_HEADER_TIMEOUT: Directive<Duration> = Directive::time("client_header_timeout")
+    .within(SERVERS)
+    .default("60s")
+    .help("How long a client may take for the head of a request.");
+
+/// `client_header_buffer_size SIZE`
+pub static CLIENT_HEADER_BUFFER_SIZE: Directive<u64> = Directive::size("client_header_buffer_size")
+    .within(SERVERS)
+    .default("1k")
+    .help("The size of the buffer for the head of most requests.");
+
+/// `large_client_header_buffers NUMBER SIZE`
+pub static LARGE_CLIENT_HEADER_BUFFERS: Directive<(usize, usize)> =
+    Directive::new("large_client_header_buffers", parse_buffers)
+        .within(SERVERS)
+        .args(Arity::Exactly(2))
+        .default("4 8k")
+        .help("The number and size of the buffers for long heads; no line may be longer than one of them.");
+
+/// `max_headers NUMBER`
+pub static MAX_HEADERS: Directive<u64> = Directive::number("max_headers")
+    .within(SERVERS)
+    .default("1000")
+    .help("How many fields a request may have.");
+
+/// `ignore_invalid_headers on | off`
+pub static IGNORE_INVALID_HEADERS: Directive<bool> = Directive::flag("ignore_invalid_headers")
+    .within(SERVERS)
+    .default("on")
+    .help("Whether fields with unusual names are ignored.");
+
+/// `underscores_in_headers on | off`
+pub static UNDERSCORES_IN_HEADERS: Directive<bool> = Directive::flag("underscores_in_headers")
+    .within(SERVERS)
+    .default("off")
+    .help("Whether an underscore is usual in the name of a field.");
+
+/// `merge_slashes on | off`
+pub static MERGE_SLASHES: Directive<bool> = Directive::flag("merge_slashes")
+    .within(SERVERS)
+    .default("on")
+    .help("Whether several slashes of a path become one.");
+
+/// `strict_line_ends on | off`
+pub static STRICT_LINE_ENDS: Directive<bool> = Directive::flag("strict_line_ends")
+    .within(SERVERS)
+    .default("off")
+    .help("Whether a lone LF at the end of a line is an error.");
+
+/// `client_max_body_size SIZE`
+pub static CLIENT_MAX_BODY_SIZE: Directive<u64> = Directive::offset("client_max_body_size")
+    .within(LEVELS)
+    .default("1m")
+    .help("How long the body of a request may be; 0 is any length.");
+
+/// `client_body_timeout TIME`
+pub static CLIENT_BODY_TIMEOUT: Directive<Duration> = Directive::time("client_body_timeout")
+    .within(LEVELS)
+    .default("60s")
+    .help("How long a client may pause while it sends a body.");
+
+/// `client_body_buffer_size SIZE`
+pub static CLIENT_BODY_BUFFER_SIZE: Directive<u64> = Directive::size("client_body_buffer_size")
+    .within(LEVELS)
+    .default("16k")
+    .help("The size of the buffer for the body of a request.");
+
+fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(usize, usize), Diagnostic> {
+    let number = value::number(args.word(0)?).unwrap_or(0);
+    let size = value::size(args.word(1)?).unwrap_or(0);
+    match (usize::try_from(number), usize::try_from(size)) {
+        (Ok(number @ 1..), Ok(size @ 1..)) => Ok((number, size)),
+        _ => Err(args.error("invalid value")),
+    }
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let head = &mut builder.policy.head;
+    assign(view, &CLIENT_HEADER_TIMEOUT, &mut head.client_header_timeout);
+    assign(view, &LARGE_CLIENT_HEADER_BUFFERS, &mut head.large_client_header_buffers);
+    assign(view, &IGNORE_INVALID_HEADERS, &mut head.ignore_invalid_headers);
+    assign(view, &UNDERSCORES_IN_HEADERS, &mut head.underscores_in_headers);
+    assign(view, &MERGE_SLASHES, &mut head.merge_slashes);
+    assign(view, &STRICT_LINE_ENDS, &mut head.strict_line_ends);
+    assign_size(view, &CLIENT_HEADER_BUFFER_SIZE, &mut head.client_header_buffer_size);
+    assign_size(view, &MAX_HEADERS, &mut head.max_headers);
+    let body = &mut builder.policy.request_body;
+    if let Some(&length) = view.get(&CLIENT_MAX_BODY_SIZE) {
+        body.client_max_body_size = (length > 0).then_some(length);
+    }
+    assign(view, &CLIENT_BODY_TIMEOUT, &mut body.client_body_timeout);
+    assign_size(view, &CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
+    Ok(())
+}
+
+fn assign<T: Copy>(view: &View<'_>, directive: &Directive<T>, to: &mut T) {
+    if let Some(&value) = view.get(directive) {
+        *to = value;
+    }
+}
+
+fn assign_size(view: &View<'_>, directive: &Directive<u64>, to: &mut usize) {
+    if let Some(&value) = view.get(directive) {
+        *to = usize::try_from(value).unwrap_or(usize::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use std::time::Duration;
+
+    #[test]
+    fn zero_is_any_length() {
+        let limit = |text| Site::location(text).get("/").scope.policy.request_body.client_max_body_size;
+        assert_eq!(limit("client_max_body_size 0;"), None);
+        assert_eq!(limit("client_max_body_size 1g;"), Some(1 << 30));
+        assert_eq!(limit(""), Some(1 << 20));
+    }
+
+    #[test]
+    fn settings_of_the_server() {
+        let site = Site::server(
+            "client_header_timeout 500ms; large_client_header_buffers 2 1k; max_headers 5; merge_slashes off;",
+        );
+        let head = &site.get("/").scope.policy.head;
+        assert_eq!(head.client_header_timeout, Duration::from_millis(500));
+        assert_eq!(head.large_client_header_buffers, (2, 1024));
+        assert_eq!(head.max_headers, 5);
+        assert!(!head.merge_slashes);
+    }
+
+    #[test]
+    fn there_must_be_a_buffer() {
+        for wrong in ["0 8k", "4 0", "x 8k", "4 8g"] {
+            assert_eq!(
+                Site::error(&format!("large_client_header_buffers {wrong};")),
+                "\"large_client_header_buffers\" directive invalid value"
+            );
+        }
+    }
+}

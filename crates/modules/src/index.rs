@@ -1,0 +1,238 @@
+//! Which file answers for a directory.
+//!
+//! When a URI ends with a slash, the names are tried in order, and the first one that exists is served
+//! by an internal redirect, so that another location may handle it (as one for `.php` does). Names may
+//! have variables. A name that starts with a slash is not looked up: the request is redirected there.
+//! Without any index file the directory is listed (`autoindex`) or forbidden.
+//!
+//! ```file html/index.txt
+//! start
+//! ```
+//!
+//! ```file html/empty/.keep
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     index none.txt index.txt;
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 6
+//!
+//! start
+//! ---
+//! GET /empty/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ---
+//! GET /missing/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 404 Not Found
+//! ```
+
+use crate::shared::files;
+use conf::{Arity, Contexts, Diagnostic};
+use contract::log::Level;
+use contract::{
+    Args, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step, Template,
+    View,
+};
+use http::{Method, Status};
+use rustix::io::Errno;
+use std::io;
+
+/// Index files.
+pub static MODULE: Module =
+    Module { name: "index", directives: &[&INDEX], variables: &[], compile: Some(compile) };
+
+/// `index NAME …`
+pub static INDEX: Directive<Vec<Template>> = Directive::new("index", parse_index)
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+    .args(Arity::AtLeast(1))
+    .rule(Rule::List)
+    .default("index.html")
+    .help("The files that answer for a directory, in the order in which they are tried.");
+
+fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
+    let words = args.words();
+    let mut names = Vec::new();
+    for (position, word) in words.iter().enumerate() {
+        if word.text.is_empty() {
+            let message = "index \"\" in \"index\" directive is invalid";
+            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        }
+        if word.text.starts_with(b"/") && position + 1 < words.len() {
+            let message = "only the last index in \"index\" directive should be absolute";
+            loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
+        }
+        names.push(loading.template(word)?);
+    }
+    Ok(names)
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let mut names: Vec<Template> =
+        view.all(&INDEX).into_iter().flat_map(|written| written.value).cloned().collect();
+    if names.is_empty() {
+        names.push(Template::literal(b"index.html"));
+    }
+    builder.handle(Phase::Content, Index { names: names.into() });
+    Ok(())
+}
+
+struct Index {
+    names: Box<[Template]>,
+}
+
+impl Handler for Index {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
+        if !is_ours || !exchange.request.path.ends_with(b"/") {
+            return Step::Next;
+        }
+        match self.find(exchange) {
+            Ok(Some(path)) => Step::Reroute(Reroute::Internal { path, args: exchange.request.args.clone() }),
+            Ok(None) => Step::Next,
+            Err(status) => Step::Finish(status),
+        }
+    }
+}
+
+impl Index {
+    /// The URI of the first index that exists.
+    fn find(&self, exchange: &Exchange) -> Result<Option<Vec<u8>>, Status> {
+        let mut is_directory_known = false;
+        for name in &self.names {
+            let name = name.evaluate(exchange);
+            if name.starts_with(b"/") {
+                return Ok(Some(name));
+            }
+            let directory = files::map(exchange, &exchange.request.path)?;
+            let file = join(exchange, &directory, &name)?;
+            match std::fs::metadata(files::as_path(&file)) {
+                Ok(_) => return Ok(Some([&exchange.request.path[..], &name].concat())),
+                Err(error) => refuse(exchange, &file, &error)?,
+            }
+            if !is_directory_known {
+                check_directory(exchange, &directory, &file)?;
+                is_directory_known = true;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The path of an index. A name that a client has a say in must not lead out of the directory.
+fn join(exchange: &Exchange, directory: &[u8], name: &[u8]) -> Result<Vec<u8>, Status> {
+    if name.contains(&0) || name.split(|&byte| byte == b'/').any(|segment| segment == b"..") {
+        return Err(files::map_failed(exchange, contract::MapError::Unsafe));
+    }
+    Ok([directory, name].concat())
+}
+
+/// Ends the search for all but a name that is simply not there.
+fn refuse(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
+    match files::errno(error) {
+        Some(Errno::NOENT) => Ok(()),
+        Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
+        Some(Errno::ACCESS) => {
+            exchange.log(Level::Error, &format!("{} ({})", is(file, "forbidden"), files::reason(error)));
+            Err(Status::FORBIDDEN)
+        }
+        Some(Errno::NOTDIR | Errno::NAMETOOLONG) => Err(not_found(exchange, file, error)),
+        _ => {
+            exchange.log(Level::Crit, &files::failed("stat", file, error));
+            Err(Status::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+/// Tells a directory without an index from one that does not exist.
+fn check_directory(exchange: &Exchange, directory: &[u8], file: &[u8]) -> Result<(), Status> {
+    match std::fs::metadata(files::as_path(directory)) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => {
+            exchange.log(Level::Alert, &is(directory, "not a directory"));
+            Err(Status::INTERNAL_SERVER_ERROR)
+        }
+        Err(error) => match files::errno(&error) {
+            // The file was looked for without being refused, so the directory may be searched.
+            Some(Errno::ACCESS) => Ok(()),
+            Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
+            Some(Errno::NOENT) => Err(not_found(exchange, file, &error)),
+            _ => {
+                exchange.log(Level::Crit, &files::failed("stat", directory, &error));
+                Err(Status::INTERNAL_SERVER_ERROR)
+            }
+        },
+    }
+}
+
+fn not_found(exchange: &Exchange, file: &[u8], error: &io::Error) -> Status {
+    if exchange.scope.policy.log_not_found {
+        exchange.log(Level::Error, &format!("{} ({})", is(file, "not found"), files::reason(error)));
+    }
+    Status::NOT_FOUND
+}
+
+fn is(path: &[u8], what: &str) -> String {
+    format!("\"{}\" is {what}", String::from_utf8_lossy(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, status};
+    use contract::{Phase, Reroute, Step};
+
+    fn target(site: &Site, target: &str) -> Option<String> {
+        match site.run(Phase::Content, &mut site.get(target)) {
+            Step::Reroute(Reroute::Internal { path, args }) => {
+                let args = args.map(|args| format!("?{}", String::from_utf8_lossy(&args)));
+                Some(String::from_utf8_lossy(&path).into_owned() + &args.unwrap_or_default())
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_first_name_that_exists() {
+        let site = Site::location("index a.html; index x$args b.html /last;");
+        site.file("b.html", "");
+        site.file("sub/x", "");
+        assert_eq!(target(&site, "/?q=1").as_deref(), Some("/b.html?q=1"));
+        assert_eq!(target(&site, "/sub/").as_deref(), Some("/last"));
+        site.file("a.html", "");
+        assert_eq!(target(&site, "/").as_deref(), Some("/a.html"));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there() {
+        let site = Site::location("");
+        site.file("file", "");
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/none/"))), 404);
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/file/"))), 404);
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/"))), 403);
+    }
+
+    #[test]
+    fn a_name_cannot_climb() {
+        let site = Site::location("index $args;");
+        site.file("sub/x", "");
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/sub/?../../etc/passwd"))), 403);
+    }
+
+    #[test]
+    fn an_empty_name_is_refused() {
+        assert_eq!(Site::error("index a \"\";"), "index \"\" in \"index\" directive is invalid");
+    }
+}

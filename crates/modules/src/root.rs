@@ -1,0 +1,128 @@
+//! Where the files are: `root` and `alias`.
+//!
+//! With `root` the whole path of the URI is appended to the directory; with `alias` the directory
+//! takes the place of the location's prefix. In a location with a regular expression `alias` is the
+//! whole path and is written with the expression's captures. Both may contain variables, but not
+//! `$document_root` and `$realpath_root`, which come from them. A relative directory starts from the
+//! prefix (`-p`); without any directive it is `html`.
+//!
+//! ```file site/images/logo.txt
+//! logo
+//! ```
+//!
+//! ```file other/pic.txt
+//! picture
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root site;
+//!     location /pictures/ {
+//!         alias other/;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /images/logo.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 5
+//!
+//! logo
+//! ---
+//! GET /pictures/pic.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! picture
+//! ```
+
+use conf::{Contexts, Diagnostic, Word};
+use contract::{Args, Directive, Loading, LocationKind, Module, Root, ScopeBuilder, View};
+
+/// Where the files are.
+pub static MODULE: Module =
+    Module { name: "root", directives: &[&ROOT, &ALIAS], variables: &[], compile: Some(compile) };
+
+/// `root DIRECTORY`
+pub static ROOT: Directive<Root> = Directive::new("root", parse_root)
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(Contexts::LOCATION_IF))
+    .slot("root")
+    .default("html")
+    .help("The directory to which the path of a URI is appended.");
+
+/// `alias DIRECTORY`
+pub static ALIAS: Directive<Root> = Directive::new("alias", parse_alias)
+    .within(Contexts::LOCATION)
+    .slot("root")
+    .help("The directory that takes the place of the location's prefix.");
+
+fn parse_root(args: &Args<'_>, loading: &mut Loading) -> Result<Root, Diagnostic> {
+    let word = args.word(0)?;
+    // One slash at the end is not part of the directory, so that `$document_root$uri` has one between.
+    let text = match word.text.strip_suffix(b"/") {
+        Some(shorter) if !shorter.is_empty() => shorter,
+        _ => &*word.text,
+    };
+    let word = Word { text: text.into(), ..word.clone() };
+    directory(args, &word, loading)
+}
+
+fn parse_alias(args: &Args<'_>, loading: &mut Loading) -> Result<Root, Diagnostic> {
+    let location = loading.location.clone();
+    if location.as_ref().is_some_and(|location| location.kind == LocationKind::Named) {
+        let message = "the \"alias\" directive cannot be used inside the named location";
+        return Err(Diagnostic::emerg(message).at(args.node.span));
+    }
+    let root = directory(args, args.word(0)?, loading)?;
+    Ok(Root { alias: location, ..root })
+}
+
+fn directory(args: &Args<'_>, word: &Word, loading: &mut Loading) -> Result<Root, Diagnostic> {
+    let text = String::from_utf8_lossy(&word.text);
+    for own in ["document_root", "realpath_root"] {
+        if text.contains(&format!("${own}")) || text.contains(&format!("${{{own}}}")) {
+            let name = &args.node.name;
+            let message = format!("the ${own} variable cannot be used in the \"{name}\" directive");
+            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        }
+    }
+    Ok(Root { path: loading.template(word)?, alias: None, prefix: loading.prefix.clone() })
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if let Some(root) = view.get(&ROOT) {
+        builder.policy.root = root.clone();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn the_root_cannot_come_from_itself() {
+        assert_eq!(
+            Site::error("root /a/${document_root}/b;"),
+            "the $document_root variable cannot be used in the \"root\" directive"
+        );
+        assert_eq!(
+            Site::error("alias $realpath_root;"),
+            "the $realpath_root variable cannot be used in the \"alias\" directive"
+        );
+    }
+
+    #[test]
+    fn one_level_has_one_of_them() {
+        assert_eq!(
+            Site::error("root /a; alias /b;"),
+            "\"alias\" directive is duplicate, \"root\" directive was specified earlier"
+        );
+        assert_eq!(Site::error("root /a; root /b;"), "\"root\" directive is duplicate");
+    }
+}
