@@ -180,3 +180,73 @@ fn slips(a: &[u8], b: &[u8]) -> usize {
     }
     last[b.len()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Memory, load, parse_bytes};
+    use std::path::Path;
+
+    const NAMES: [&str; 5] = ["listen", "worker_processes", "worker_connections", "server", "server_name"];
+
+    #[test]
+    fn near_names_are_suggested() {
+        for (written, expected) in [
+            ("lisen", Some("listen")),
+            ("litsen", Some("listen")),
+            ("LISTEN", Some("listen")),
+            ("worker_process", Some("worker_processes")),
+            ("worker_conections", Some("worker_connections")),
+            ("servername", Some("server_name")),
+            ("serve", Some("server")),
+            ("listen", None),
+            ("xyz", None),
+            ("", None),
+        ] {
+            assert_eq!(suggest(written, NAMES), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn slips_count_letters_and_swaps() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("abc", "abc", 0),
+            ("abc", "acb", 1),
+            ("abcd", "badc", 2),
+            ("ca", "abc", 3),
+        ] {
+            assert_eq!(slips(a.as_bytes(), b.as_bytes()), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_a_headline_an_excerpt_and_a_hint() {
+        let loaded = parse_bytes(b"http {\n\tserver {\n\t\tlisen\n80;\n");
+        let node = &loaded.nodes[0].children()[0].children()[0];
+        let error = crate::spec::unknown_directive(node, NAMES);
+        assert_eq!(
+            render(&error, &loaded.sources, "fulmar"),
+            "fulmar: [emerg] unknown directive \"lisen\" in /fulmar.conf:4\n  \
+             3 | \t\tlisen\n    | \t\t^^^^^\n  hint: did you mean \"listen\"?\n"
+        );
+    }
+
+    #[test]
+    fn a_message_without_a_place_is_one_line() {
+        let sources = Sources::default();
+        let error = Diagnostic::emerg("no \"events\" section in configuration");
+        assert_eq!(render(&error, &sources, "x"), "x: [emerg] no \"events\" section in configuration\n");
+        assert_eq!(render(&Diagnostic::warn("w"), &sources, "x"), "x: [warn] w\n");
+        assert_eq!(render(&Diagnostic::notice("n"), &sources, "x"), "x: [notice] n\n");
+    }
+
+    #[test]
+    fn a_part_keeps_the_line_of_the_whole() {
+        let loaded = load(&Memory::default().with("/x", "a\nb\n;"), Path::new("/x"), None);
+        let node = &loaded.nodes[0];
+        let error = Diagnostic::emerg("m").at(node.span).under(node.args[0].span);
+        assert_eq!(render(&error, &loaded.sources, "x"), "x: [emerg] m in /x:3\n  2 | b\n    | ^\n");
+    }
+}

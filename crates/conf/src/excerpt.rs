@@ -90,3 +90,47 @@ fn cells(line: &[u8]) -> Vec<(usize, String)> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::FileId;
+
+    fn excerpt(text: &[u8], start: u32, end: u32) -> String {
+        let mut out = String::new();
+        write(text, Span { file: FileId(0), start, end, line: 1 }, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_caret_is_under_what_is_meant() {
+        assert_eq!(excerpt(b"a bc d", 2, 4), "  1 | a bc d\n    |   ^^\n");
+        assert_eq!(excerpt(b"a\nbc\nd", 2, 4), "  2 | bc\n    | ^^\n");
+        assert_eq!(excerpt("é ü x".as_bytes(), 3, 5), "  1 | é ü x\n    |   ^\n");
+    }
+
+    #[test]
+    fn a_span_ends_with_its_line_and_has_a_caret_at_least() {
+        assert_eq!(excerpt(b"ab\r\ncd", 1, 6), "  1 | ab\n    |  ^\n");
+        assert_eq!(excerpt(b"ab", 2, 2), "  1 | ab\n    |   ^\n");
+        assert_eq!(excerpt(b"ab", 90, 99), "  1 | ab\n    |   ^\n");
+        assert_eq!(excerpt(b"", 0, 0), "");
+    }
+
+    #[test]
+    fn what_cannot_be_printed_is_escaped() {
+        assert_eq!(excerpt(b"\x1B[1m\xFFx", 4, 5), "  1 | \\x1B[1m\\xFFx\n    |        ^^^^\n");
+        assert_eq!(excerpt(b"\t\ta", 1, 3), "  1 | \t\ta\n    | \t^^\n");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_caret() {
+        let text = [&[b'a'; 200][..], b"X", &[b'b'; 200]].concat();
+        let cut = excerpt(&text, 200, 201);
+        let (line, carets) = cut.split_once('\n').unwrap();
+        assert_eq!(line, format!("  1 | …{}X{}…", "a".repeat(40), "b".repeat(59)));
+        assert_eq!(carets.trim_end(), format!("    | {}^", " ".repeat(41)));
+        let end = excerpt(&text, 401, 401);
+        assert!(end.ends_with(&format!("|{}^\n", " ".repeat(42))), "{end}");
+    }
+}

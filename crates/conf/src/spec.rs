@@ -217,3 +217,66 @@ pub fn is_duplicate(node: &Node) -> Diagnostic {
 pub fn unexpected_block(node: &Node) -> Diagnostic {
     Diagnostic::emerg("unexpected \"{\"").at(node.span)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_bytes;
+
+    fn message(shape: Shape, text: &str) -> String {
+        let loaded = parse_bytes(text.as_bytes());
+        shape.check(&loaded.nodes[0]).err().map(|error| error.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn shapes_tell_what_is_wrong_first() {
+        let two = Shape::simple(Arity::Exactly(2));
+        assert_eq!(message(two, "a 1 2;"), "");
+        assert_eq!(message(two, "a 1;"), "invalid number of arguments in \"a\" directive");
+        assert_eq!(message(two, "a {}"), "directive \"a\" is not terminated by \";\"");
+        let block = Shape::block(Arity::None);
+        assert_eq!(message(block, "a {}"), "");
+        assert_eq!(message(block, "a 1;"), "directive \"a\" has no opening \"{\"");
+        assert_eq!(message(block, "a 1 {}"), "invalid number of arguments in \"a\" directive");
+        let flag = Shape::simple(Arity::Flag);
+        assert_eq!(message(flag, "a ON;"), "");
+        assert_eq!(
+            message(flag, "a yes;"),
+            "invalid value \"yes\" in \"a\" directive, it must be \"on\" or \"off\""
+        );
+    }
+
+    #[test]
+    fn arities() {
+        let admitted = |arity: Arity| (0..6).filter(|count| arity.admits(*count)).collect::<Vec<_>>();
+        assert_eq!(admitted(Arity::Flag), [1]);
+        assert_eq!(admitted(Arity::None), [0]);
+        assert_eq!(admitted(Arity::Exactly(3)), [3]);
+        assert_eq!(admitted(Arity::Range(1, 3)), [1, 2, 3]);
+        assert_eq!(admitted(Arity::AtLeast(4)), [4, 5]);
+        assert_eq!(admitted(Arity::OneOf(&[1, 4])), [1, 4]);
+        assert_eq!(admitted(Arity::Any), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn contexts_are_sets_with_names() {
+        const BOTH: Contexts = Contexts::HTTP.or(Contexts::LOCATION_IF);
+        assert!(BOTH.contains(Contexts::HTTP) && !BOTH.contains(Contexts::SERVER));
+        assert!(BOTH.intersects(Contexts::ANY) && !BOTH.intersects(Contexts::MAIN));
+        assert_eq!(BOTH.and(Contexts::HTTP), Contexts::HTTP);
+        assert_eq!(BOTH.to_string(), "http, if in location");
+        assert!(Contexts::EMPTY.is_empty());
+        assert_eq!(Contexts::ANY.names().count(), Contexts::NAMES.len());
+    }
+
+    #[test]
+    fn places_are_named() {
+        let loaded = parse_bytes(b"listen\n80;");
+        let error = not_allowed_here(&loaded.nodes[0], Contexts::SERVER);
+        assert_eq!(error.message, "\"listen\" directive is not allowed here");
+        assert_eq!((error.span.unwrap().line, error.span.unwrap().end), (2, 6));
+        assert_eq!(error.hint.as_deref(), Some("it may stand in: server"));
+        assert_eq!(is_duplicate(&loaded.nodes[0]).message, "\"listen\" directive is duplicate");
+        assert_eq!(unexpected_block(&loaded.nodes[0]).message, "unexpected \"{\"");
+    }
+}

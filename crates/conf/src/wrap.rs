@@ -25,3 +25,31 @@ pub fn wrap_bare(nodes: Vec<Node>, http_only: &[&str]) -> (Vec<Node>, Option<Dia
     outer.insert(place, Node { name, args: Box::new([]), block: Some(inner), span, end_line });
     (outer, Some(note))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_bytes;
+    use crate::tree::to_text;
+
+    fn wrapped(text: &str) -> (String, Option<Diagnostic>) {
+        let (nodes, note) = wrap_bare(parse_bytes(text.as_bytes()).nodes, &["server", "upstream", "map"]);
+        (String::from_utf8(to_text(&nodes)).unwrap().replace("\n", " "), note)
+    }
+
+    #[test]
+    fn bare_blocks_go_into_one_http_block() {
+        let (text, note) = wrapped("pid x;\nserver { }\nuser a;\nupstream u { }");
+        assert_eq!(text, "pid x; http {     server {     }     upstream u {     } } user a; ");
+        let note = note.unwrap();
+        assert_eq!(note.span.unwrap().line, 2);
+        assert_eq!(note.message, "\"server\" stands outside of \"http\" and is read as if it were inside");
+    }
+
+    #[test]
+    fn what_needs_no_wrapping_stays() {
+        assert_eq!(wrapped("events { } http { }"), ("events { } http { } ".into(), None));
+        assert_eq!(wrapped("http { } server { }"), ("http { } server { } ".into(), None));
+        assert_eq!(wrapped(""), (String::new(), None));
+    }
+}
