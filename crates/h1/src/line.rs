@@ -212,12 +212,15 @@ mod tests {
     #[test]
     fn a_prefix_is_refused_as_soon_as_it_is_wrong() {
         for (text, wrong_at) in
-            [("GET / HTTP/1.1\r", None), ("GeT", Some(2)), (" ", Some(1)), ("G \r\x01", Some(4))]
+            [("GET / HTTP/1.1\r", None), ("GeT", Some(2)), (" ", Some(1)), ("G \rx", Some(4))]
         {
             let mut prefix = LinePrefix::default();
             let refused = (0..=text.len()).find(|&end| prefix.check(&text.as_bytes()[..end]).is_err());
             assert_eq!(refused, wrong_at, "{text:?}");
         }
+        let mut prefix = LinePrefix::default();
+        prefix.check(b"GET /\r").unwrap();
+        assert_eq!(prefix.checked, 5, "what was checked is not checked again");
     }
 
     #[test]

@@ -378,6 +378,9 @@ mod tests {
         assert_eq!(status(&head(4), &limits), None);
         assert_eq!(status(&head(5), &limits), Some(494));
         assert_eq!(status(&head(1), &HeadLimits { large_count: 0, ..limits }), Some(494));
+        let exact = HeadLimits { first_buffer: 18, large_count: 0, ..limits };
+        assert_eq!(status("GET / HTTP/1.1\r\n\r\n", &exact), None);
+        assert_eq!(status("GET / HTTP/1.1\r\n\r\n", &HeadLimits { first_buffer: 16, ..exact }), Some(494));
         let small = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(999));
         assert_eq!(status(&small, &limits), None);
     }
