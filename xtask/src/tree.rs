@@ -169,10 +169,7 @@ fn is_root(path: &str) -> bool {
     match parts.next() {
         Some("src") => matches!(name, "lib.rs" | "main.rs"),
         Some("bin" | "benches" | "examples" | "fuzz_targets") => name.ends_with(".rs"),
-        Some("tests") => {
-            parts.next() != Some("src") && name.ends_with(".rs") && path.matches('/').count() <= 3
-        }
-        _ => name == "build.rs",
+        _ => name == "build.rs" || path == "tests/tests/all.rs",
     }
 }
 
@@ -189,10 +186,14 @@ mod tests {
             ("crates/a/src/t/mod.rs", "mod d;"),
             ("crates/a/src/t/d.rs", ""),
             ("crates/a/src/lost.rs", ""),
+            ("tests/tests/all.rs", "mod e;"),
+            ("tests/tests/e.rs", "mod f;"),
+            ("tests/tests/e/f.rs", ""),
             ("crates/a/tests/e.rs", ""),
         ]);
         assert!(tree.is_reached("crates/a/src/b/c.rs"));
         assert!(tree.is_reached("crates/a/src/t/d.rs"));
+        assert!(tree.is_reached("tests/tests/e/f.rs"));
         assert!(!tree.is_reached("crates/a/src/lost.rs"));
         let product: Vec<&str> = tree.product().map(|file| file.path.as_str()).collect();
         assert!(product.contains(&"crates/a/src/b/c.rs"));

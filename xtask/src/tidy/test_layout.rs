@@ -6,7 +6,7 @@ use crate::tree::Tree;
 const ALL: &str = "tests/tests/all.rs";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let ours = tree.packages.iter().filter(|package| package.dir.is_some());
+    let ours = tree.packages.iter().filter(|package| package.dir.as_deref() == Some("tests"));
     let tests: Vec<&str> = ours
         .flat_map(|package| &package.targets)
         .filter(|target| target.kind == "test")
