@@ -37,9 +37,7 @@ fn is_unsafe_path(path: &[u8]) -> bool {
 
 fn resolve(path: &[u8], decode: bool, merge_slashes: bool, out: &mut Vec<u8>) -> Result<(), InvalidPath> {
     out.clear();
-    let Some(mut rest) = path.strip_prefix(b"/") else {
-        return Err(InvalidPath);
-    };
+    let mut rest = path.strip_prefix(b"/").filter(|rest| memchr(0, rest).is_none()).ok_or(InvalidPath)?;
     out.push(b'/');
     let mut segment = out.len();
     loop {
@@ -52,7 +50,7 @@ fn resolve(path: &[u8], decode: bool, merge_slashes: bool, out: &mut Vec<u8>) ->
         let mut byte = rest[at];
         rest = &rest[at + 1..];
         if byte == b'%' {
-            byte = hex_pair(rest).ok_or(InvalidPath)?;
+            byte = hex_pair(rest).filter(|&byte| byte != 0).ok_or(InvalidPath)?;
             rest = &rest[2..];
         }
         out.push(byte);
@@ -65,7 +63,7 @@ fn resolve(path: &[u8], decode: bool, merge_slashes: bool, out: &mut Vec<u8>) ->
         b".." => _ = climb(out, segment)?,
         _ => {}
     }
-    if memchr(0, out).is_some() { Err(InvalidPath) } else { Ok(()) }
+    Ok(())
 }
 
 /// Deals with the segment from `segment` to the slash that was just pushed; the start of the next one.
@@ -151,6 +149,8 @@ mod tests {
             "/%+4",
             "/%00",
             "/a%00b/",
+            "/%00/../a",
+            "/a\0/../b",
         ] {
             assert_eq!(decode(path, true), Err(InvalidPath), "{path}");
         }
