@@ -40,7 +40,8 @@ mod tests {
 
     fn check_targets(paths: &[&str]) -> Vec<String> {
         let target = |path: &&str| Target { kind: "test".into(), path: (*path).into() };
-        let targets = paths.iter().map(target).collect();
+        let library = Target { kind: "lib".into(), path: "tests/src/lib.rs".into() };
+        let targets = paths.iter().map(target).chain([library]).collect();
         let mut tree = Tree::of(&[]);
         tree.packages = vec![Package { dir: Some("tests".into()), targets, ..Package::default() }];
         places(&check(&tree))
