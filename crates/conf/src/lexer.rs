@@ -37,7 +37,6 @@ pub struct Lexer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Between,
-    Comment,
     Bare,
     Quoted(u8),
     AfterQuote,
@@ -98,12 +97,6 @@ impl Lexer {
     }
 
     fn step(&mut self, run: &mut Run, byte: u8) -> Result<Option<Token>, Diagnostic> {
-        if run.state == State::Comment {
-            if byte != b'\n' {
-                return Ok(None);
-            }
-            run.state = State::Between;
-        }
         if byte == 0 {
             return Err(self.error_here("unexpected NUL byte").hint("this is not a text file"));
         }
@@ -120,7 +113,7 @@ impl Lexer {
                 }
                 _ => Err(self.unexpected(byte).hint("a space or \";\" must follow the closing quote")),
             },
-            State::Between | State::Comment => self.between(run, byte),
+            State::Between => self.between(run, byte),
             State::Bare | State::Quoted(_) => Ok(self.within(run, byte)),
         }
     }
@@ -137,7 +130,7 @@ impl Lexer {
                 let error = self.unexpected(byte);
                 return Err(error.hint(format!("is a \";\" missing after \"{}\"?", last(&run.words))));
             }
-            b'#' => run.state = State::Comment,
+            b'#' => self.skip_comment(run.start),
             b'"' | b'\'' => {
                 run.start += 1;
                 run.state = State::Quoted(byte);
@@ -149,6 +142,14 @@ impl Lexer {
             }
         }
         Ok(None)
+    }
+
+    /// Goes to the end of the line, or to where the comment is too long.
+    fn skip_comment(&mut self, start: usize) {
+        let rest = self.text.get(self.pos..).unwrap_or_default();
+        let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let most = if self.parameter { length } else { start + WORD_BYTES_MAX + 1 - self.pos };
+        self.pos += length.min(most);
     }
 
     fn within(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
@@ -188,7 +189,7 @@ impl Lexer {
 
     fn at_end(&self, run: Run) -> Result<Token, Diagnostic> {
         let here = self.span(self.pos, self.pos, self.line);
-        if run.words.is_empty() && matches!(run.state, State::Between | State::Comment) {
+        if run.words.is_empty() && run.state == State::Between {
             return Ok(Token::End(here));
         }
         let message = if self.parameter {
