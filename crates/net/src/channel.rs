@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::process::{Fork, fork};
     use crate::signal::{Signal, send as kill};
-    use crate::testing::{alone, end_with, pause, run};
+    use crate::testing::{alone, end_with, linger, run};
 
     #[test]
     fn commands_go_down_one_by_one() {
@@ -274,9 +274,7 @@ mod tests {
                 work(worker, log);
             }
         }
-        loop {
-            pause();
-        }
+        linger()
     }
 
     fn work(end: WorkerEnd, mut log: &UnixStream) -> ! {

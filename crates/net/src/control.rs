@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::identity::{Identity, is_superuser};
     use crate::process::{Fork, fork};
-    use crate::testing::{alone, end_with, pause, reap_one};
+    use crate::testing::{alone, end_with, linger, pause, reap_one};
 
     const SECONDS: Duration = Duration::from_secs(10);
 
@@ -373,11 +373,7 @@ mod tests {
     #[test]
     fn a_stolen_name_is_not_believed() {
         alone(|| {
-            let Fork::Parent(other) = fork().unwrap() else {
-                loop {
-                    pause();
-                }
-            };
+            let Fork::Parent(other) = fork().unwrap() else { linger() };
             let address = SocketAddr::from_abstract_name(name(other)).unwrap();
             let _listener = UnixListener::bind_addr(&address).unwrap();
             let error = ask(other, Command::Identify, SECONDS).unwrap_err();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::identity::{Identity, is_superuser};
     use crate::signal::{self, Signal};
-    use crate::testing::{alone, end_with, reap_one};
+    use crate::testing::{alone, end_with, linger, reap_one};
 
     #[test]
     fn a_process_with_threads_does_not_fork() {
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(reap_one().code(), Some(7));
             match fork().unwrap() {
                 Fork::Parent(child) => signal::send(child, Signal::SIGKILL).unwrap(),
-                Fork::Child => nix::unistd::pause(),
+                Fork::Child => linger(),
             }
             assert_eq!(reap_one().signal(), Some(9));
             assert!(reap().unwrap().is_empty());
@@ -174,6 +174,7 @@ mod tests {
         }
         alone(|| {
             let nobody = Identity::look_up("nobody", Some("nogroup")).unwrap();
+            nix::unistd::setgroups(&[nix::unistd::Gid::from_raw(0)]).unwrap();
             nobody.assume().unwrap();
             let status = fs::read_to_string("/proc/self/status").unwrap();
             let ids = |key: &str| -> Vec<&str> {

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::process::{Fork, fork};
-    use crate::testing::{alone, end_with, reap_one};
+    use crate::testing::{alone, end_with, linger, reap_one};
 
     const SECONDS: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -197,7 +197,7 @@ mod tests {
                 Fork::Child => {
                     restore_after_fork().unwrap();
                     drop((ready, told));
-                    nix::unistd::pause();
+                    linger();
                 }
             }
         });

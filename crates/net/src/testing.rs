@@ -61,6 +61,15 @@ pub(crate) fn reap_one() -> ExitStatus {
     }
 }
 
+/// Keeps a forked process until it is killed, though not for ever if its test failed.
+pub(crate) fn linger() -> ! {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < deadline {
+        pause();
+    }
+    end_with(1)
+}
+
 /// A moment between two looks at another process.
 #[expect(clippy::disallowed_methods, reason = "a test has nothing else to do")]
 pub(crate) fn pause() {
