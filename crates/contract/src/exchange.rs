@@ -11,10 +11,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// The head as it came.
-    pub head: RequestHead,
+    pub head: Box<RequestHead>,
+    /// The target without scheme and host, as it came (`$request_uri`).
+    pub uri: Box<[u8]>,
     /// The method that is answered; an error page makes it GET.
     pub method: Method,
     /// The decoded and normalised path (`$uri`).
@@ -112,6 +114,13 @@ impl Exchange {
             slots: RefCell::new(Vec::new()),
             captured: RefCell::new(None),
         }
+    }
+
+    /// An exchange for a request inside of the server, on behalf of this one.
+    #[must_use]
+    pub fn inner(&self, request: Request) -> Exchange {
+        let variables = Arc::clone(&self.variables);
+        Exchange::new(Rc::clone(&self.connection), request, Arc::clone(&self.scope), variables)
     }
 
     /// Appends a variable's value; `false` where it has none.

@@ -12,7 +12,6 @@ mod listens;
 mod load;
 mod locations;
 mod pipeline;
-mod policies;
 mod redirect;
 mod route;
 mod site;

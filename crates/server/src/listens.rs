@@ -1,7 +1,8 @@
 //! `listen`: addresses and their options, and which servers answer on which address.
 
 use conf::value::{self, Host};
-use conf::{Diagnostic, Span, Word};
+use conf::catalogue::judge_parameter;
+use conf::{Diagnostic, Level, Span, Word};
 use contract::{Args, Loading};
 use net::{KeepAlive, ListenOptions, SocketAddress};
 use std::net::ToSocketAddrs;
@@ -42,13 +43,8 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
             (b"bind", None) => has_options = true,
-            (b"http2", None) => {
-                let note = "the \"listen … http2\" parameter has no effect: HTTP/1.1 is served so far";
-                loading.note(Diagnostic::warn(note).at(args.node.span).under(word.span));
-            }
             (name, value) => {
-                socket_option(&mut options, name, value, (args, word))?;
-                has_options = true;
+                has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
             }
         }
     }
@@ -84,12 +80,14 @@ fn addresses(args: &Args<'_>, word: &Word) -> Result<Vec<SocketAddress>, Diagnos
     }
 }
 
+/// Reads one parameter; tells whether it sets an option of the socket.
 fn socket_option(
     options: &mut ListenOptions,
     name: &[u8],
     value: Option<&[u8]>,
     (args, word): (&Args<'_>, &Word),
-) -> Result<(), Diagnostic> {
+    loading: &mut Loading,
+) -> Result<bool, Diagnostic> {
     let invalid = || args.invalid(word);
     let value_word = |value: &[u8]| Word { text: value.into(), quoted: false, span: word.span };
     let number = |value: &[u8]| {
@@ -116,25 +114,23 @@ fn socket_option(
             options.ipv6only = value::flag(&value_word(value)).map_err(|_| invalid())?;
         }
         (b"so_keepalive", Some(value)) => options.keepalive = Some(keepalive(value).ok_or_else(invalid)?),
-        (b"ssl" | b"quic" | b"proxy_protocol" | b"multipath", None) => {
-            let name = String::from_utf8_lossy(name);
-            let message = format!("the \"{name}\" parameter of the \"listen\" directive is not built");
-            let hint = match &*name {
-                "ssl" | "quic" => "serve this address without TLS, or leave it to another server for now",
-                _ => "leave the parameter out",
-            };
-            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span).hint(hint));
-        }
-        _ => return Err(invalid()),
+        _ => match judge_parameter("listen", word) {
+            Some(told) if told.level == Level::Emerg => return Err(told.at(args.node.span).under(word.span)),
+            Some(told) => {
+                loading.note(told.at(args.node.span).under(word.span));
+                return Ok(false);
+            }
+            None => return Err(invalid()),
+        },
     }
-    Ok(())
+    Ok(true)
 }
 
 /// `on`, `off`, or `idle:interval:count` with any of the three left out.
 fn keepalive(value: &[u8]) -> Option<KeepAlive> {
     let text = std::str::from_utf8(value).ok()?;
     match text {
-        "on" => return Some(KeepAlive::On),
+        "on" => return Some(KeepAlive::On { idle: None, interval: None, count: None }),
         "off" => return Some(KeepAlive::Off),
         _ => {}
     }
@@ -149,5 +145,5 @@ fn keepalive(value: &[u8]) -> Option<KeepAlive> {
         Some(Some(std::time::Duration::from_secs(seconds)))
     };
     let count = if count.is_empty() { None } else { Some(count.parse().ok()?) };
-    Some(KeepAlive::Probes { idle: seconds(idle)?, interval: seconds(interval)?, count })
+    Some(KeepAlive::On { idle: seconds(idle)?, interval: seconds(interval)?, count })
 }

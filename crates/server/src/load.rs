@@ -4,7 +4,7 @@ use crate::site::{UNBUILT, Unbuilt};
 use crate::structure::STRUCTURE;
 use conf::catalogue::{self, Verdict};
 use conf::spec::{not_allowed_here, unknown_directive};
-use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
+use conf::{Contexts, Diagnostic, Inputs, Level, Node, Sources};
 use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,7 +36,8 @@ pub struct Loaded {
 /// it is still there, for messages.
 pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loading: Loading) -> Loaded {
     let text = conf::load(inputs, &options.path, options.globals.as_deref());
-    let (nodes, note) = conf::wrap_bare(text.nodes, &["server", "upstream", "map"]);
+    let http_only: Vec<_> = catalogue::http_only_names().collect();
+    let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
     loading.notes.extend(note);
     let mut reader = Reader { known: table(modules), config: Config::new(), loading };
     let result = reader.block(&nodes, Config::MAIN, Contexts::MAIN);
@@ -99,29 +100,16 @@ impl Reader {
     /// A directive that no module has: nginx's, somebody else's, or nobody's.
     fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
         let name = node.name.to_string();
-        let mut entries = catalogue::entries(&name).peekable();
-        if entries.peek().is_none() {
-            let known = self.known.keys().copied().chain(catalogue::names());
-            return Err(unknown_directive(node, known));
-        }
-        let everywhere: Vec<_> = entries.collect();
-        let Some(entry) = everywhere.iter().find(|entry| entry.contexts.intersects(context)) else {
-            let allowed = everywhere.iter().map(|entry| entry.contexts);
-            return Err(not_allowed_here(node, allowed.fold(Contexts::EMPTY, Contexts::or)));
+        let Some(entry) = catalogue::entry(&name, context) else {
+            return Err(self.not_nginx(node, &name));
         };
         entry.shape.check(node)?;
-        match entry.verdict {
-            Verdict::Accepted(_) | Verdict::Companion(_) => {}
-            Verdict::Harmless(why) => self.warn(node, &format!("has no effect: {why}")),
-            Verdict::Answers501(why) => {
-                self.warn(node, &format!("is not built: {why}"));
-                let unbuilt = Unbuilt { directive: name.clone() };
-                self.config.store(section, &UNBUILT, Box::new(unbuilt), node.span)?;
-            }
-            Verdict::Pending { why, instead } | Verdict::Refused { why, instead } => {
-                let message = format!("\"{name}\" directive is not supported: {why}");
-                return Err(Diagnostic::emerg(message).at(node.span).under(node.name.span).hint(instead));
-            }
+        match entry.judge(node) {
+            Some(error) if error.level == Level::Emerg => return Err(error),
+            note => self.loading.notes.extend(note),
+        }
+        if matches!(entry.verdict, Verdict::Answers501(_)) {
+            self.config.store(section, &UNBUILT, Box::new(Unbuilt { directive: name.clone() }), node.span)?;
         }
         match &node.block {
             Some(nodes) if name == "upstream" => {
@@ -131,14 +119,20 @@ impl Reader {
         }
     }
 
-    fn warn(&mut self, node: &Node, what: &str) {
-        let message = format!("\"{}\" directive {what}", node.name);
-        self.loading.note(Diagnostic::warn(message).at(node.span).under(node.name.span));
+    fn not_nginx(&self, node: &Node, name: &str) -> Diagnostic {
+        let elsewhere = catalogue::contexts(name);
+        if !elsewhere.is_empty() {
+            return not_allowed_here(node, elsewhere);
+        }
+        match catalogue::foreign(name) {
+            Some(foreign) => foreign.diagnostic(name).at(node.span).under(node.name.span),
+            None => unknown_directive(node, self.known.keys().copied().chain(catalogue::names())),
+        }
     }
 }
 
 fn in_catalogue(node: &Node, context: Contexts) -> bool {
-    catalogue::entries(&node.name.to_string()).any(|entry| entry.contexts.intersects(context))
+    node.name.as_str().is_some_and(|name| catalogue::entry(name, context).is_some())
 }
 
 /// The context inside a block: an `if` is another thing in a server than in a location.

@@ -9,7 +9,7 @@ use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
     Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, Policy, Root, Rule, Scope,
-    ScopeBuilder, SectionId, Step, Template, VariableTable, View,
+    ScopeBuilder, SectionId, Step, Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
@@ -25,6 +25,8 @@ pub struct Site {
     /// The log files to open.
     pub logs: LogFiles,
     pub(crate) variables: Arc<VariableTable>,
+    /// The settings of the main level.
+    main: Arc<Scope>,
 }
 
 /// A socket to listen on.
@@ -45,9 +47,9 @@ impl Listen {
         special.map_or(&self.hosts, |(_, hosts)| hosts)
     }
 
-    /// Whether the address at which a connection arrived matters.
-    pub(crate) fn has_narrower(&self) -> bool {
-        !self.narrower.is_empty()
+    /// Whether the socket's own address does not tell at which address a connection arrived.
+    pub(crate) fn needs_local_address(&self) -> bool {
+        !self.narrower.is_empty() || self.address.ip().is_some_and(|ip| ip.is_unspecified())
     }
 }
 
@@ -77,13 +79,24 @@ impl Handler for Unbuilt {
 }
 
 impl Site {
+    /// Writes to the error log of the main level, for what concerns no request.
+    pub fn log(&self, level: Level, message: &str) {
+        self.main.policy.error_log.write(level, message);
+    }
+
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
     pub fn compile(loaded: &mut Loaded, modules: &[&Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
         let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
-        let mut compiler = Compiler { config: &loaded.config, modules, prefix: &loaded.loading.prefix };
+        let compiler = Compiler {
+            config: &loaded.config,
+            modules,
+            prefix: &loaded.loading.prefix,
+            logs: &loaded.loading.logs,
+        };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
+        let main_scope = compiler.scope(Config::MAIN, None)?;
         let mut addresses = Addresses::default();
         if let Some(http) = http {
             for server in loaded.config.view(*http.value).here(&SERVER) {
@@ -91,7 +104,8 @@ impl Site {
             }
         }
         let listens = addresses.into_listens(&mut loaded.loading.notes);
-        Ok(Site { listens, logs: loaded.loading.logs.clone(), variables: Arc::new(variables) })
+        let logs = loaded.loading.logs.clone();
+        Ok(Site { listens, logs, variables: Arc::new(variables), main: main_scope })
     }
 }
 
@@ -99,10 +113,11 @@ struct Compiler<'a> {
     config: &'a Config,
     modules: &'a [&'a Module],
     prefix: &'a Path,
+    logs: &'a LogFiles,
 }
 
 impl Compiler<'_> {
-    fn server(&mut self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
+    fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
         let view = self.config.view(section);
         let names: Vec<ServerName> =
             view.here(&SERVER_NAME).iter().flat_map(|written| written.value).cloned().collect();
@@ -149,7 +164,7 @@ impl Compiler<'_> {
         Ok(specs)
     }
 
-    fn location(&mut self, spec: &LocationSpec) -> Result<Location, Diagnostic> {
+    fn location(&self, spec: &LocationSpec) -> Result<Location, Diagnostic> {
         let mut inner = Vec::new();
         for nested in self.location_specs(spec.section)? {
             inner.push((nested.regex.clone(), self.location(nested)?));
@@ -171,10 +186,11 @@ impl Compiler<'_> {
     }
 
     /// Compiles one scope, after the `if` blocks inside of it.
-    fn scope(&mut self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
+    fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
         let view = self.config.view(section);
         let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
-        for inner in self.config.children(section) {
+        builder.logs = self.logs.clone();
+        for &inner in self.config.children(section) {
             const IF: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
             if IF.contains(self.config.context(inner)) {
                 builder.inner.insert(inner, self.scope(inner, name)?);

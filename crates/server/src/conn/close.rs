@@ -1,0 +1,44 @@
+//! Closing a connection so that its last response is read: what the client still sends is drained
+//! first, because a reset would overtake the response (RFC 9112, section 9.6).
+
+use super::{Io, body, send};
+use contract::Scope;
+use contract::policy::LingeringClose;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// Whether the client may still be sending.
+    pub(crate) unread: bool,
+}
+
+/// Writes what is left to write and closes.
+pub(crate) async fn flush_and_close(mut io: Box<Io>, scope: Arc<Scope>, manner: Manner) -> Option<Box<Io>> {
+    if send::flush(&mut io, scope.policy.sending.send_timeout).await.is_ok() {
+        close(io, &scope, manner).await;
+    }
+    None
+}
+
+/// Closes, after draining the client's input where the settings say so.
+pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
+    let policy = &scope.policy.lingering;
+    let linger = match policy.close {
+        LingeringClose::Always => true,
+        LingeringClose::On => manner.unread || !io.input.is_empty(),
+        LingeringClose::Off => false,
+    };
+    if !linger || io.stream.shutdown_write().is_err() {
+        return;
+    }
+    let started = Instant::now();
+    loop {
+        let left = policy.time.saturating_sub(started.elapsed());
+        io.input.consume(usize::MAX);
+        if left.is_zero() || body::more(&mut io, policy.timeout.min(left)).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! A connection: a small state that answers what it can within one poll, and a future for all else.
+
+mod body;
+mod close;
+mod exchange;
+mod pool;
+mod respond;
+mod send;
+mod work;
+
+use crate::pipeline::Progress;
+use crate::site::Listen;
+use crate::timer::Timer;
+use crate::worker::{Counted, Thread};
+use contract::clock::Time;
+use contract::{Body, Peer};
+use h1::{HeadError, HeadParser, HeadProgress};
+use exchange::Begun;
+use http::RequestHead;
+use net::{SocketAddress, Stream};
+use pool::Buffer;
+use respond::Answer;
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::ReadBuf;
+
+/// The least room for one read.
+const READ_SIZE: usize = 16 * 1024;
+
+/// Answers that were not written yet are sent before they grow past this.
+const OUTPUT_LIMIT: usize = 64 * 1024;
+
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
+/// A connection. It is ready when the connection is closed.
+pub(crate) struct Connection {
+    state: State,
+}
+
+enum State {
+    /// Between requests, or while a head arrives.
+    Reading(Box<Io>),
+    /// While something has to be waited for; ready with the connection if it stays open.
+    Busy(Pin<Box<dyn Future<Output = Option<Box<Io>>>>>),
+    /// Closed.
+    Closed,
+}
+
+/// What a connection owns.
+pub(crate) struct Io {
+    stream: Stream,
+    counted: Counted,
+    info: Rc<contract::Connection>,
+    listen: usize,
+    timer: Timer,
+    parser: HeadParser,
+    /// The head that is being read; its memory is given back between requests.
+    head: Option<Box<RequestHead>>,
+    /// What was read and not used yet.
+    input: Buffer,
+    /// Answers that were not written yet.
+    output: Buffer,
+    /// When the first byte of the request came.
+    started: Option<Time>,
+    /// How long the next request may take to begin.
+    patience: Duration,
+}
+
+/// What a turn of reading came to.
+enum Turn {
+    /// There is more to do at once.
+    Again(Box<Io>),
+    /// Nothing more can be done before the future is ready.
+    Wait(Pin<Box<dyn Future<Output = Option<Box<Io>>>>>),
+    /// The connection is over.
+    Over,
+}
+
+impl Connection {
+    pub(crate) fn new(counted: Counted, listen: usize, stream: Stream, peer: &SocketAddress) -> Connection {
+        let thread = Rc::clone(counted.thread());
+        let place = &thread.site.listens[listen];
+        let local = match place.needs_local_address() {
+            true => stream.local().map_or_else(|_| peer_of(&place.address), |local| peer_of(&local)),
+            false => peer_of(&place.address),
+        };
+        let info = contract::Connection {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            peer: peer_of(peer),
+            local,
+            accepted: Time::now(),
+            requests: Cell::new(0),
+            secure: false,
+        };
+        let timer = Timer::new(&thread.timers);
+        let mut io = Box::new(Io {
+            stream,
+            counted,
+            info: Rc::new(info),
+            listen,
+            timer,
+            parser: HeadParser::new(),
+            head: None,
+            input: Buffer::default(),
+            output: Buffer::default(),
+            started: None,
+            patience: Duration::ZERO,
+        });
+        io.patience = io.default_policy().head.client_header_timeout;
+        io.timer.set(io.patience);
+        Connection { state: State::Reading(io) }
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Closed) {
+                State::Closed => return Poll::Ready(()),
+                State::Busy(mut future) => match future.as_mut().poll(cx) {
+                    Poll::Ready(Some(io)) => self.state = State::Reading(io),
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => {
+                        self.state = State::Busy(future);
+                        return Poll::Pending;
+                    }
+                },
+                State::Reading(mut io) => match io.poll_input(cx) {
+                    Poll::Pending => {
+                        self.state = State::Reading(io);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Input::Over) => return Poll::Ready(()),
+                    Poll::Ready(Input::Head(result)) => match answer(io, cx, result) {
+                        Turn::Again(io) => self.state = State::Reading(io),
+                        Turn::Wait(future) => self.state = State::Busy(future),
+                        Turn::Over => return Poll::Ready(()),
+                    },
+                },
+            }
+        }
+    }
+}
+
+/// What reading came to.
+enum Input {
+    /// A head is complete, or broken.
+    Head(Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>),
+    /// The client went away, or was too slow.
+    Over,
+}
+
+impl Io {
+    fn thread(&self) -> &Rc<Thread> {
+        self.counted.thread()
+    }
+
+    fn place(&self) -> &Listen {
+        &self.thread().site.listens[self.listen]
+    }
+
+    fn hosts(&self) -> &crate::hosts::Hosts {
+        let ip = match &self.info.local {
+            Peer::Inet(address) => Some(address.ip()),
+            Peer::Unix(_) => None,
+        };
+        self.place().hosts(ip)
+    }
+
+    /// The settings that count until the host is known.
+    fn default_policy(&self) -> &contract::Policy {
+        &self.hosts().default_server().scope.policy
+    }
+
+    /// Reads until a head is complete.
+    fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        loop {
+            if !self.input.is_empty()
+                && let Some(result) = self.parse()
+            {
+                return Poll::Ready(Input::Head(result));
+            }
+            if ready!(self.poll_flush(cx)).is_err() {
+                return Poll::Ready(Input::Over);
+            }
+            let count = match self.poll_read(cx) {
+                Poll::Ready(Ok(count)) => count,
+                Poll::Ready(Err(_)) => 0,
+                Poll::Pending => return self.poll_patience(cx),
+            };
+            if count == 0 {
+                self.give_up(http::Status::BAD_REQUEST, "client prematurely closed connection");
+                return Poll::Ready(Input::Over);
+            }
+        }
+    }
+
+    /// Nothing to read: waits, unless the time is up or the thread drains and no request began.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        let idle = self.input.is_empty();
+        if idle {
+            // An idle connection holds no buffer.
+            self.input.release();
+            if self.thread().draining.get() {
+                return Poll::Ready(Input::Over);
+            }
+        }
+        ready!(self.timer.poll(cx));
+        self.give_up(http::Status::REQUEST_TIMEOUT, "client timed out");
+        if self.default_policy().lingering.reset_timed_out {
+            drop(self.stream.set_linger_zero());
+        }
+        Poll::Ready(Input::Over)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        let room = self.input.room(READ_SIZE);
+        let mut buffer = ReadBuf::new(room);
+        ready!(self.stream.poll_read(cx, &mut buffer))?;
+        let count = buffer.filled().len();
+        self.input.grew(count);
+        Poll::Ready(Ok(count))
+    }
+
+    /// Parses a head out of the input. The time for the whole head runs from its first byte on.
+    fn parse(&mut self) -> Option<Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>> {
+        if self.started.is_none() {
+            self.started = Some(Time::now());
+            let limit = self.default_policy().head.client_header_timeout;
+            self.timer.set(limit);
+        }
+        let mut head = self.head.take().unwrap_or_else(pool::head);
+        let limits = exchange::limits(&self.default_policy().head);
+        match self.parser.parse(self.input.bytes(), &mut head, &limits) {
+            Ok(HeadProgress::Complete { consumed }) => {
+                self.input.consume(consumed);
+                Some(Ok(head))
+            }
+            Ok(HeadProgress::Partial) => {
+                if self.parser.is_idle() {
+                    // Only empty lines so far.
+                    self.started = None;
+                }
+                self.head = Some(head);
+                None
+            }
+            Err(error) => Some(Err((head, error))),
+        }
+    }
+
+    /// Logs a request that never became whole.
+    fn give_up(&mut self, status: http::Status, reason: &str) {
+        let Some(head) = self.head.take() else { return };
+        if self.started.is_none() {
+            return;
+        }
+        let mut flow = exchange::unparsed(self, head);
+        flow.exchange.log(contract::log::Level::Info, reason);
+        flow.exchange.response.status = status;
+        flow.log();
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        while !self.output.is_empty() {
+            let count = ready!(self.stream.poll_write(cx, self.output.bytes()))?;
+            self.output.consume(count);
+        }
+        self.output.release();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Makes ready for the next request.
+    fn rewind(&mut self, keepalive: Duration) {
+        self.started = None;
+        self.patience = keepalive;
+        self.timer.set(keepalive);
+    }
+}
+
+/// Answers one request: at once if its answer is in memory, else by a future.
+fn answer(
+    mut io: Box<Io>,
+    cx: &mut Context<'_>,
+    head: Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>,
+) -> Turn {
+    let mut request = match head {
+        Ok(head) => exchange::begin(&io, head),
+        Err((head, error)) => exchange::broken(&io, head, error),
+    };
+    let progress = request.advance();
+    let body = match progress {
+        Progress::Wait(_) | Progress::Close => return Turn::Wait(Box::pin(work::finish(io, request, progress))),
+        Progress::Respond(body) => body,
+    };
+    if !request.is_simple(&mut io) || !respond::fits_in_memory(&body) {
+        return Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))));
+    }
+    answer_in_memory(io, cx, request, body)
+}
+
+fn answer_in_memory(mut io: Box<Io>, cx: &mut Context<'_>, mut request: Begun, body: Body) -> Turn {
+    let answer = Answer::new(&mut request.flow, &request.framing, io.thread().draining.get());
+    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
+    request.flow.log();
+    let keepalive = request.flow.exchange.scope.policy.keepalive.timeout;
+    if !answer.keep_alive {
+        let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
+        let manner = close::Manner { unread: !request.body_done };
+        return Turn::Wait(Box::pin(close::flush_and_close(io, scope, manner)));
+    }
+    pool::recycle(request.flow);
+    io.rewind(keepalive);
+    // Further requests may be there already: their answers leave in the same write.
+    let more = !io.input.is_empty() && io.output.bytes().len() < OUTPUT_LIMIT;
+    if !more && let Poll::Ready(Err(_)) = io.poll_flush(cx) {
+        return Turn::Over;
+    }
+    Turn::Again(io)
+}
+
+fn peer_of(address: &SocketAddress) -> Peer {
+    match address {
+        SocketAddress::Inet(address) => Peer::Inet(*address),
+        SocketAddress::Unix(path) if !path.as_os_str().is_empty() => {
+            use std::os::unix::ffi::OsStrExt;
+            Peer::Unix(Some(path.as_os_str().as_bytes().into()))
+        }
+        _ => Peer::Unix(None),
+    }
+}
+
+impl Begun {
+    fn advance(&mut self) -> Progress {
+        match self.refused {
+            Some(status) => self.flow.fail(status),
+            None => self.flow.run(),
+        }
+    }
+
+    /// Whether nothing of the request is left to read, or what is left is in the input already, or
+    /// the framing is lost and nothing more is read.
+    fn is_simple(&mut self, io: &mut Io) -> bool {
+        self.refused.is_some() || (!self.framing.expect_continue && self.body_is_done(io))
+    }
+}

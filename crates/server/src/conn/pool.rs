@@ -1,0 +1,135 @@
+//! Memory that connections borrow from their thread while they are not idle.
+
+use crate::pipeline::Flow;
+use http::RequestHead;
+use std::cell::RefCell;
+
+/// How many buffers and heads a thread keeps.
+const KEPT: usize = 64;
+
+/// A buffer that grew past this is not kept.
+const KEPT_CAPACITY: usize = 128 * 1024;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A queue of bytes whose memory belongs to the thread while it is empty.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    /// How many bytes at the front were used.
+    used: usize,
+    /// How many bytes hold anything; behind them is room for reading.
+    filled: usize,
+}
+
+impl Buffer {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.used..self.filled]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == self.filled
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.used = (self.used + count).min(self.filled);
+        if self.used == self.filled {
+            (self.used, self.filled) = (0, 0);
+        }
+    }
+
+    /// Room behind the bytes, at least this much.
+    pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
+        self.borrow();
+        if self.bytes.len() - self.filled < least {
+            self.bytes.copy_within(self.used..self.filled, 0);
+            self.filled -= self.used;
+            self.used = 0;
+            if self.bytes.len() < self.filled + least {
+                self.bytes.resize(self.filled + least, 0);
+            }
+        }
+        &mut self.bytes[self.filled..]
+    }
+
+    /// Tells that so much of the room was filled.
+    pub(crate) fn grew(&mut self, count: usize) {
+        self.filled = (self.filled + count).min(self.bytes.len());
+    }
+
+    /// Appends by a function that knows only vectors.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.borrow();
+        self.bytes.truncate(self.filled);
+        write(&mut self.bytes);
+        self.filled = self.bytes.len();
+    }
+
+    /// Gives the memory back, if nothing is in it.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() && self.bytes.capacity() > 0 {
+            let bytes = std::mem::take(&mut self.bytes);
+            (self.used, self.filled) = (0, 0);
+            BUFFERS.with_borrow_mut(|buffers| {
+                if buffers.len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
+                    buffers.push(bytes);
+                }
+            });
+        }
+    }
+
+    fn borrow(&mut self) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.consume(usize::MAX);
+        self.release();
+    }
+}
+
+/// An empty head.
+pub(crate) fn head() -> Box<RequestHead> {
+    HEADS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+/// Takes back what an answered request used.
+pub(crate) fn recycle(flow: Flow) {
+    let mut head = flow.exchange.request.head;
+    head.clear();
+    HEADS.with_borrow_mut(|heads| {
+        if heads.len() < KEPT {
+            heads.push(head);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Buffer;
+
+    #[test]
+    fn a_queue_that_moves_its_bytes_to_the_front() {
+        let mut buffer = Buffer::default();
+        buffer.append(|bytes| bytes.extend_from_slice(b"hello world"));
+        buffer.consume(6);
+        assert_eq!(buffer.bytes(), b"world");
+        let room = buffer.room(100);
+        room[..2].copy_from_slice(b"!!");
+        buffer.grew(2);
+        assert_eq!(buffer.bytes(), b"world!!");
+        buffer.append(|bytes| bytes.push(b'?'));
+        assert_eq!(buffer.bytes(), b"world!!?");
+        buffer.consume(8);
+        assert!(buffer.is_empty());
+        buffer.release();
+        assert_eq!(buffer.bytes(), b"");
+    }
+}

@@ -1,0 +1,152 @@
+//! From a finished exchange to the bytes of a response that is in memory.
+
+use super::pool::Buffer;
+use crate::pipeline::Flow;
+use contract::clock::{self, Time};
+use contract::policy::{KeepalivePolicy, ServerTokens};
+use contract::{Body, Exchange, Piece};
+use h1::{Connection, Framing, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
+use http::{Method, Status};
+
+/// A body up to this many bytes is copied behind its head, so that both leave in one write.
+const COPY_LIMIT: u64 = 64 * 1024;
+
+/// How a response goes out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) keep_alive: bool,
+    pub(crate) chunked: bool,
+    pub(crate) has_body: bool,
+}
+
+impl Answer {
+    /// Decides how the response of an exchange is framed and whether its connection lives on.
+    pub(crate) fn new(flow: &mut Flow, framing: &Framing, draining: bool) -> Answer {
+        let exchange = &mut flow.exchange;
+        let wanted = framing.keep_alive && !draining && may_keep_alive(exchange);
+        let framed = frame_response(
+            &exchange.response,
+            exchange.request.method,
+            exchange.request.head.version,
+            wanted,
+            exchange.scope.policy.sending.chunked,
+        );
+        exchange.wire.keep_alive = framed.keep_alive;
+        exchange.wire.chunked = framed.chunked;
+        Answer { keep_alive: framed.keep_alive, chunked: framed.chunked, has_body: framed.has_body }
+    }
+}
+
+/// Whether the settings and the client allow another request on this connection.
+fn may_keep_alive(exchange: &Exchange) -> bool {
+    let policy = &exchange.scope.policy.keepalive;
+    let connection = &exchange.connection;
+    let lost_framing = exchange.error.is_some()
+        && matches!(exchange.response.status.0, 400 | 413 | 414 | 494..=497 | 500 | 501);
+    !policy.timeout.is_zero()
+        && !lost_framing
+        && connection.requests.get() < policy.requests
+        && connection.accepted.instant.elapsed() < policy.time
+        && !is_disabled(exchange, policy)
+}
+
+/// Old browsers that nginx's `keepalive_disable` names.
+fn is_disabled(exchange: &Exchange, policy: &KeepalivePolicy) -> bool {
+    if !policy.disable_msie6 && !policy.disable_safari {
+        return false;
+    }
+    let Some(agent) = exchange.request.head.fields.get("user-agent") else { return false };
+    let has = |text: &str| memmem(agent, text.as_bytes());
+    let msie = agent.windows(6).find(|part| part.starts_with(b"MSIE ") && part[5].is_ascii_digit());
+    let msie6 = msie.is_some_and(|part| part[5] < b'7') && !has("Opera");
+    let safari = has("Safari/") && has("Mac OS X") && !has("Chrome") && !has("MSIE ") && !has("Opera");
+    (policy.disable_msie6 && msie6 && exchange.request.head.method() == Method::Post)
+        || (policy.disable_safari && safari)
+}
+
+fn memmem(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Whether a body can be copied behind its head.
+pub(crate) fn fits_in_memory(body: &Body) -> bool {
+    match body {
+        Body::Empty => true,
+        Body::Pieces(pieces) => {
+            let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
+            pieces.iter().all(in_memory) && body.length().is_some_and(|length| length <= COPY_LIMIT)
+        }
+        Body::Source(_) => false,
+    }
+}
+
+/// Appends a whole response.
+pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: Body) {
+    append_head(output, flow, answer);
+    let before = output.bytes().len();
+    if answer.has_body
+        && let Body::Pieces(pieces) = body
+    {
+        for piece in pieces {
+            if let Piece::Bytes(bytes) = piece {
+                append_bytes(output, answer, &bytes);
+            }
+        }
+    }
+    append_end(output, flow, answer);
+    flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
+}
+
+/// Appends the head of a response.
+pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
+    let exchange = &mut flow.exchange;
+    let date = clock::http_date(Time::now());
+    let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
+    let server = match exchange.scope.policy.server_tokens {
+        ServerTokens::Off => "Fulmar",
+        ServerTokens::On | ServerTokens::Build => with_version,
+    };
+    let connection = match (exchange.response.status, answer.keep_alive) {
+        (Status::SWITCHING_PROTOCOLS, _) => Connection::Upgrade,
+        (_, true) => Connection::KeepAlive { announced: exchange.scope.policy.keepalive.announced },
+        (_, false) => Connection::Close,
+    };
+    let options = HeadOptions {
+        version: exchange.request.head.version,
+        date: &date,
+        server: Some(server),
+        connection,
+        chunked: answer.chunked,
+        vary: false,
+        reason: None,
+    };
+    let before = output.bytes().len();
+    output.append(|bytes| encode_head(bytes, &exchange.response, &options));
+    let length = (output.bytes().len() - before) as u64;
+    exchange.wire.head_sent = true;
+    exchange.wire.head_bytes = length;
+    exchange.wire.bytes += length;
+}
+
+/// Appends content that is in memory, as a chunk if the response is chunked.
+pub(crate) fn append_bytes(output: &mut Buffer, answer: &Answer, bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    output.append(|out| {
+        if answer.chunked {
+            encode_chunk_head(bytes.len() as u64, out);
+        }
+        out.extend_from_slice(bytes);
+        if answer.chunked {
+            out.extend_from_slice(h1::CHUNK_END);
+        }
+    });
+}
+
+/// Appends what ends a chunked body.
+pub(crate) fn append_end(output: &mut Buffer, flow: &Flow, answer: &Answer) {
+    if answer.chunked && answer.has_body {
+        output.append(|out| encode_last_chunk(&flow.exchange.response.trailers, out));
+    }
+}

@@ -1,0 +1,159 @@
+//! Sending what does not fit into one write: files, long bodies, bodies that come into being.
+
+use super::Io;
+use super::exchange::Begun;
+use super::respond::{Answer, append_bytes, append_end, append_head};
+use super::work;
+use contract::{Body, Piece, Pull};
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+/// How much of a file one turn may send, so that other connections of the thread have theirs.
+const FILE_TURN: u64 = 1024 * 1024;
+
+/// How much of a file is read at once where `sendfile` is off.
+const READ_SIZE: usize = 64 * 1024;
+
+/// Sends a response. After an error the connection is of no more use.
+pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, body: Body) -> io::Result<()> {
+    append_head(&mut io.output, &mut begun.flow, answer);
+    if answer.has_body {
+        match body {
+            Body::Empty => {}
+            Body::Pieces(pieces) => {
+                for item in &pieces {
+                    piece(io, begun, answer, item).await?;
+                }
+            }
+            Body::Source(mut source) => loop {
+                match source.pull() {
+                    Pull::Piece(item) => piece(io, begun, answer, &item).await?,
+                    Pull::Await(wanted) => {
+                        // What is there is sent before waiting for more.
+                        flush(io, timeout_of(begun)).await?;
+                        let outcome = work::perform(io, begun, wanted).await;
+                        source.resume(outcome);
+                    }
+                    Pull::End => break,
+                    Pull::Failed => return Err(io::Error::other("the content could not be completed")),
+                }
+            },
+        }
+    }
+    append_end(&mut io.output, &begun.flow, answer);
+    flush(io, timeout_of(begun)).await
+}
+
+fn timeout_of(begun: &Begun) -> Duration {
+    begun.flow.exchange.scope.policy.sending.send_timeout
+}
+
+async fn piece(io: &mut Io, begun: &mut Begun, answer: &Answer, piece: &Piece) -> io::Result<()> {
+    match piece {
+        Piece::Bytes(bytes) => {
+            let before = io.output.bytes().len();
+            append_bytes(&mut io.output, answer, bytes);
+            begun.flow.exchange.wire.bytes += (io.output.bytes().len() - before) as u64;
+            if io.output.bytes().len() >= super::OUTPUT_LIMIT {
+                flush(io, timeout_of(begun)).await?;
+            }
+            Ok(())
+        }
+        Piece::File { length: 0, .. } => Ok(()),
+        Piece::File { file, offset, length } => {
+            if answer.chunked {
+                io.output.append(|out| h1::encode_chunk_head(*length, out));
+            }
+            let policy = &begun.flow.exchange.scope.policy.sending;
+            let (by_kernel, limit) = (policy.sendfile, policy.send_timeout);
+            let chunk = if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk };
+            if by_kernel {
+                send_file(io, file, (*offset, *length), chunk.min(FILE_TURN), limit).await?;
+            } else {
+                read_file(io, file, (*offset, *length), limit).await?;
+            }
+            begun.flow.exchange.wire.bytes += length;
+            if answer.chunked {
+                io.output.append(|out| out.extend_from_slice(h1::CHUNK_END));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Sends a range of a file without copying it.
+async fn send_file(
+    io: &mut Io,
+    file: &File,
+    (mut offset, length): (u64, u64),
+    turn: u64,
+    limit: Duration,
+) -> io::Result<()> {
+    let end = offset + length;
+    flush_and_hold(io, limit).await?;
+    while offset < end {
+        let count = usize::try_from((end - offset).min(turn)).unwrap_or(usize::MAX);
+        let Io { stream, timer, .. } = io;
+        let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
+        let sent = timer.within(limit, sending).await.map_err(|_| timed_out())??;
+        if sent == 0 {
+            // The file became shorter than the length that was announced.
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        tokio::task::consume_budget().await;
+    }
+    Ok(())
+}
+
+/// Sends a range of a file through memory (`sendfile off`).
+async fn read_file(io: &mut Io, file: &File, (offset, length): (u64, u64), limit: Duration) -> io::Result<()> {
+    let (mut offset, end) = (offset, offset + length);
+    while offset < end {
+        let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
+        let room = io.output.room(wanted);
+        let count = file.read_at(&mut room[..wanted], offset)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        io.output.grew(count);
+        offset += count as u64;
+        flush(io, limit).await?;
+    }
+    Ok(())
+}
+
+/// Writes all output.
+pub(crate) async fn flush(io: &mut Io, limit: Duration) -> io::Result<()> {
+    while !io.output.is_empty() {
+        let Io { stream, timer, output, .. } = io;
+        let writing = poll_fn(|cx| stream.poll_write(cx, output.bytes()));
+        let count = timer.within(limit, writing).await.map_err(|_| timed_out())??;
+        io.output.consume(count);
+    }
+    io.output.release();
+    Ok(())
+}
+
+/// Writes all output and tells the kernel that more follows, so that a head leaves with its file.
+async fn flush_and_hold(io: &mut Io, limit: Duration) -> io::Result<()> {
+    while !io.output.is_empty() {
+        let Io { stream, timer, output, .. } = io;
+        let writing = poll_fn(|cx| {
+            let count = ready!(stream.poll_write_more(cx, &[IoSlice::new(output.bytes())]))?;
+            Poll::Ready(io::Result::Ok(count))
+        });
+        let count = timer.within(limit, writing).await.map_err(|_| timed_out())??;
+        io.output.consume(count);
+    }
+    io.output.release();
+    Ok(())
+}
+
+fn timed_out() -> io::Error {
+    io::ErrorKind::TimedOut.into()
+}

@@ -1,0 +1,150 @@
+//! Doing what handlers ask for, and finishing what cannot be answered at once.
+
+use super::close::{self, Manner};
+use super::exchange::Begun;
+use super::respond::Answer;
+use super::{Io, body, pool, send};
+use crate::pipeline::{Flow, Progress};
+use bytes::Bytes;
+use contract::log::Level;
+use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Work};
+use http::Status;
+use std::future::Future;
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+
+/// How deep subrequests may nest, as in nginx.
+const SUBREQUEST_DEPTH: u32 = 50;
+
+/// The most content of a subrequest that is kept in memory, in bytes.
+const SUBRESPONSE_LIMIT: usize = 8 * 1024 * 1024;
+
+/// Finishes a request; gives the connection back if it stays open.
+pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Progress) -> Option<Box<Io>> {
+    let content = loop {
+        match progress {
+            Progress::Respond(content) => break content,
+            Progress::Wait(work) => {
+                let outcome = perform(&mut io, &mut begun, work).await;
+                progress = begun.flow.resume(outcome);
+            }
+            Progress::Close => {
+                begun.flow.log();
+                return None;
+            }
+        }
+    };
+    let too_large = begun.flow.exchange.response.status == Status::CONTENT_TOO_LARGE;
+    if begun.framing.expect_continue && !begun.body_done && !too_large {
+        io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+    }
+    begun.body_is_done(&mut io);
+    let answer = Answer::new(&mut begun.flow, &begun.framing, io.thread().draining.get());
+    if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
+        let text = format!("{error} while sending response to client");
+        begun.flow.exchange.log(Level::Info, &text);
+        begun.flow.log();
+        let timed_out = error.kind() == std::io::ErrorKind::TimedOut;
+        if timed_out && begun.flow.exchange.scope.policy.lingering.reset_timed_out {
+            drop(io.stream.set_linger_zero());
+        }
+        return None;
+    }
+    let scope = std::sync::Arc::clone(&begun.flow.exchange.scope);
+    let kept = answer.keep_alive && body::discard(&mut io, &mut begun).await;
+    begun.flow.log();
+    let unread = !begun.body_done;
+    pool::recycle(begun.flow);
+    if !kept {
+        close::close(io, &scope, Manner { unread }).await;
+        return None;
+    }
+    io.rewind(scope.policy.keepalive.timeout);
+    Some(io)
+}
+
+/// Does the work that a handler or a body waits for.
+pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outcome {
+    match work {
+        Work::RequestBody => body::read(io, begun).await,
+        other => perform_inside(&begun.flow, other, 0).await,
+    }
+}
+
+/// Does work that needs no connection.
+fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<Output = Outcome> + '_>> {
+    Box::pin(async move {
+        match work {
+            Work::Sleep(delay) => {
+                tokio::time::sleep(delay).await;
+                Outcome::Done
+            }
+            Work::RequestBody => Outcome::Done,
+            Work::Subrequest(subrequest) => run_subrequest(parent, subrequest, depth).await,
+            Work::Job(job) => match tokio::task::spawn_blocking(job).await {
+                Ok(result) => Outcome::Job(result),
+                Err(_) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
+            },
+        }
+    })
+}
+
+async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Outcome {
+    if depth >= SUBREQUEST_DEPTH {
+        parent.exchange.log(Level::Error, "subrequests cycle");
+        return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
+    }
+    let mut flow = parent.subrequest(subrequest);
+    let mut progress = flow.run();
+    let body = loop {
+        match progress {
+            Progress::Respond(body) => break body,
+            Progress::Close => return Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
+            Progress::Wait(work) => {
+                let outcome = perform_inside(&flow, work, depth + 1).await;
+                progress = flow.resume(outcome);
+            }
+        }
+    };
+    match collect(&flow, body, depth).await {
+        Some(content) => {
+            let head = std::mem::replace(&mut flow.exchange.response, http::ResponseHead::new(Status::OK));
+            Outcome::Subresponse(Subresponse { head, content })
+        }
+        None => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// The whole content of a subrequest's response, or `None` where it cannot be had or is too long.
+async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
+    let mut content = Vec::new();
+    match body {
+        Body::Empty => {}
+        Body::Pieces(pieces) => pieces.iter().try_for_each(|piece| append(piece, &mut content))?,
+        Body::Source(mut source) => loop {
+            match source.pull() {
+                Pull::Piece(piece) => append(&piece, &mut content)?,
+                Pull::Await(work) => source.resume(perform_inside(flow, work, depth + 1).await),
+                Pull::End => break,
+                Pull::Failed => return None,
+            }
+        },
+    }
+    Some(content.into())
+}
+
+fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
+    let length = usize::try_from(piece.length()).ok()?;
+    if content.len().checked_add(length)? > SUBRESPONSE_LIMIT {
+        return None;
+    }
+    match piece {
+        Piece::Bytes(bytes) => content.extend_from_slice(bytes),
+        Piece::File { file, offset, .. } => {
+            let start = content.len();
+            content.resize(start + length, 0);
+            file.read_exact_at(&mut content[start..], *offset).ok()?;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,288 @@
+//! The way of one request through the handlers of its scopes. This is the only place that performs a
+//! [`Step`]; it does no I/O, so that a test can drive it without a socket.
+
+use crate::error_page::{self, Replacement};
+use crate::locations::Location;
+use crate::redirect;
+use crate::route;
+use crate::site::Server;
+use contract::log::Level;
+use contract::{
+    Body, Exchange, Handler, LocationKind, Outcome, Phase, Reroute, Scope, Step, Subrequest, Work,
+};
+use http::{Method, Status};
+use std::sync::Arc;
+
+/// How often a request may be sent elsewhere inside of the server.
+const REROUTE_LIMIT: u32 = 10;
+
+/// A request on its way.
+pub(crate) struct Flow {
+    pub(crate) exchange: Exchange,
+    server: Arc<Server>,
+    stage: Stage,
+    /// The scope whose handlers run; the exchange's own may change in the middle of a phase.
+    running: Arc<Scope>,
+    next: usize,
+    waiting: Option<Arc<dyn Handler>>,
+    reroutes: u32,
+    location: Option<Arc<Location>>,
+    /// What a rule of the access phase said against the request, under `satisfy any`.
+    denied: Option<Status>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Handlers(Phase),
+    FindLocation,
+}
+
+/// How far a request came.
+pub(crate) enum Progress {
+    /// The exchange's response head is final, and so is this body.
+    Respond(Body),
+    /// The connection is closed without a response.
+    Close,
+    /// Work that must be done before [`Flow::resume`].
+    Wait(Work),
+}
+
+impl Flow {
+    /// A request at the start of its way in a virtual server.
+    pub(crate) fn new(mut exchange: Exchange, server: Arc<Server>) -> Flow {
+        exchange.server_name = Arc::clone(&server.name);
+        exchange.scope = Arc::clone(&server.scope);
+        let running = Arc::clone(&server.scope);
+        Flow {
+            exchange,
+            server,
+            stage: Stage::Handlers(Phase::ServerRewrite),
+            running,
+            next: 0,
+            waiting: None,
+            reroutes: 0,
+            location: None,
+            denied: None,
+        }
+    }
+
+    /// A request inside of the server, to the same virtual server, on behalf of this one.
+    pub(crate) fn subrequest(&self, wanted: Subrequest) -> Flow {
+        let parent = &self.exchange;
+        let mut request = parent.request.clone();
+        request.path = wanted.path;
+        request.args = wanted.args;
+        request.method = if wanted.head_only { Method::Head } else { Method::Get };
+        request.content_length = None;
+        let mut exchange = parent.inner(request);
+        exchange.internal = true;
+        Flow::new(exchange, Arc::clone(&self.server))
+    }
+
+    /// Runs handlers until there is a response or something to wait for.
+    pub(crate) fn run(&mut self) -> Progress {
+        loop {
+            let step = self.next_step();
+            if let Some(progress) = step.and_then(|step| self.perform(step)) {
+                return progress;
+            }
+        }
+    }
+
+    /// Goes on after the work that [`Progress::Wait`] asked for.
+    pub(crate) fn resume(&mut self, outcome: Outcome) -> Progress {
+        let Some(handler) = self.waiting.take() else { return self.run() };
+        let step = match outcome {
+            Outcome::Failed(status) => Step::Finish(status),
+            outcome => handler.resume(&mut self.exchange, outcome),
+        };
+        if let Step::Await(_) = step {
+            self.waiting = Some(handler);
+        }
+        match self.perform(step) {
+            Some(progress) => progress,
+            None => self.run(),
+        }
+    }
+
+    /// Ends the request with a status that the connection found, before or after handlers ran.
+    pub(crate) fn fail(&mut self, status: Status) -> Progress {
+        self.finish(status).unwrap_or_else(|| self.run())
+    }
+
+    /// Runs the handlers of the log phase.
+    pub(crate) fn log(&mut self) {
+        let scope = Arc::clone(&self.exchange.scope);
+        for handler in scope.handlers(Phase::Log) {
+            handler.run(&mut self.exchange);
+        }
+    }
+
+    /// The next handler's step, or `None` where a stage ended and the next one begins.
+    fn next_step(&mut self) -> Option<Step> {
+        let Stage::Handlers(phase) = self.stage else { return self.find_location() };
+        let Some(handler) = self.running.handlers(phase).get(self.next) else {
+            return self.end_of(phase);
+        };
+        self.next += 1;
+        let handler = Arc::clone(handler);
+        let step = handler.run(&mut self.exchange);
+        if let Step::Await(_) = step {
+            self.waiting = Some(handler);
+        }
+        Some(step)
+    }
+
+    fn end_of(&mut self, phase: Phase) -> Option<Step> {
+        let next = match phase {
+            Phase::ServerRewrite => Stage::FindLocation,
+            Phase::Rewrite => Stage::Handlers(Phase::Preaccess),
+            Phase::Preaccess => Stage::Handlers(Phase::Access),
+            Phase::Access => {
+                if let Some(status) = self.denied.take() {
+                    return Some(Step::Finish(status));
+                }
+                Stage::Handlers(Phase::Precontent)
+            }
+            Phase::Precontent => Stage::Handlers(Phase::Content),
+            Phase::Content | Phase::Log => return Some(self.no_content()),
+        };
+        self.enter(next);
+        None
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.next = 0;
+        self.running = Arc::clone(&self.exchange.scope);
+    }
+
+    /// No handler had content: a directory without an index, or nothing at all.
+    fn no_content(&mut self) -> Step {
+        if !self.exchange.request.path.ends_with(b"/") {
+            return Step::Finish(Status::NOT_FOUND);
+        }
+        let path = self.exchange.path().unwrap_or_default();
+        let shown = String::from_utf8_lossy(&path).into_owned();
+        self.exchange.log(Level::Error, &format!("directory index of \"{shown}\" is forbidden"));
+        Step::Finish(Status::FORBIDDEN)
+    }
+
+    fn find_location(&mut self) -> Option<Step> {
+        let location = route::location(&self.server, &self.exchange);
+        if let Some(location) = &location {
+            self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
+        } else {
+            self.exchange.scope = Arc::clone(&self.server.scope);
+        }
+        self.location = location;
+        self.exchange.valid_location = true;
+        let policy = &self.exchange.scope.policy;
+        if policy.internal && !self.exchange.internal {
+            return Some(Step::Finish(Status::NOT_FOUND));
+        }
+        let limit = policy.request_body.client_max_body_size;
+        if let (Some(limit), Some(length)) = (limit, self.exchange.request.content_length)
+            && length > limit
+            && self.exchange.error.is_none()
+        {
+            let message = format!("client intended to send too large body: {length} bytes");
+            self.exchange.log(Level::Error, &message);
+            return Some(Step::Finish(Status::CONTENT_TOO_LARGE));
+        }
+        self.enter(Stage::Handlers(Phase::Rewrite));
+        None
+    }
+
+    /// Performs a step; `None` means that handlers run on.
+    fn perform(&mut self, step: Step) -> Option<Progress> {
+        let in_access = self.stage == Stage::Handlers(Phase::Access);
+        let any = in_access && self.exchange.scope.policy.satisfy_any;
+        match step {
+            Step::Next => None,
+            Step::Allow => {
+                if any {
+                    self.denied = None;
+                    self.enter(Stage::Handlers(Phase::Precontent));
+                }
+                None
+            }
+            Step::Finish(status @ (Status::FORBIDDEN | Status::UNAUTHORIZED)) if any => {
+                if self.denied != Some(Status::UNAUTHORIZED) {
+                    self.denied = Some(status);
+                }
+                None
+            }
+            Step::Finish(status) => self.finish(status),
+            Step::Respond(body) => Some(self.respond(body)),
+            Step::Reroute(reroute) => self.reroute(reroute),
+            Step::Await(work) => Some(Progress::Wait(work)),
+        }
+    }
+
+    fn finish(&mut self, status: Status) -> Option<Progress> {
+        if status == Status::CLOSE {
+            self.exchange.response.status = status;
+            return Some(Progress::Close);
+        }
+        let may_reroute = self.reroutes < REROUTE_LIMIT;
+        match error_page::replace(&mut self.exchange, status, may_reroute) {
+            Replacement::Page(body) => Some(self.respond(body)),
+            Replacement::Reroute(reroute) => self.reroute(reroute),
+        }
+    }
+
+    fn respond(&mut self, body: Body) -> Progress {
+        if let Some(status) = self.exchange.error {
+            self.exchange.response.status = status;
+        }
+        let scope = Arc::clone(&self.exchange.scope);
+        let body = scope.filters().iter().fold(body, |body, filter| filter.apply(&mut self.exchange, body));
+        if let Some(location) = &self.exchange.response.location
+            && let Some(url) = redirect::complete(&self.exchange, location)
+        {
+            self.exchange.response.location = Some(url);
+        }
+        Progress::Respond(body)
+    }
+
+    fn reroute(&mut self, reroute: Reroute) -> Option<Progress> {
+        self.reroutes += 1;
+        if self.reroutes > REROUTE_LIMIT {
+            let path = String::from_utf8_lossy(&self.exchange.request.path).into_owned();
+            let message = format!("rewrite or internal redirection cycle while processing \"{path}\"");
+            self.exchange.log(Level::Error, &message);
+            return self.finish(Status::INTERNAL_SERVER_ERROR);
+        }
+        match reroute {
+            Reroute::Location => {
+                self.stage = Stage::FindLocation;
+                None
+            }
+            Reroute::Internal { path, args } => {
+                self.exchange.internal = true;
+                self.exchange.request.path = path;
+                self.exchange.request.args = args;
+                self.exchange.scope = Arc::clone(&self.server.scope);
+                self.enter(Stage::Handlers(Phase::ServerRewrite));
+                None
+            }
+            Reroute::Named(name) => self.enter_named(&name),
+        }
+    }
+
+    fn enter_named(&mut self, name: &[u8]) -> Option<Progress> {
+        let Some(location) = self.server.named.get(name) else {
+            let message = format!("could not find named location \"{}\"", String::from_utf8_lossy(name));
+            self.exchange.log(Level::Error, &message);
+            return self.finish(Status::INTERNAL_SERVER_ERROR);
+        };
+        debug_assert_eq!(location.name.kind, LocationKind::Named);
+        self.exchange.internal = true;
+        self.exchange.scope = Arc::clone(&location.scope);
+        self.location = Some(Arc::clone(location));
+        self.enter(Stage::Handlers(Phase::Rewrite));
+        None
+    }
+}
+
