@@ -3,7 +3,7 @@
 use conf::Level;
 use conf::catalogue::{self, Entry, Verdict};
 
-use super::page::{Feature, code, notice, row};
+use super::page::{Feature, code, notice, places, row};
 
 /// What a reader wants to know first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
     }
     out.push_str("\n| directive | module | stands in | verdict |\n|---|---|---|---|\n");
     for (entry, (kind, text)) in entries.iter().zip(&judged) {
-        let (contexts, verdict) = (entry.contexts.to_string(), format!("{}: {text}", kind.label()));
+        let (contexts, verdict) = (places(entry.contexts), format!("{}: {text}", kind.label()));
         out.push_str(&row(&[&code(entry.name), entry.module, &contexts, &verdict]));
     }
     out

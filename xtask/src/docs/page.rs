@@ -53,7 +53,7 @@ impl Feature {
             let cells = [
                 &code(&directive.name),
                 &directive.arguments,
-                &directive.contexts.to_string(),
+                &places(directive.contexts),
                 &default,
                 &directive.inheritance,
                 &directive.help,
@@ -79,6 +79,11 @@ pub(super) fn notice(source: &str) -> String {
 pub(super) fn row(cells: &[&str]) -> String {
     let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// The contexts in words.
+pub(super) fn places(contexts: Contexts) -> String {
+    if contexts == Contexts::ANY { "anywhere".into() } else { contexts.to_string() }
 }
 
 /// Text in backticks.
@@ -129,6 +134,12 @@ Serves a file for a folder.
 - `$arg_…`
 ";
         assert_eq!(feature.render(), expected);
+    }
+
+    #[test]
+    fn everywhere_is_one_word() {
+        assert_eq!(places(Contexts::ANY), "anywhere");
+        assert_eq!(places(Contexts::HTTP.or(Contexts::SERVER)), "http, server");
     }
 
     #[test]

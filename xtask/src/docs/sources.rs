@@ -4,16 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use conf::{Arity, Shape};
+use conf::{Arity, Contexts, Shape};
 use contract::{AnyDirective, Module, Rule};
 
 use super::page::{Directive, Feature};
 use super::prose;
 
-/// Every feature, in the order of the list.
+/// The directives that the server itself reads, and every feature in the order of the list.
 pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
     let modules: &[&Module] = modules::ALL;
-    let mut features = Vec::new();
+    let mut features = vec![feature(root, "structure", "crates/server/src/structure.rs", server::STRUCTURE)?];
+    features[0].directives.push(include());
     for module in modules {
         let file = format!("crates/modules/src/{}.rs", module.name);
         let folder = format!("crates/modules/src/{}/mod.rs", module.name);
@@ -37,6 +38,18 @@ fn feature(root: &Path, name: &str, source: &str, directives: &[&dyn AnyDirectiv
         directives: directives.iter().map(|directive| row(*directive)).collect(),
         variables: Vec::new(),
     })
+}
+
+/// `include` belongs to the language: it is gone before any directive is looked up.
+fn include() -> Directive {
+    Directive {
+        name: "include".into(),
+        arguments: arguments(Shape { arity: Arity::Exactly(1), block: false }),
+        contexts: Contexts::ANY,
+        inheritance: inheritance(Rule::Never).into(),
+        help: "Another file, or all that match a pattern, in place of this line.".into(),
+        ..Directive::default()
+    }
 }
 
 fn row(directive: &dyn AnyDirective) -> Directive {
@@ -94,6 +107,7 @@ mod tests {
     fn the_manual_covers_what_the_binary_has() {
         let features = features(&crate::tree::root()).unwrap();
         assert!(features.iter().all(|feature| !feature.prose.is_empty()));
-        assert_eq!(features.len(), modules::ALL.len());
+        assert_eq!(features.len(), modules::ALL.len() + 1);
+        assert!(features[0].directives.iter().any(|directive| directive.name == "location"));
     }
 }
