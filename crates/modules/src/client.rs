@@ -149,33 +149,21 @@ fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(usize, usize), Dia
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let head = &mut builder.policy.head;
-    assign(view, &CLIENT_HEADER_TIMEOUT, &mut head.client_header_timeout);
-    assign(view, &LARGE_CLIENT_HEADER_BUFFERS, &mut head.large_client_header_buffers);
-    assign(view, &IGNORE_INVALID_HEADERS, &mut head.ignore_invalid_headers);
-    assign(view, &UNDERSCORES_IN_HEADERS, &mut head.underscores_in_headers);
-    assign(view, &MERGE_SLASHES, &mut head.merge_slashes);
-    assign(view, &STRICT_LINE_ENDS, &mut head.strict_line_ends);
-    assign_size(view, &CLIENT_HEADER_BUFFER_SIZE, &mut head.client_header_buffer_size);
-    assign_size(view, &MAX_HEADERS, &mut head.max_headers);
+    view.assign(&CLIENT_HEADER_TIMEOUT, &mut head.client_header_timeout);
+    view.assign(&LARGE_CLIENT_HEADER_BUFFERS, &mut head.large_client_header_buffers);
+    view.assign(&IGNORE_INVALID_HEADERS, &mut head.ignore_invalid_headers);
+    view.assign(&UNDERSCORES_IN_HEADERS, &mut head.underscores_in_headers);
+    view.assign(&MERGE_SLASHES, &mut head.merge_slashes);
+    view.assign(&STRICT_LINE_ENDS, &mut head.strict_line_ends);
+    view.assign_size(&CLIENT_HEADER_BUFFER_SIZE, &mut head.client_header_buffer_size);
+    view.assign_size(&MAX_HEADERS, &mut head.max_headers);
     let body = &mut builder.policy.request_body;
     if let Some(&length) = view.get(&CLIENT_MAX_BODY_SIZE) {
         body.client_max_body_size = (length > 0).then_some(length);
     }
-    assign(view, &CLIENT_BODY_TIMEOUT, &mut body.client_body_timeout);
-    assign_size(view, &CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
+    view.assign(&CLIENT_BODY_TIMEOUT, &mut body.client_body_timeout);
+    view.assign_size(&CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
     Ok(())
-}
-
-fn assign<T: Copy>(view: &View<'_>, directive: &Directive<T>, to: &mut T) {
-    if let Some(&value) = view.get(directive) {
-        *to = value;
-    }
-}
-
-fn assign_size(view: &View<'_>, directive: &Directive<u64>, to: &mut usize) {
-    if let Some(&value) = view.get(directive) {
-        *to = usize::try_from(value).unwrap_or(usize::MAX);
-    }
 }
 
 #[cfg(test)]

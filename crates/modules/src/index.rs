@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_first_name_that_exists() {
-        let site = Site::location("index a.html; index x$args b.html /last;");
+        let site = Site::location("index a.html; index none$args b.html /last;");
         site.file("b.html", "");
         site.file("sub/x", "");
         assert_eq!(target(&site, "/?q=1").as_deref(), Some("/b.html?q=1"));

@@ -8,10 +8,13 @@ pub mod access;
 pub mod error_page;
 pub mod index;
 pub mod internal;
+pub mod map;
+pub mod rewrite;
 pub mod satisfy;
 pub mod static_files;
 #[cfg(test)]
 mod testing;
+pub mod try_files;
 
 /// What several features share.
 mod shared {
@@ -24,10 +27,13 @@ use contract::Module;
 
 /// Every feature, in the order in which their handlers and filters run.
 pub static ALL: &[&Module] = &[
+    &rewrite::MODULE,
     &access::MODULE,
+    &try_files::MODULE,
     &index::MODULE,
     &static_files::MODULE,
     &error_page::MODULE,
     &internal::MODULE,
     &satisfy::MODULE,
+    &map::MODULE,
 ];

@@ -3,8 +3,8 @@
 use conf::{Contexts, Node};
 use contract::clock::Time;
 use contract::{
-    AnyDirective, Args, Body, Config, Connection, Exchange, Loading, Peer, Phase, Piece, Policy, Request,
-    Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable, VariableTable,
+    AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, Peer, Phase, Piece, Policy,
+    Request, Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable, VariableId, VariableTable,
 };
 use http::{RequestHead, Version};
 use std::cell::Cell;
@@ -19,7 +19,11 @@ pub(crate) struct Site {
     root: TempDir,
     scope: Arc<Scope>,
     variables: Arc<VariableTable>,
+    ids: HashMap<&'static str, VariableId>,
 }
+
+/// Names that [`Site::variable`] may be asked for.
+const PROBES: [&str; 2] = ["x", "y"];
 
 impl Site {
     /// A site with these directives in its location, or, where they cannot stand there, in `http`.
@@ -57,10 +61,14 @@ impl Site {
             reader.node(node, section, context)?;
         }
         let scope = reader.compile(section)?;
+        let ids = PROBES.map(|name| {
+            let unset = Definition::Get(|_, _, _| false, "".into());
+            (name, reader.loading.variables.define_if_new(name, unset))
+        });
         let known: Vec<Variable> = crate::ALL.iter().flat_map(|module| module.variables).copied().collect();
         let known: Vec<Variable> = known.into_iter().chain(STAND_INS).collect();
         let variables = reader.loading.variables.finish(&known).map_err(|error| error.message)?;
-        Ok(Site { root, scope, variables: Arc::new(variables) })
+        Ok(Site { root, scope, variables: Arc::new(variables), ids: ids.into() })
     }
 
     /// The document root.
@@ -91,7 +99,8 @@ impl Site {
         head.set_line(line.as_bytes(), (4, 4 + target.len()), Version::Http11);
         let request = Request {
             method: head.method(),
-            head,
+            head: head.into(),
+            uri: target.as_bytes().into(),
             path: path.as_bytes().to_vec(),
             args,
             host: b"localhost".to_vec(),
@@ -111,6 +120,13 @@ impl Site {
         };
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));
         Exchange::new(Rc::new(connection), request, scope, variables)
+    }
+
+    /// The value of `$x` or `$y`.
+    pub(crate) fn variable(&self, name: &str, exchange: &Exchange) -> String {
+        let mut out = Vec::new();
+        exchange.variable(self.ids[name], &mut out);
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// Runs the handlers of a phase until one has something to say.
@@ -140,6 +156,16 @@ pub(crate) fn body_text(body: &Body) -> String {
         })
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What these directives of the main level say, with the messages of their warnings, or the message
+/// about what is wrong with them.
+pub(crate) fn main_level(text: &str) -> Result<(Config, Vec<String>), String> {
+    let loaded = conf::parse_bytes(text.as_bytes());
+    let mut reader = Reader::new(Path::new("/prefix"));
+    loaded.nodes.iter().try_for_each(|node| reader.node(node, Config::MAIN, Contexts::MAIN))?;
+    let notes = reader.loading.notes.into_iter().map(|note| note.message);
+    Ok((reader.config, notes.collect()))
 }
 
 /// Variables that every test may use, whichever features there are.

@@ -1,0 +1,293 @@
+//! Variables whose value depends on another value.
+//!
+//! The first argument is a text with variables; its value is looked for on the left side of the block,
+//! and the variable gets what stands on the right side. What stands exactly there comes first, in any
+//! case of letters; then host names with a wildcard (`*.example.com`, `.example.com`, `www.*`), if
+//! `hostnames` stands above them; then regular expressions (`~`, or `~*` for any case) in order; then
+//! `default`, without which the value is empty. A backslash before a first character keeps it from
+//! having a meaning. The right side may have variables and captures. A variable that nobody uses costs
+//! nothing; its value is kept for the request unless the block says `volatile`.
+//!
+//! ```conf
+//! map $arg_size $answer {
+//!     default  unknown;
+//!     small    1;
+//!     ~^x+(.*)$ big-$1;
+//! }
+//! server {
+//!     listen 8080;
+//!     location / {
+//!         return 200 $answer;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /?size=SMALL HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! 1
+//! ---
+//! GET /?size=xxl HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! big-l
+//! ---
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! unknown
+//! ```
+
+use crate::shared::names;
+use conf::spec::unexpected_block;
+use conf::{Arity, Contexts, Diagnostic, Node, Word};
+use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Regex, Rule, Template};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Variables that depend on others.
+pub static MODULE: Module = Module {
+    name: "map",
+    directives: &[&MAP, &MAP_HASH_MAX_SIZE, &MAP_HASH_BUCKET_SIZE],
+    variables: &[],
+    compile: None,
+};
+
+/// `map TEXT $VARIABLE { … }`
+pub static MAP: Directive<()> = Directive::new("map", parse_map)
+    .within(Contexts::HTTP)
+    .block(Arity::Exactly(2))
+    .rule(Rule::Never)
+    .repeats()
+    .help("Defines a variable by a table of values.");
+
+/// `map_hash_max_size NUMBER`
+pub static MAP_HASH_MAX_SIZE: Directive<u64> = Directive::number("map_hash_max_size")
+    .within(Contexts::HTTP)
+    .default("2048")
+    .help("Accepted and not needed: tables grow as they have to.");
+
+/// `map_hash_bucket_size NUMBER`
+pub static MAP_HASH_BUCKET_SIZE: Directive<u64> = Directive::number("map_hash_bucket_size")
+    .within(Contexts::HTTP)
+    .default("64")
+    .help("Accepted and not needed: tables grow as they have to.");
+
+fn parse_map(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
+    let source = loading.template(args.word(0)?)?;
+    let name = names::variable(args, args.word(1)?)?;
+    let mut map = Map { source, ..Map::default() };
+    for entry in args.node.children() {
+        map.read(entry, loading)?;
+    }
+    loading.variables.define(&name, Definition::Evaluated(Arc::new(map)));
+    Ok(())
+}
+
+struct Map {
+    source: Template,
+    hostnames: bool,
+    volatile: bool,
+    table: Table,
+    regexes: Vec<(Regex, Template)>,
+    default: Option<Template>,
+}
+
+/// Keys in lower case.
+#[derive(Default)]
+struct Table {
+    exact: HashMap<Box<[u8]>, Template>,
+    /// What stands behind `*.`
+    heads: HashMap<Box<[u8]>, Template>,
+    /// What stands before `.*`
+    tails: HashMap<Box<[u8]>, Template>,
+}
+
+impl Default for Map {
+    fn default() -> Map {
+        Map {
+            source: Template::literal(b""),
+            hostnames: false,
+            volatile: false,
+            table: Table::default(),
+            regexes: Vec::new(),
+            default: None,
+        }
+    }
+}
+
+impl Map {
+    fn read(&mut self, entry: &Node, loading: &mut Loading) -> Result<(), Diagnostic> {
+        let error = |message: String| Diagnostic::emerg(message).at(entry.span).under(entry.name.span);
+        if entry.block.is_some() {
+            return Err(unexpected_block(entry));
+        }
+        let value = match (&*entry.name.text, &*entry.args) {
+            (b"hostnames", []) => {
+                self.hostnames = true;
+                return Ok(());
+            }
+            (b"volatile", []) => {
+                self.volatile = true;
+                return Ok(());
+            }
+            (_, [value]) => loading.template(value)?,
+            _ => return Err(error("invalid number of the map parameters".to_owned())),
+        };
+        match &*entry.name.text {
+            b"default" if self.default.is_some() => Err(error("duplicate default map parameter".to_owned())),
+            b"default" => {
+                self.default = Some(value);
+                Ok(())
+            }
+            [b'~', pattern @ ..] => {
+                let (pattern, ignore_case) =
+                    pattern.strip_prefix(b"*").map_or((pattern, false), |pattern| (pattern, true));
+                self.regexes.push((loading.regex(&entry.name, pattern, ignore_case)?, value));
+                Ok(())
+            }
+            key => {
+                let key = key.strip_prefix(b"\\").unwrap_or(key);
+                self.insert(&entry.name, &key.to_ascii_lowercase(), value).map_err(error)
+            }
+        }
+    }
+
+    fn insert(&mut self, word: &Word, key: &[u8], value: Template) -> Result<(), String> {
+        let conflict = || format!("conflicting parameter \"{word}\"");
+        let Table { exact, heads, tails } = &mut self.table;
+        let mut tables = match kind_of(key, self.hostnames) {
+            None => return Err(format!("invalid hostname or wildcard \"{word}\"")),
+            Some(Kind::Exact(key)) => vec![(exact, key)],
+            Some(Kind::Head(key)) => vec![(heads, key)],
+            Some(Kind::HeadAndExact(key)) => vec![(exact, key), (heads, key)],
+            Some(Kind::Tail(key)) => vec![(tails, key)],
+        };
+        if tables.iter().any(|(table, key)| table.contains_key(*key)) {
+            return Err(conflict());
+        }
+        for (table, key) in &mut tables {
+            table.insert((*key).into(), value.clone());
+        }
+        Ok(())
+    }
+
+    fn find(&self, exchange: &Exchange, value: &[u8]) -> Option<&Template> {
+        let lower = value.to_ascii_lowercase();
+        let Table { exact, heads, tails } = &self.table;
+        let dots = || memchr_dots(&lower);
+        let head = || dots().find_map(|dot| heads.get(&lower[dot + 1..]));
+        let tail = || dots().rev().find_map(|dot| tails.get(&lower[..dot]));
+        let in_table = exact.get(lower.as_slice()).or_else(head).or_else(tail);
+        in_table.or_else(|| {
+            let candidates = self.regexes.iter().filter(|_| !value.is_empty());
+            candidates.into_iter().find(|(regex, _)| regex.matches(exchange, value)).map(|(_, value)| value)
+        })
+    }
+}
+
+/// Places of the dots.
+fn memchr_dots(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    text.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(place, _)| place)
+}
+
+/// What a key stands for.
+enum Kind<'a> {
+    Exact(&'a [u8]),
+    Head(&'a [u8]),
+    HeadAndExact(&'a [u8]),
+    Tail(&'a [u8]),
+}
+
+/// What a key stands for; none where it looks like a wildcard and is not one.
+fn kind_of(key: &[u8], hostnames: bool) -> Option<Kind<'_>> {
+    if !hostnames {
+        return Some(Kind::Exact(key));
+    }
+    let stars = key.iter().filter(|&&byte| byte == b'*').count();
+    if stars > 1 || key.contains(&0) || key.windows(2).any(|pair| pair == b"..") {
+        return None;
+    }
+    match key {
+        [b'.', rest @ ..] if !rest.is_empty() => Some(Kind::HeadAndExact(rest)),
+        [b'*', b'.', rest @ ..] if !rest.is_empty() => Some(Kind::Head(rest)),
+        [rest @ .., b'.', b'*'] if !rest.is_empty() => Some(Kind::Tail(rest)),
+        key if stars == 0 => Some(Kind::Exact(key)),
+        _ => None,
+    }
+}
+
+impl Evaluate for Map {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        let value = self.source.evaluate(exchange);
+        let value = match value.strip_suffix(b".") {
+            Some(name) if self.hostnames => name,
+            _ => &value,
+        };
+        if let Some(found) = self.find(exchange, value).or(self.default.as_ref()) {
+            found.write(exchange, out);
+        }
+        true
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.volatile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    /// The value of `$x` for a request with this query, which `$args` of the map sees.
+    fn value(map: &str, args: &str) -> String {
+        let site = Site::location(&format!("map $args $x {{ {map} }} index $x;"));
+        site.variable("x", &site.get(&format!("/?{args}")))
+    }
+
+    #[test]
+    fn exact_then_patterns_then_default() {
+        let map = r"default D; a 1; ~^B 2; ~*^b 3; \~t 4; ~c(?<rest>.*) $rest-$1; '' E;";
+        let values: Vec<_> =
+            ["A", "B", "b", "~t", "cde", "", "z"].iter().map(|args| value(map, args)).collect();
+        assert_eq!(values, ["1", "2", "3", "4", "de-de", "E", "D"]);
+        assert_eq!(value("a 1;", "b"), "");
+    }
+
+    #[test]
+    fn host_names() {
+        let map = "hostnames; example.com e; *.example.com w; .example.org o; *.a.example.com a; \
+                   www.* t; www.x.* tx;";
+        let find = |host| value(map, host);
+        assert_eq!(find("EXAMPLE.com."), "e");
+        assert_eq!(find("b.example.com"), "w");
+        assert_eq!(find("b.a.example.com"), "a");
+        assert_eq!(find("a.example.com"), "w");
+        assert_eq!((find("example.org"), find("q.example.org")), ("o".into(), "o".into()));
+        assert_eq!((find("www.y"), find("www.x.y"), find("www")), ("t".into(), "tx".into(), String::new()));
+    }
+
+    #[test]
+    fn wildcards_need_hostnames() {
+        assert_eq!(value("*.a w; b. x;", "*.A"), "w");
+        assert_eq!(value("*.a w; b. x;", "b."), "x");
+        assert_eq!(value("*.a w;", "q.a"), "");
+    }
+
+    #[test]
+    fn messages() {
+        let error = |map: &str| Site::error(&format!("map $uri $x {{ {map} }}"));
+        assert_eq!(error("a;"), "invalid number of the map parameters");
+        assert_eq!(error("a 1; A 2;"), "conflicting parameter \"A\"");
+        assert_eq!(error("hostnames; a.*.b 1;"), "invalid hostname or wildcard \"a.*.b\"");
+        assert_eq!(error("default 1; default 2;"), "duplicate default map parameter");
+        assert_eq!(Site::error("map $uri x {}"), "invalid variable name \"x\"");
+    }
+}

@@ -1,0 +1,231 @@
+//! Conditional requests: `etag`, `if_modified_since`.
+//!
+//! Files are sent with `Last-Modified` and, unless `etag` is off, with an entity tag made of their time
+//! and size. A client that asks with `If-None-Match` or `If-Modified-Since` is answered 304 without
+//! content if it has the same already; with `If-Match` or `If-Unmodified-Since` it is answered 412 if
+//! the content has changed. `if_modified_since` says how times are compared: `exact`, `before` (not
+//! newer is enough) or `off` (they are never the same).
+//!
+//! ```file html/page.txt
+//! page
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     if_modified_since before;
+//!     etag off;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /page.txt HTTP/1.1
+//! Host: localhost
+//! If-Modified-Since: Fri, 31 Dec 9999 23:59:59 GMT
+//!
+//! HTTP/1.1 304 Not Modified
+//! Last-Modified: *
+//! ---
+//! GET /page.txt HTTP/1.1
+//! Host: localhost
+//! If-Unmodified-Since: Sat, 01 Jan 2000 00:00:00 GMT
+//!
+//! HTTP/1.1 412 Precondition Failed
+//! ---
+//! GET /page.txt HTTP/1.1
+//! Host: localhost
+//! If-Match: *
+//!
+//! HTTP/1.1 200 OK
+//!
+//! page
+//! ```
+
+use conf::{Contexts, Diagnostic, value};
+use contract::policy::IfModifiedSince;
+use contract::{Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
+use http::{ResponseHead, Status};
+
+/// Conditional requests.
+pub static MODULE: Module = Module {
+    name: "not_modified",
+    directives: &[&ETAG, &IF_MODIFIED_SINCE],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `etag on | off`
+pub static ETAG: Directive<bool> = Directive::flag("etag")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether files get an entity tag.");
+
+/// `if_modified_since off | exact | before`
+pub static IF_MODIFIED_SINCE: Directive<IfModifiedSince> =
+    Directive::new("if_modified_since", |args, _| args.value(0, |word| value::choice(word, &COMPARISONS)))
+        .within(LEVELS)
+        .default("exact")
+        .help("How the time of `If-Modified-Since` is compared.");
+
+const COMPARISONS: [(&str, IfModifiedSince); 3] =
+    [("off", IfModifiedSince::Off), ("exact", IfModifiedSince::Exact), ("before", IfModifiedSince::Before)];
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    view.assign(&ETAG, &mut builder.policy.etag);
+    view.assign(&IF_MODIFIED_SINCE, &mut builder.policy.if_modified_since);
+    builder.filter(NotModified);
+    Ok(())
+}
+
+/// Answers conditional requests (RFC 9110, section 13).
+struct NotModified;
+
+/// What the conditions of a request come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Send,
+    NotModified,
+    Failed,
+}
+
+impl Filter for NotModified {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        if exchange.response.status != Status::OK {
+            return body;
+        }
+        match verdict(exchange) {
+            Verdict::Send => body,
+            Verdict::NotModified => {
+                let response = &mut exchange.response;
+                response.status = Status::NOT_MODIFIED;
+                response.content_type = None;
+                response.content_length = None;
+                response.accept_ranges = false;
+                response.fields.remove("content-encoding");
+                Body::Empty
+            }
+            Verdict::Failed => {
+                // Nothing of what was meant to be sent is left for the error's page.
+                exchange.response = ResponseHead::new(Status::PRECONDITION_FAILED);
+                Body::Empty
+            }
+        }
+    }
+}
+
+fn verdict(exchange: &Exchange) -> Verdict {
+    let (fields, response) = (&exchange.request.head.fields, &exchange.response);
+    let unmodified = |since: &[u8]| {
+        let time = http::parse_date(since).unwrap_or(-1);
+        response.last_modified.is_some_and(|modified| time >= modified)
+    };
+    if fields.get("if-unmodified-since").is_some_and(|since| !unmodified(since)) {
+        return Verdict::Failed;
+    }
+    let tag = response.etag.as_deref();
+    if fields.get("if-match").is_some_and(|list| !is_listed(list, tag, false)) {
+        return Verdict::Failed;
+    }
+    let (since, list) = (fields.get("if-modified-since"), fields.get("if-none-match"));
+    if since.is_none() && list.is_none() {
+        return Verdict::Send;
+    }
+    let how = exchange.scope.policy.if_modified_since;
+    let modified = since.is_some_and(|since| is_modified(since, response.last_modified, how));
+    let other_tag = list.is_some_and(|list| !is_listed(list, tag, true));
+    if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
+}
+
+fn is_modified(since: &[u8], last_modified: Option<i64>, how: IfModifiedSince) -> bool {
+    let Some(last_modified) = last_modified else { return true };
+    let since = http::parse_date(since).unwrap_or(-1);
+    match how {
+        IfModifiedSince::Off => true,
+        IfModifiedSince::Exact => since != last_modified,
+        IfModifiedSince::Before => since < last_modified,
+    }
+}
+
+/// Whether a list of entity tags has this tag, or is `*`. Where `weak` is set, two tags are the same even
+/// if one of them or both are weak (RFC 9110, section 8.8.3.2).
+fn is_listed(list: &[u8], tag: Option<&[u8]>, weak: bool) -> bool {
+    if list == b"*" {
+        return true;
+    }
+    let Some(tag) = tag else { return false };
+    let strong = |tag: &'_ [u8]| match tag.strip_prefix(b"W/") {
+        Some(rest) if weak => rest.to_vec(),
+        _ => tag.to_vec(),
+    };
+    let tag = strong(tag);
+    let mut rest = list;
+    while !rest.is_empty() {
+        rest = if weak { rest.strip_prefix(b"W/").unwrap_or(rest) } else { rest };
+        if let Some(after) = rest.strip_prefix(&tag[..])
+            && matches!(after.trim_ascii_start().first(), None | Some(b','))
+        {
+            return true;
+        }
+        let comma = rest.iter().position(|&byte| byte == b',').unwrap_or(rest.len());
+        let skipped = rest[comma..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b',')).count();
+        rest = &rest[comma + skipped..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, is_listed, verdict};
+    use crate::testing::Site;
+
+    const OLD: &str = "Sat, 01 Jan 2000 00:00:00 GMT";
+    const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const OLDER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+
+    fn ask(text: &str, fields: &[(&str, &str)]) -> Verdict {
+        let mut exchange = Site::location(text).get("/");
+        exchange.response.last_modified = Some(784_111_777);
+        exchange.response.etag = Some(b"W/\"a\"".as_slice().into());
+        for (name, value) in fields {
+            exchange.request.head.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        verdict(&exchange)
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(ask("", &[("If-Modified-Since", SAME)]), Verdict::NotModified);
+        assert_eq!(ask("", &[("If-Modified-Since", OLD)]), Verdict::Send, "newer, but not the same");
+        assert_eq!(ask("if_modified_since before;", &[("If-Modified-Since", OLD)]), Verdict::NotModified);
+        assert_eq!(ask("if_modified_since off;", &[("If-Modified-Since", SAME)]), Verdict::Send);
+        assert_eq!(ask("", &[("If-Modified-Since", "never")]), Verdict::Send);
+        assert_eq!(ask("", &[("If-Unmodified-Since", SAME)]), Verdict::Send);
+        assert_eq!(ask("", &[("If-Unmodified-Since", OLDER)]), Verdict::Failed);
+        assert_eq!(ask("", &[("If-Unmodified-Since", "never")]), Verdict::Failed);
+    }
+
+    #[test]
+    fn both_have_to_say_that_nothing_changed() {
+        assert_eq!(ask("", &[("If-None-Match", "\"a\"")]), Verdict::NotModified);
+        let other = [("If-None-Match", "\"b\""), ("If-Modified-Since", SAME)];
+        assert_eq!(ask("", &other), Verdict::Send);
+        let older = [("If-None-Match", "\"a\""), ("If-Modified-Since", OLDER)];
+        assert_eq!(ask("", &older), Verdict::Send);
+        assert_eq!(ask("", &[("If-Match", "\"a\"")]), Verdict::Failed, "a weak tag never matches here");
+        assert_eq!(ask("", &[("If-Match", "W/\"a\"")]), Verdict::Send);
+    }
+
+    #[test]
+    fn lists() {
+        let tag = Some(&b"\"a\""[..]);
+        assert!(is_listed(b"\"x\", W/\"a\" ,\"y\"", tag, true));
+        assert!(is_listed(b"\"x\",\"a\"", tag, false));
+        assert!(!is_listed(b"W/\"a\"", tag, false));
+        assert!(!is_listed(b"\"a\"x", tag, true));
+        assert!(is_listed(b"*", None, true));
+        assert!(!is_listed(b"\"a\"", None, true));
+        assert!(!is_listed(b"", tag, true));
+    }
+}

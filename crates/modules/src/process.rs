@@ -1,0 +1,316 @@
+//! Processes: who they run as, how many threads serve, what limits they have.
+//!
+//! Fulmar has a supervisor and one worker process; `worker_processes` is the number of threads of the
+//! worker, and `worker_connections` and `worker_rlimit_nofile` are meant for each of them. `daemon off`
+//! stays in the foreground, `master_process off` serves from the process that was started. The worker
+//! runs as `user`, where the supervisor may choose. A worker that is leaving closes its last
+//! connections after `worker_shutdown_timeout`.
+//!
+//! `load_module` is accepted for what is built in, and with a warning for what is not: the directives of
+//! that module say more where they stand.
+//!
+//! ```conf
+//! user www-data;
+//! worker_processes auto;
+//! worker_rlimit_nofile 8192;
+//! worker_shutdown_timeout 30s;
+//! pid /run/fulmar.pid;
+//! events {
+//!     worker_connections 1024;
+//! }
+//! ```
+
+use conf::catalogue::{Loadable, module_of_file};
+use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
+use contract::{Args, Directive, Loading, Module, Rule, SectionId, View};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Processes.
+pub static MODULE: Module = Module {
+    name: "process",
+    directives: &[
+        &USER,
+        &PID,
+        &DAEMON,
+        &MASTER_PROCESS,
+        &WORKER_PROCESSES,
+        &WORKER_RLIMIT_NOFILE,
+        &WORKER_RLIMIT_CORE,
+        &WORKER_SHUTDOWN_TIMEOUT,
+        &WORKING_DIRECTORY,
+        &ENV,
+        &LOAD_MODULE,
+        &EVENTS,
+        &WORKER_CONNECTIONS,
+    ],
+    variables: &[],
+    compile: None,
+};
+
+/// `user NAME [GROUP]`
+pub static USER: Directive<User> = Directive::new("user", parse_user)
+    .within(Contexts::MAIN)
+    .args(Arity::Range(1, 2))
+    .help("The user and the group that the worker runs as.");
+
+/// `pid FILE`
+pub static PID: Directive<PathBuf> = Directive::new("pid", |args, loading| Ok(loading.path(&args.word(0)?.text)))
+    .within(Contexts::MAIN)
+    .default("/run/fulmar.pid")
+    .help("The file with the number of the supervisor's process.");
+
+/// `daemon on | off`
+pub static DAEMON: Directive<bool> = Directive::flag("daemon")
+    .within(Contexts::MAIN)
+    .default("on")
+    .help("Whether the server goes to the background.");
+
+/// `master_process on | off`
+pub static MASTER_PROCESS: Directive<bool> = Directive::flag("master_process")
+    .within(Contexts::MAIN)
+    .default("on")
+    .help("Whether a worker process of its own serves.");
+
+/// `worker_processes NUMBER | auto`
+pub static WORKER_PROCESSES: Directive<usize> = Directive::new("worker_processes", parse_threads)
+    .within(Contexts::MAIN)
+    .default("1")
+    .help("How many threads serve; `auto` is one for each processor.");
+
+/// `worker_rlimit_nofile NUMBER`
+pub static WORKER_RLIMIT_NOFILE: Directive<u64> = Directive::number("worker_rlimit_nofile")
+    .within(Contexts::MAIN)
+    .help("How many files each thread may have open.");
+
+/// `worker_rlimit_core SIZE`
+pub static WORKER_RLIMIT_CORE: Directive<u64> = Directive::offset("worker_rlimit_core")
+    .within(Contexts::MAIN)
+    .help("How large a core file of the worker may be.");
+
+/// `worker_shutdown_timeout TIME`
+pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
+    .within(Contexts::MAIN)
+    .help("After how long a worker that is leaving closes its connections.");
+
+/// `working_directory DIRECTORY`
+pub static WORKING_DIRECTORY: Directive<PathBuf> =
+    Directive::new("working_directory", |args, _| Ok(OsStr::from_bytes(&args.word(0)?.text).into()))
+        .within(Contexts::MAIN)
+        .help("The directory that the worker works in, where core files go.");
+
+/// `env NAME[=VALUE]`
+pub static ENV: Directive<Environment> = Directive::new("env", parse_env)
+    .within(Contexts::MAIN)
+    .rule(Rule::List)
+    .default("TZ")
+    .help("A variable of the environment that the worker keeps or is given.");
+
+/// `load_module FILE`
+pub static LOAD_MODULE: Directive<()> = Directive::new("load_module", parse_load_module)
+    .within(Contexts::MAIN)
+    .rule(Rule::List)
+    .help("A module of nginx; what is built in needs no loading.");
+
+/// `events { … }`
+pub static EVENTS: Directive<SectionId> =
+    Directive::new("events", |args, _| args.opened.ok_or_else(|| args.error("has no opening \"{\"")))
+        .within(Contexts::MAIN)
+        .opens(Arity::None, Contexts::EVENTS)
+        .rule(Rule::Never)
+        .help("Holds what is about connections and events.");
+
+/// `worker_connections NUMBER`
+pub static WORKER_CONNECTIONS: Directive<u64> =
+    Directive::new("worker_connections", parse_connections)
+        .within(Contexts::EVENTS)
+        .default("512")
+        .help("How many connections each thread may have.");
+
+/// A user and a group by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user.
+    pub name: String,
+    /// The group; without one it is the group with the user's name.
+    pub group: Option<String>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A variable of the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// Its name.
+    pub name: OsString,
+    /// Its value; none keeps the one that it has.
+    pub value: Option<OsString>,
+}
+
+/// What the configuration says of processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessSettings {
+    /// Who the worker runs as, where that was written.
+    pub user: Option<User>,
+    /// The file with the supervisor's process id.
+    pub pid: PathBuf,
+    /// Whether to go to the background.
+    pub daemon: bool,
+    /// Whether there is a worker process beside the supervisor.
+    pub master_process: bool,
+    /// How many threads serve; at least one.
+    pub threads: usize,
+    /// How many connections each thread may have.
+    pub connections: u64,
+    /// How many files each thread may have open.
+    pub open_files: Option<u64>,
+    /// How large a core file may be, in bytes.
+    pub core_size: Option<u64>,
+    /// After how long a leaving worker closes its connections.
+    pub shutdown_timeout: Option<Duration>,
+    /// Where the worker works.
+    pub working_directory: Option<PathBuf>,
+    /// What it keeps of the environment.
+    pub environment: Vec<Environment>,
+}
+
+/// The settings of processes, read from the main level.
+///
+/// # Errors
+/// Settings that do not fit together.
+pub fn settings(main: &View<'_>) -> Result<ProcessSettings, Diagnostic> {
+    let events = main.get(&EVENTS).map(|&section| main.at(section));
+    let connections = events.and_then(|events| events.get(&WORKER_CONNECTIONS).copied());
+    let open_files = main.written(&WORKER_RLIMIT_NOFILE);
+    if let Some(written) = &open_files
+        && *written.value == 0
+    {
+        let message = "\"worker_rlimit_nofile\" leaves no file to open";
+        return Err(Diagnostic::emerg(message).at(written.span));
+    }
+    Ok(ProcessSettings {
+        user: main.get(&USER).cloned(),
+        pid: main.get(&PID).cloned().unwrap_or_else(|| PathBuf::from("/run/fulmar.pid")),
+        daemon: main.get(&DAEMON).copied().unwrap_or(true),
+        master_process: main.get(&MASTER_PROCESS).copied().unwrap_or(true),
+        threads: main.get(&WORKER_PROCESSES).copied().unwrap_or(1).max(1),
+        connections: connections.unwrap_or(512),
+        open_files: open_files.map(|written| *written.value),
+        core_size: main.get(&WORKER_RLIMIT_CORE).copied(),
+        shutdown_timeout: main.get(&WORKER_SHUTDOWN_TIMEOUT).copied().filter(|timeout| !timeout.is_zero()),
+        working_directory: main.get(&WORKING_DIRECTORY).cloned(),
+        environment: main.all(&ENV).iter().map(|written| written.value.clone()).collect(),
+    })
+}
+
+fn parse_user(args: &Args<'_>, _: &mut Loading) -> Result<User, Diagnostic> {
+    let text = |word: &Word| word.to_string();
+    let group = args.words().get(1).map(text);
+    Ok(User { name: text(args.word(0)?), group, span: args.node.span })
+}
+
+fn parse_threads(args: &Args<'_>, _: &mut Loading) -> Result<usize, Diagnostic> {
+    let word = args.word(0)?;
+    if word.is("auto") {
+        return Ok(std::thread::available_parallelism().map_or(1, usize::from));
+    }
+    let number = value::number(word).ok().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| args.error("invalid value"))
+}
+
+fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
+    let word = args.word(0)?;
+    value::number(word).map_err(|_| {
+        Diagnostic::emerg(format!("invalid number \"{word}\"")).at(args.node.span).under(word.span)
+    })
+}
+
+fn parse_env(args: &Args<'_>, _: &mut Loading) -> Result<Environment, Diagnostic> {
+    let text = &args.word(0)?.text;
+    let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
+    Ok(match text.iter().position(|&byte| byte == b'=') {
+        Some(equals) => {
+            Environment { name: own(&text[..equals]), value: Some(own(&text[equals + 1..])) }
+        }
+        None => Environment { name: own(text), value: None },
+    })
+}
+
+fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
+    let word = args.word(0)?;
+    let path = word.to_string();
+    match module_of_file(&path) {
+        Some(Loadable::Own(module)) if is_built_in(module) => Ok(()),
+        Some(known) => {
+            loading.note(known.diagnostic().at(args.node.span).under(word.span));
+            Ok(())
+        }
+        None => {
+            let message = format!("\"load_module\" cannot load \"{word}\": modules are built in");
+            let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
+            Err(error.hint("leave the line out; the directives of the module are refused where they stand"))
+        }
+    }
+}
+
+/// Whether a module of nginx is one of the features.
+fn is_built_in(module: &str) -> bool {
+    let feature = module.strip_prefix("http_").unwrap_or(module);
+    crate::ALL.iter().any(|own| own.name == feature)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProcessSettings, settings};
+    use crate::testing::main_level;
+    use std::path::Path;
+    use std::time::Duration;
+
+    fn of(text: &str) -> ProcessSettings {
+        let (config, _) = main_level(text).unwrap();
+        settings(&config.view(contract::Config::MAIN)).unwrap()
+    }
+
+    #[test]
+    fn defaults() {
+        let settings = of("events {}");
+        assert!(settings.daemon && settings.master_process && settings.user.is_none());
+        assert_eq!((settings.threads, settings.connections, settings.open_files), (1, 512, None));
+        assert_eq!(settings.pid, Path::new("/run/fulmar.pid"));
+    }
+
+    #[test]
+    fn everything_written() {
+        let settings = of("user www adm; pid /run/x.pid; daemon off; master_process off; \
+            worker_processes 3; worker_rlimit_nofile 99; worker_shutdown_timeout 2s; env A; env B=c=d; \
+            events { worker_connections 7; }");
+        let user = settings.user.unwrap();
+        assert_eq!((user.name.as_str(), user.group.as_deref()), ("www", Some("adm")));
+        assert_eq!(settings.pid, Path::new("/run/x.pid"));
+        assert!(!settings.daemon && !settings.master_process);
+        assert_eq!((settings.threads, settings.connections, settings.open_files), (3, 7, Some(99)));
+        assert_eq!(settings.shutdown_timeout, Some(Duration::from_secs(2)));
+        let environment: Vec<_> =
+            settings.environment.iter().map(|e| (e.name.to_str(), e.value.as_deref())).collect();
+        assert_eq!(environment, [(Some("A"), None), (Some("B"), Some("c=d".as_ref()))]);
+    }
+
+    #[test]
+    fn threads_by_number_or_by_processors() {
+        assert!(of("worker_processes auto;").threads >= 1);
+        assert_eq!(of("worker_processes 0;").threads, 1);
+        let error = |text| main_level(text).map(|_| ()).unwrap_err();
+        assert_eq!(error("worker_processes many;"), "\"worker_processes\" directive invalid value");
+        assert_eq!(error("events { worker_connections x; }"), "invalid number \"x\"");
+    }
+
+    #[test]
+    fn modules_to_load() {
+        let (_, notes) = main_level("load_module modules/ngx_http_geoip_module.so;").unwrap();
+        assert!(notes[0].contains("has no effect"), "{notes:?}");
+        let error = main_level("load_module modules/ngx_of_nobody.so;").map(|_| ()).unwrap_err();
+        assert!(error.contains("ngx_of_nobody.so"), "{error}");
+    }
+}

@@ -1,0 +1,96 @@
+//! How the server writes the target of its own redirections.
+//!
+//! A target that starts with a slash becomes an absolute URL, unless `absolute_redirect` is off. Its
+//! host is the one that the client asked for or, with `server_name_in_redirect`, the first
+//! `server_name`. Its port is left out with `port_in_redirect off`, and always where it is the
+//! scheme's own.
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     server_name example.com;
+//!     port_in_redirect off;
+//!     location /asked {
+//!         return 301 /there;
+//!     }
+//!     location /named {
+//!         server_name_in_redirect on;
+//!         return 301 /there;
+//!     }
+//!     location /relative {
+//!         absolute_redirect off;
+//!         return 301 /there;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /asked HTTP/1.1
+//! Host: www.example.net
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! Location: http://www.example.net/there
+//! ---
+//! GET /named HTTP/1.1
+//! Host: www.example.net
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! Location: http://example.com/there
+//! ---
+//! GET /relative HTTP/1.1
+//! Host: www.example.net
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! Location: /there
+//! ```
+
+use conf::{Contexts, Diagnostic};
+use contract::{Directive, Module, ScopeBuilder, View};
+
+/// How the server writes the target of its own redirections.
+pub static MODULE: Module = Module {
+    name: "redirects",
+    directives: &[&ABSOLUTE_REDIRECT, &SERVER_NAME_IN_REDIRECT, &PORT_IN_REDIRECT],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `absolute_redirect on | off`
+pub static ABSOLUTE_REDIRECT: Directive<bool> = Directive::flag("absolute_redirect")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether the target becomes an absolute URL.");
+
+/// `server_name_in_redirect on | off`
+pub static SERVER_NAME_IN_REDIRECT: Directive<bool> = Directive::flag("server_name_in_redirect")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether its host is the first `server_name`.");
+
+/// `port_in_redirect on | off`
+pub static PORT_IN_REDIRECT: Directive<bool> = Directive::flag("port_in_redirect")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether it has the port of the connection.");
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let policy = &mut builder.policy.redirects;
+    view.assign(&ABSOLUTE_REDIRECT, &mut policy.absolute_redirect);
+    view.assign(&SERVER_NAME_IN_REDIRECT, &mut policy.server_name_in_redirect);
+    view.assign(&PORT_IN_REDIRECT, &mut policy.port_in_redirect);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn settings_reach_the_policy() {
+        let site = Site::location("absolute_redirect off; server_name_in_redirect on; port_in_redirect off;");
+        let policy = &site.get("/").scope.policy.redirects;
+        assert!(!policy.absolute_redirect && policy.server_name_in_redirect && !policy.port_in_redirect);
+    }
+}

@@ -1,0 +1,55 @@
+//! The `return` directive.
+
+use super::replacement::is_url;
+use conf::value::number;
+use conf::{Diagnostic, Word};
+use contract::{Args, Body, Exchange, Loading, Step, Template};
+use http::Status;
+
+/// A status with a text or a URL.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    status: Status,
+    text: Template,
+}
+
+impl Answer {
+    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Answer, Diagnostic> {
+        let first = args.word(0)?;
+        match (status(first), args.words()) {
+            (Some(status), [_]) => Ok(Answer { status, text: Template::literal(b"") }),
+            (Some(status), [_, text, ..]) => Ok(Answer { status, text: loading.template(text)? }),
+            (None, [url]) if is_url(&url.text) && number(url).is_err() => {
+                Ok(Answer { status: Status::FOUND, text: loading.template(url)? })
+            }
+            _ => {
+                let message = format!("invalid return code \"{first}\"");
+                Err(Diagnostic::emerg(message).at(args.node.span).under(first.span))
+            }
+        }
+    }
+
+    /// An error without a text is left to error pages; the target of a redirect is the response's
+    /// location; all else is sent as it is.
+    pub(super) fn give(&self, exchange: &mut Exchange) -> Step {
+        if self.status >= Status::BAD_REQUEST && self.text.constant().is_some_and(<[u8]>::is_empty) {
+            return Step::Finish(self.status);
+        }
+        let text = self.text.evaluate(exchange);
+        if matches!(self.status.0, 301 | 302 | 303 | 307 | 308) {
+            exchange.response.location = Some(text.into());
+            return Step::Finish(self.status);
+        }
+        let media_type = exchange.media_type(&exchange.request.path);
+        let response = &mut exchange.response;
+        response.status = self.status;
+        response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+        response.content_length = Some(text.len() as u64);
+        Step::Respond(Body::bytes(text))
+    }
+}
+
+fn status(word: &Word) -> Option<Status> {
+    let code = number(word).ok().and_then(|code| u16::try_from(code).ok())?;
+    (code <= 999).then_some(Status(code))
+}

@@ -1,0 +1,159 @@
+//! The condition of an `if`.
+
+use super::replacement::{note, shown};
+use super::text::Text;
+use crate::shared::files;
+use conf::value::Captures;
+use conf::{Diagnostic, Span};
+use contract::log::Level;
+use contract::{Args, Exchange, Loading, Regex, VariableId};
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    test: Test,
+    is_negated: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Variable(VariableId),
+    Equal(VariableId, Text),
+    Match(VariableId, Regex),
+    File(Kind, Text),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    File,
+    Directory,
+    Either,
+    Executable,
+}
+
+impl Condition {
+    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Condition, Diagnostic> {
+        let span = args.node.span;
+        let words = in_parentheses(args)?;
+        let invalid =
+            |word: &[u8]| Diagnostic::emerg(format!("invalid condition \"{}\"", shown(word))).at(span);
+        let first = words.first().copied().unwrap_or_default();
+        match (first, &words[..]) {
+            ([b'$', name @ ..], [_]) if !name.is_empty() => {
+                let variable = variable(name, span, loading);
+                Ok(Condition { test: Test::Variable(variable), is_negated: false })
+            }
+            ([b'$', name @ ..], [_, operator, value]) if !name.is_empty() => {
+                let variable = variable(name, span, loading);
+                comparison(args, variable, (*operator, *value), loading)
+            }
+            ([b'-', letter], [_, path]) | ([b'!', b'-', letter], [_, path]) => {
+                let kind = match letter {
+                    b'f' => Kind::File,
+                    b'd' => Kind::Directory,
+                    b'e' => Kind::Either,
+                    b'x' => Kind::Executable,
+                    _ => return Err(invalid(first)),
+                };
+                let path = Text::parse(path, span, loading)?;
+                Ok(Condition { test: Test::File(kind, path), is_negated: first.starts_with(b"!") })
+            }
+            _ => Err(invalid(first)),
+        }
+    }
+
+    /// Whether the condition holds. A pattern leaves its captures to the exchange.
+    pub(super) fn holds(&self, exchange: &Exchange, escapes: bool, is_logged: bool) -> bool {
+        let value = |id| {
+            let mut value = Vec::new();
+            exchange.variable(id, &mut value);
+            value
+        };
+        let is_so = match &self.test {
+            Test::Variable(id) => !matches!(value(*id).as_slice(), b"" | b"0"),
+            Test::Equal(id, text) => value(*id) == text.evaluate(exchange, escapes),
+            Test::Match(id, regex) => matches(exchange, regex, &value(*id), is_logged),
+            Test::File(kind, path) => kind.is_at(exchange, &path.evaluate(exchange, escapes)),
+        };
+        is_so != self.is_negated
+    }
+}
+
+/// Whether a pattern matches; captures are the exchange's afterwards, and there are none if it does not.
+pub(super) fn matches(exchange: &Exchange, regex: &Regex, subject: &[u8], is_logged: bool) -> bool {
+    let is_match = regex.matches(exchange, subject);
+    if !is_match {
+        exchange.set_captures(Captures::default(), b"");
+    }
+    let verb = if is_match { "matches" } else { "does not match" };
+    note(exchange, is_logged, || format!("\"{}\" {verb} \"{}\"", shown(regex.text()), shown(subject)));
+    is_match
+}
+
+/// The words between the parentheses, which may touch what they enclose or stand alone.
+fn in_parentheses<'a>(args: &Args<'a>) -> Result<Vec<&'a [u8]>, Diagnostic> {
+    let invalid =
+        |word: &[u8]| Diagnostic::emerg(format!("invalid condition \"{}\"", shown(word))).at(args.node.span);
+    let mut words: Vec<&[u8]> = args.words().iter().map(|word| &*word.text).collect();
+    let first = words.first_mut().ok_or_else(|| invalid(b""))?;
+    *first = first.strip_prefix(b"(").ok_or_else(|| invalid(first))?;
+    if first.is_empty() {
+        words.remove(0);
+    }
+    let last = words.last_mut().ok_or_else(|| invalid(b"("))?;
+    *last = last.strip_suffix(b")").ok_or_else(|| invalid(last))?;
+    if last.is_empty() {
+        words.pop();
+    }
+    Ok(words)
+}
+
+fn variable(name: &[u8], span: Span, loading: &mut Loading) -> VariableId {
+    loading.variables.refer(&shown(name), Some(span))
+}
+
+fn comparison(
+    args: &Args<'_>,
+    variable: VariableId,
+    (operator, value): (&[u8], &[u8]),
+    loading: &mut Loading,
+) -> Result<Condition, Diagnostic> {
+    let span = args.node.span;
+    let word = args.words().iter().rfind(|word| !word.is(")")).unwrap_or(&args.node.name);
+    let test = match operator {
+        b"=" | b"!=" => Test::Equal(variable, Text::parse(value, span, loading)?),
+        b"~" | b"!~" => Test::Match(variable, loading.regex(word, value, false)?),
+        b"~*" | b"!~*" => Test::Match(variable, loading.regex(word, value, true)?),
+        _ => {
+            let message = format!("unexpected \"{}\" in condition", shown(operator));
+            return Err(Diagnostic::emerg(message).at(span));
+        }
+    };
+    Ok(Condition { test, is_negated: operator.starts_with(b"!") })
+}
+
+impl Kind {
+    fn is_at(self, exchange: &Exchange, path: &[u8]) -> bool {
+        match std::fs::metadata(files::as_path(path)) {
+            Ok(metadata) => self.fits(&metadata),
+            Err(error) => {
+                if files::errno(&error).is_some() && !files::is_missing(&error) {
+                    exchange.log(Level::Crit, &files::failed("stat", path, &error));
+                }
+                false
+            }
+        }
+    }
+
+    fn fits(self, metadata: &Metadata) -> bool {
+        const OWNER_MAY_EXECUTE: u32 = 0o100;
+        match self {
+            Kind::File => metadata.is_file(),
+            Kind::Directory => metadata.is_dir(),
+            Kind::Either => metadata.is_file() || metadata.is_dir(),
+            Kind::Executable => metadata.permissions().mode() & OWNER_MAY_EXECUTE != 0,
+        }
+    }
+}

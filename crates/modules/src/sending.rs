@@ -1,0 +1,110 @@
+//! How responses are sent.
+//!
+//! A client that reads nothing for `send_timeout` is disconnected. `chunked_transfer_encoding off`
+//! sends content of unknown length to its end by closing the connection, as HTTP/1.0 does, for clients
+//! that do not understand chunks.
+//!
+//! `sendfile` lets the kernel send files, at most `sendfile_max_chunk` at a time; `tcp_nodelay` sends
+//! small packets at once.
+//!
+//! ```file html/big.txt
+//! content
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     sendfile on;
+//!     sendfile_max_chunk 512k;
+//!     send_timeout 10s;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /big.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 8
+//!
+//! content
+//! ```
+
+use conf::{Contexts, Diagnostic};
+use contract::{Directive, Module, ScopeBuilder, View};
+use std::time::Duration;
+
+/// How responses are sent.
+pub static MODULE: Module = Module {
+    name: "sending",
+    directives: &[
+        &SEND_TIMEOUT,
+        &SENDFILE,
+        &SENDFILE_MAX_CHUNK,
+        &CHUNKED_TRANSFER_ENCODING,
+        &TCP_NODELAY,
+    ],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `send_timeout TIME`
+pub static SEND_TIMEOUT: Directive<Duration> = Directive::time("send_timeout")
+    .within(LEVELS)
+    .default("60s")
+    .help("How long a client may read nothing.");
+
+/// `sendfile on | off`
+pub static SENDFILE: Directive<bool> = Directive::flag("sendfile")
+    .within(LEVELS.or(Contexts::LOCATION_IF))
+    .default("off")
+    .help("Whether the kernel sends files.");
+
+/// `sendfile_max_chunk SIZE`
+pub static SENDFILE_MAX_CHUNK: Directive<u64> = Directive::size("sendfile_max_chunk")
+    .within(LEVELS)
+    .default("2m")
+    .help("How much of a file one call may send; 0 is any amount.");
+
+/// `chunked_transfer_encoding on | off`
+pub static CHUNKED_TRANSFER_ENCODING: Directive<bool> = Directive::flag("chunked_transfer_encoding")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether content of unknown length is sent in chunks.");
+
+/// `tcp_nodelay on | off`
+pub static TCP_NODELAY: Directive<bool> = Directive::flag("tcp_nodelay")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether small packets are sent at once.");
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let policy = &mut builder.policy.sending;
+    view.assign(&SEND_TIMEOUT, &mut policy.send_timeout);
+    view.assign(&SENDFILE, &mut policy.sendfile);
+    view.assign(&SENDFILE_MAX_CHUNK, &mut policy.sendfile_max_chunk);
+    view.assign(&CHUNKED_TRANSFER_ENCODING, &mut policy.chunked);
+    view.assign(&TCP_NODELAY, &mut policy.tcp_nodelay);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use std::time::Duration;
+
+    #[test]
+    fn settings_reach_the_policy() {
+        let site = Site::location("sendfile on; sendfile_max_chunk 0; send_timeout 3; tcp_nodelay off;");
+        let policy = &site.get("/").scope.policy.sending;
+        assert!(policy.sendfile && !policy.tcp_nodelay && policy.chunked);
+        assert_eq!(policy.sendfile_max_chunk, 0);
+        assert_eq!(policy.send_timeout, Duration::from_secs(3));
+        assert_eq!(
+            Site::error("sendfile maybe;"),
+            "invalid value \"maybe\" in \"sendfile\" directive, it must be \"on\" or \"off\""
+        );
+    }
+}
