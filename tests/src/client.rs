@@ -67,6 +67,12 @@ impl Client {
         Ok(Client { stream, buffer: Vec::new(), ended: false, deadline: Instant::now() + LIMIT })
     }
 
+    /// A second handle of the same connection, to send from another thread.
+    pub fn try_clone(&self) -> Client {
+        let stream = self.stream.try_clone().expect("clone of a socket");
+        Client { stream, buffer: Vec::new(), ended: false, deadline: self.deadline }
+    }
+
     /// Moves the end of all waiting to `limit` from now.
     pub fn extend(&mut self, limit: Duration) {
         self.deadline = Instant::now() + limit;

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 4;
 /// one of the server's logs, `%%DIR%%` the prefix, `%%PORT%%` and `%%PORT_1%%`, `%%PORT_2%%` … free ports.
 #[derive(Debug)]
 pub struct Site {
-    directory: TempDir,
+    directory: Arc<TempDir>,
     configuration: String,
     whole: bool,
 }
@@ -37,6 +37,7 @@ impl Site {
     pub fn new(http: &str) -> Site {
         let directory = TempDir::with_prefix("site-").expect("temporary directory");
         fs::create_dir(directory.path().join("html")).expect("html");
+        let directory = Arc::new(directory);
         Site { directory, configuration: http.to_owned(), whole: false }
     }
 
@@ -130,6 +131,7 @@ impl Site {
             child,
             ports,
             prefix: self.prefix(),
+            _directory: Arc::clone(&self.directory),
             logs: self.logs(server),
             whole: self.whole,
             stopped: false,
@@ -150,6 +152,8 @@ pub struct Running {
     child: Child,
     ports: BTreeMap<usize, u16>,
     prefix: PathBuf,
+    /// Keeps the site's files as long as the server that uses them.
+    _directory: Arc<TempDir>,
     logs: PathBuf,
     whole: bool,
     stopped: bool,

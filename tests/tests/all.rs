@@ -5,4 +5,6 @@
 // A table of requests is one long value, not long logic.
 #![allow(clippy::too_many_lines)]
 
+mod catalogue;
+mod differences;
 mod differential;

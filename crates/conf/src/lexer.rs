@@ -262,3 +262,38 @@ fn resolve(raw: &[u8]) -> Box<[u8]> {
 fn last(words: &[Word]) -> String {
     words.last().map(Word::to_string).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_bytes;
+
+    fn message(text: &str) -> String {
+        parse_bytes(text.as_bytes()).error.map(|error| error.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn words_and_comments_have_4095_bytes_at_most() {
+        let long = |count: usize| "x".repeat(count);
+        assert_eq!(message(&format!("a {};\n", long(4095))), "");
+        assert_eq!(message(&format!("a {};\n", long(4096))), "too long parameter \"xxxxxxxxxx...\" started");
+        assert_eq!(message(&format!("a \"{}\";", long(4094))), "");
+        // The end of the quote and the end of the directive count with it.
+        assert_eq!(
+            message(&format!("a \"{}\";", long(4095))),
+            "too long parameter \"xxxxxxxxxx...\" started"
+        );
+        let unclosed = "too long parameter, probably missing terminating \"'\" character";
+        assert_eq!(message(&format!("a '{}';", long(4096))), unclosed);
+        assert_eq!(message(&format!("#{}\na;", long(4094))), "");
+        assert_eq!(message(&format!("#{}\na;", long(4095))), "too long parameter \"#xxxxxxxxx...\" started");
+        assert_eq!(message(&format!("#{}", long(4095))), "");
+    }
+
+    #[test]
+    fn nul_bytes_are_errors_but_in_comments() {
+        assert_eq!(message("a\0b;"), "unexpected NUL byte");
+        assert_eq!(message("a \"\0\";"), "unexpected NUL byte");
+        assert_eq!(message("a \\\0;"), "unexpected NUL byte");
+        assert_eq!(message("# \0\na;"), "");
+    }
+}

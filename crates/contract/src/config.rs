@@ -4,13 +4,18 @@ use crate::{AnyDirective, Directive, Rule};
 use conf::{Contexts, Diagnostic, Span};
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A level of the configuration: the main level or the inside of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SectionId(u32);
 
-/// The whole configuration, read and not yet compiled.
+/// The whole configuration, read and not yet compiled. It may stand on another one, whose levels it
+/// sees and adds to without a copy: so a scope can be compiled while requests are served.
 pub struct Config {
+    base: Option<Arc<Config>>,
+    /// How many levels the base has.
+    first: u32,
     sections: Vec<Section>,
 }
 
@@ -29,7 +34,7 @@ impl Section {
 
 struct Entry {
     name: &'static str,
-    value: Box<dyn Any>,
+    value: Box<dyn Any + Send + Sync>,
     span: Span,
 }
 
@@ -48,14 +53,22 @@ impl Config {
 
     /// A configuration with an empty main level.
     pub fn new() -> Config {
-        Config { sections: vec![Section::new(None, Contexts::MAIN)] }
+        Config { base: None, first: 0, sections: vec![Section::new(None, Contexts::MAIN)] }
+    }
+
+    /// A configuration that adds levels to this one.
+    pub fn over(base: &Arc<Config>) -> Config {
+        let first = base.first + u32::try_from(base.sections.len()).unwrap_or(u32::MAX);
+        Config { base: Some(Arc::clone(base)), first, sections: Vec::new() }
     }
 
     /// Opens a level below `parent`.
     pub fn open(&mut self, parent: SectionId, context: Contexts) -> SectionId {
-        let id = SectionId(u32::try_from(self.sections.len()).unwrap_or(u32::MAX));
+        let id = SectionId(self.first + u32::try_from(self.sections.len()).unwrap_or(u32::MAX));
         self.sections.push(Section::new(Some(parent), context));
-        self.sections[parent.0 as usize].children.push(id);
+        if let Some(parent) = self.section_mut(parent) {
+            parent.children.push(id);
+        }
         id
     }
 
@@ -64,11 +77,12 @@ impl Config {
         &mut self,
         section: SectionId,
         directive: &'static dyn AnyDirective,
-        value: Box<dyn Any>,
+        value: Box<dyn Any + Send + Sync>,
         span: Span,
     ) -> Result<(), Diagnostic> {
         let info = directive.info();
-        let entries = self.sections[section.0 as usize].entries.entry(info.slot).or_default();
+        let foreign = || Diagnostic::emerg("a level of another configuration cannot be changed").at(span);
+        let entries = self.section_mut(section).ok_or_else(foreign)?.entries.entry(info.slot).or_default();
         if let Some(earlier) = entries.first()
             && !info.repeats
         {
@@ -86,12 +100,12 @@ impl Config {
 
     /// The context of a level.
     pub fn context(&self, section: SectionId) -> Contexts {
-        self.sections[section.0 as usize].context
+        self.section(section).context
     }
 
     /// The levels right below one.
     pub fn children(&self, section: SectionId) -> &[SectionId] {
-        &self.sections[section.0 as usize].children
+        &self.section(section).children
     }
 
     /// A view of one level.
@@ -99,8 +113,20 @@ impl Config {
         View { config: self, section }
     }
 
+    fn section(&self, section: SectionId) -> &Section {
+        match &self.base {
+            Some(base) if section.0 < self.first => base.section(section),
+            _ => &self.sections[(section.0 - self.first) as usize],
+        }
+    }
+
+    fn section_mut(&mut self, section: SectionId) -> Option<&mut Section> {
+        let index = section.0.checked_sub(self.first)?;
+        self.sections.get_mut(index as usize)
+    }
+
     fn entries(&self, section: SectionId, info: &crate::Info) -> &[Entry] {
-        let entries = &self.sections[section.0 as usize].entries;
+        let entries = &self.section(section).entries;
         entries.get(info.slot).map_or(&[], Vec::as_slice)
     }
 
@@ -154,18 +180,18 @@ impl<'a> View<'a> {
 
     /// All values of a directive in the order they were written, as inherited by its rule.
     pub fn all<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
-        typed(self.effective(directive.info()))
+        typed(self.effective(&directive.info))
     }
 
     /// All values that this very level sets.
     pub fn here<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
-        typed(self.config.entries(self.section, directive.info()))
+        typed(self.config.entries(self.section, &directive.info))
     }
 
     /// The levels outside of this one, from the nearest to the main level.
     pub fn enclosing(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
         let config = self.config;
-        let parent = move |section: SectionId| config.sections[section.0 as usize].parent;
+        let parent = move |section: SectionId| config.section(section).parent;
         std::iter::successors(parent(self.section), move |&section| parent(section))
             .map(move |section| config.view(section))
     }
@@ -179,7 +205,7 @@ impl<'a> View<'a> {
                 Rule::Never => true,
                 Rule::Unnamed => !self.config.is_unnamed(section),
             };
-            let parent = self.config.sections[section.0 as usize].parent;
+            let parent = self.config.section(section).parent;
             match parent {
                 Some(parent) if entries.is_empty() && !stops => section = parent,
                 _ => return entries,
@@ -237,6 +263,22 @@ mod tests {
         set(&mut config, location, &LIST, 4);
         assert_eq!(values(&config, inner, &UNNAMED), [3], "an if block is part of its location");
         assert_eq!(values(&config, inner, &LIST), [4], "one value of its own hides the whole list");
+    }
+
+    #[test]
+    fn levels_on_top_of_a_shared_configuration() {
+        let mut config = Config::new();
+        let server = config.open(Config::MAIN, Contexts::SERVER);
+        set(&mut config, server, &VALUE, 1);
+        set(&mut config, server, &LIST, 2);
+        let base = std::sync::Arc::new(config);
+        let mut overlay = Config::over(&base);
+        let directory = overlay.open(server, Contexts::LOCATION);
+        set(&mut overlay, directory, &VALUE, 3);
+        assert_eq!(values(&overlay, directory, &VALUE), [3]);
+        assert_eq!(values(&overlay, directory, &LIST), [2], "inherited from below");
+        assert_eq!(values(&base, server, &VALUE), [1]);
+        assert!(overlay.store(server, &NEVER, Box::new(4_u32), SPAN).is_err());
     }
 
     #[test]

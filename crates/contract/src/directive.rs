@@ -43,7 +43,7 @@ pub struct Info {
 /// A directive whose values are of type `T`. A `static` of this type is the key by which
 /// [`View`](crate::View) finds them.
 pub struct Directive<T: 'static> {
-    info: Info,
+    pub(crate) info: Info,
     parse: fn(&Args<'_>, &mut Loading) -> Result<T, Diagnostic>,
 }
 
@@ -125,21 +125,24 @@ impl<T> Directive<T> {
     }
 }
 
+/// The value of one use of a directive, without its type.
+pub type Parsed = Box<dyn Any + Send + Sync>;
+
 /// A directive without its type, for lists and for the loader.
 pub trait AnyDirective: Sync {
     /// What is known of it.
     fn info(&self) -> &Info;
 
     /// Parses one use of it.
-    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Box<dyn Any>, Diagnostic>;
+    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Parsed, Diagnostic>;
 }
 
-impl<T> AnyDirective for Directive<T> {
+impl<T: Send + Sync> AnyDirective for Directive<T> {
     fn info(&self) -> &Info {
         &self.info
     }
 
-    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Box<dyn Any>, Diagnostic> {
+    fn parse(&self, args: &Args<'_>, loading: &mut Loading) -> Result<Parsed, Diagnostic> {
         let value = (self.parse)(args, loading)?;
         Ok(Box::new(value))
     }

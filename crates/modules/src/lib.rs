@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod autoindex;
 pub mod error_page;
 pub mod index;
 pub mod internal;
@@ -31,6 +32,7 @@ pub static ALL: &[&Module] = &[
     &access::MODULE,
     &try_files::MODULE,
     &index::MODULE,
+    &autoindex::MODULE,
     &static_files::MODULE,
     &error_page::MODULE,
     &internal::MODULE,

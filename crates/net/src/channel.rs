@@ -241,6 +241,14 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_left_commands_unread_is_gone() {
+        let (supervisor, worker) = channel().unwrap();
+        supervisor.send(Command::Quit).unwrap();
+        drop(worker);
+        assert_eq!(supervisor.receive().unwrap(), Incoming::Closed);
+    }
+
+    #[test]
     fn a_reader_that_never_reads_holds_nobody_up() {
         let (_supervisor, worker) = channel().unwrap();
         let error = std::iter::repeat_with(|| worker.send(&Report::Ready)).find_map(Result::err);

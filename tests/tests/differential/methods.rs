@@ -62,7 +62,6 @@ fn malformed_request_lines() {
             "Get / HTTP/1.1\r\nHost: a\r\n\r\n",
             "G\tT / HTTP/1.1\r\nHost: a\r\n\r\n",
             " GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-            "GET / HTTP/1.1 \r\nHost: a\r\nConnection: close\r\n\r\n",
             "GET /\tHTTP/1.1\r\nHost: a\r\n\r\n",
             "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET * HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -44,14 +44,12 @@ impl Group {
     }
 }
 
-/// How an item may be followed.
+/// What an item takes of the subject.
 enum Item {
-    /// It takes at least a byte.
+    /// At least a byte.
     Bytes,
-    /// It may take no byte.
+    /// Perhaps nothing: a place, or a group that can be empty. No quantifier may follow.
     MaybeEmpty,
-    /// It takes none, and no quantifier may follow.
-    Place,
 }
 
 impl<'p> Scan<'p> {
@@ -61,25 +59,19 @@ impl<'p> Scan<'p> {
             b'(' => return self.open(),
             b'|' => {
                 self.groups.last_mut()?.end_alternative();
-                return self.no_quantifier();
+                return Some(());
             }
             b')' => self.close()?,
             b'[' => self.class()?,
             b'\\' => self.escape()?,
-            b'^' | b'$' => Item::Place,
+            b'^' | b'$' => Item::MaybeEmpty,
+            // Also a second quantifier, or one after a place or at the beginning of a group.
             b'*' | b'+' | b'?' | b'{' => return None,
             0x80.. => return None,
             _ => Item::Bytes,
         };
-        let needs_byte = match item {
-            Item::Place => {
-                self.no_quantifier()?;
-                false
-            }
-            Item::Bytes => self.quantifier()? != Some(0),
-            // What a loop over nothing captures is each engine's own.
-            Item::MaybeEmpty => self.no_quantifier().map(|()| false)?,
-        };
+        // Only what takes a byte may be repeated: what a loop over nothing captures is each engine's own.
+        let needs_byte = matches!(item, Item::Bytes) && self.quantifier()? != Some(0);
         self.groups.last_mut()?.needs_byte |= needs_byte;
         Some(())
     }
@@ -100,7 +92,7 @@ impl<'p> Scan<'p> {
             return None;
         }
         self.groups.push(Group::default());
-        self.no_quantifier()
+        Some(())
     }
 
     fn close(&mut self) -> Option<Item> {
@@ -113,13 +105,19 @@ impl<'p> Scan<'p> {
     }
 
     fn class(&mut self) -> Option<Item> {
+        let begin = self.rest;
         self.take(b"^");
         if self.rest.starts_with(b"]") {
             return None;
         }
         loop {
             match self.next()? {
-                b']' => return Some(Item::Bytes),
+                b']' => {
+                    let inner = &begin[..begin.len() - self.rest.len() - 1];
+                    // PCRE2 takes `[.a.]`, `[:a:]` and `[=a=]` for names of classes in the wrong place.
+                    let is_name = matches!(inner, [a @ (b'.' | b':' | b'='), .., b] if a == b);
+                    return (!is_name).then_some(Item::Bytes);
+                }
                 b'\\' => match self.escape()? {
                     Item::Bytes => {}
                     _ => return None,
@@ -134,7 +132,7 @@ impl<'p> Scan<'p> {
     fn escape(&mut self) -> Option<Item> {
         match self.next()? {
             b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'n' | b'r' | b't' | b'f' => Some(Item::Bytes),
-            b'b' | b'B' | b'A' | b'z' => Some(Item::Place),
+            b'b' | b'B' | b'A' | b'z' => Some(Item::MaybeEmpty),
             b'x' => {
                 let digits = self.rest.get(..2)?;
                 self.rest = &self.rest[2..];
@@ -150,19 +148,19 @@ impl<'p> Scan<'p> {
         let least = match self.rest.first() {
             Some(b'*' | b'?') => 0,
             Some(b'+') => 1,
-            Some(b'{') => return self.counted().and_then(|least| self.lazy().map(|()| Some(least))),
+            Some(b'{') => self.counted()?,
             _ => return Some(None),
         };
         self.rest = &self.rest[1..];
-        self.lazy()?;
+        self.take(b"?");
         Some(Some(least))
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`.
+    /// `{n}`, `{n,}` or `{n,m}`, up to its `}`.
     fn counted(&mut self) -> Option<u32> {
         let end = self.rest.iter().position(|&byte| byte == b'}')?;
         let inner = std::str::from_utf8(self.rest.get(1..end)?).ok()?;
-        self.rest = &self.rest[end + 1..];
+        self.rest = &self.rest[end..];
         let number = |text: &str| {
             let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             text.parse().ok().filter(|count| digits && *count <= REPEAT_MAX)
@@ -173,17 +171,6 @@ impl<'p> Scan<'p> {
             Some((least, most)) => (number(least)?, number(most)?),
         };
         (least <= most && most > 0).then_some(least)
-    }
-
-    /// A `?` after a quantifier; nothing else that repeats may follow.
-    fn lazy(&mut self) -> Option<()> {
-        self.take(b"?");
-        self.no_quantifier()
-    }
-
-    fn no_quantifier(&self) -> Option<()> {
-        let quantified = matches!(self.rest.first(), Some(b'*' | b'+' | b'?' | b'{'));
-        (!quantified).then_some(())
     }
 
     fn next(&mut self) -> Option<u8> {
@@ -246,6 +233,8 @@ mod tests {
             "[]a]",
             r"[\b]",
             "[a--b]",
+            "[.a.]",
+            "[::]",
             "(?<1a>x)",
             "(?<a.b>x)",
             "(*UTF8)a",
