@@ -315,6 +315,16 @@ mod tests {
     }
 
     #[test]
+    fn both_families_share_a_port_if_ipv6only() {
+        let any = |text: &str| SocketAddress::Inet(text.parse().unwrap());
+        let v4 = bind(&any("0.0.0.0:0"), &options(), 2).unwrap();
+        let v6 = any(&format!("[::]:{}", v4[0].address().port().unwrap()));
+        let mapped = ListenOptions { ipv6only: false, ..options() };
+        assert!(bind(&v6, &mapped, 2).unwrap_err().is_in_use());
+        assert_eq!(bind(&v6, &options(), 2).unwrap()[1].address(), &v6);
+    }
+
+    #[test]
     fn connections_reach_every_socket() {
         let sockets = bind(&loopback(), &options(), 2).unwrap();
         let accepted = spread(&sockets, 64);

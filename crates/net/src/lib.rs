@@ -1,6 +1,6 @@
 //! Sockets, processes and signals: everything that needs the operating system's own words.
 //!
-//! The supervisor binds ([`bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
+//! The supervisor binds ([`mod@bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
 //! ([`control`]), and talks to its worker ([`channel`]). The worker gives up its privileges
 //! ([`identity`]) and accepts ([`Listener`]) streams ([`Stream`]). Listening sockets outlive both, even
 //! over the execution of a new binary ([`inherited`]).
