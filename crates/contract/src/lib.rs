@@ -31,7 +31,7 @@ pub use args::Args;
 pub use body::{Body, Piece, Pull, Source};
 pub use config::{Config, SectionId, View, Written};
 pub use connection::{Connection, Peer};
-pub use directive::{AnyDirective, Directive, Info, Rule};
+pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
 pub use exchange::{Exchange, Request, Wire};
 pub use filter::Filter;
 pub use loading::Loading;

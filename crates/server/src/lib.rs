@@ -12,6 +12,8 @@ mod listens;
 mod load;
 mod locations;
 mod pipeline;
+#[cfg(test)]
+mod prototypes;
 mod redirect;
 mod route;
 mod site;

@@ -39,7 +39,7 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
     loading.notes.extend(note);
-    let mut reader = Reader { known: table(modules), config: Config::new(), loading };
+    let mut reader = Reader::new(modules, Config::new(), loading);
     let result = reader.block(&nodes, Config::MAIN, Contexts::MAIN);
     Loaded {
         config: reader.config,
@@ -51,10 +51,11 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
 
 type Table = HashMap<&'static str, Vec<&'static dyn AnyDirective>>;
 
-struct Reader {
+/// Puts what was written into a configuration.
+pub(crate) struct Reader {
     known: Table,
-    config: Config,
-    loading: Loading,
+    pub(crate) config: Config,
+    pub(crate) loading: Loading,
 }
 
 fn table(modules: &[&Module]) -> Table {
@@ -67,7 +68,17 @@ fn table(modules: &[&Module]) -> Table {
 }
 
 impl Reader {
-    fn block(&mut self, nodes: &[Node], section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+    pub(crate) fn new(modules: &[&Module], config: Config, loading: Loading) -> Reader {
+        Reader { known: table(modules), config, loading }
+    }
+
+    /// Reads the directives of one level.
+    pub(crate) fn block(
+        &mut self,
+        nodes: &[Node],
+        section: SectionId,
+        context: Contexts,
+    ) -> Result<(), Diagnostic> {
         nodes.iter().try_for_each(|node| self.node(node, section, context))
     }
 

@@ -109,11 +109,12 @@ impl Site {
     }
 }
 
-struct Compiler<'a> {
-    config: &'a Config,
-    modules: &'a [&'a Module],
-    prefix: &'a Path,
-    logs: &'a LogFiles,
+/// Compiles what was written.
+pub(crate) struct Compiler<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) modules: &'a [&'a Module],
+    pub(crate) prefix: &'a Path,
+    pub(crate) logs: &'a LogFiles,
 }
 
 impl Compiler<'_> {
@@ -186,7 +187,11 @@ impl Compiler<'_> {
     }
 
     /// Compiles one scope, after the `if` blocks inside of it.
-    fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
+    pub(crate) fn scope(
+        &self,
+        section: SectionId,
+        name: Option<&LocationName>,
+    ) -> Result<Arc<Scope>, Diagnostic> {
         let view = self.config.view(section);
         let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
         builder.logs = self.logs.clone();
