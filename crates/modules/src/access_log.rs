@@ -78,7 +78,10 @@ pub struct Format {
 enum Line {
     /// `combined`, which needs no look at its variables.
     Combined,
-    Custom { text: Template, escape: Escape },
+    Custom {
+        text: Template,
+        escape: Escape,
+    },
 }
 
 #[derive(Clone, Copy)]

@@ -153,10 +153,7 @@ mod tests {
         assert_eq!(of("keepalive_timeout 10 1m;"), (Duration::from_secs(10), Some(60)));
         assert_eq!(of("keepalive_timeout 10 0;"), (Duration::from_secs(10), None));
         assert_eq!(of(""), (Duration::from_secs(75), None));
-        assert_eq!(
-            Site::error("keepalive_timeout 10 x;"),
-            "\"keepalive_timeout\" directive invalid value"
-        );
+        assert_eq!(Site::error("keepalive_timeout 10 x;"), "\"keepalive_timeout\" directive invalid value");
     }
 
     #[test]

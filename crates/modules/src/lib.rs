@@ -5,17 +5,32 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod access_log;
 pub mod autoindex;
+pub mod client;
+pub mod error_log;
 pub mod error_page;
+pub mod headers;
 pub mod index;
 pub mod internal;
+pub mod keepalive;
+pub mod lingering;
 pub mod map;
+pub mod not_modified;
+pub mod process;
+pub mod range;
+pub mod redirects;
 pub mod rewrite;
+pub mod root;
 pub mod satisfy;
+pub mod sending;
+pub mod server_tokens;
 pub mod static_files;
 #[cfg(test)]
 mod testing;
 pub mod try_files;
+pub mod types;
+pub mod variables;
 
 /// What several features share.
 mod shared {
@@ -28,6 +43,17 @@ use contract::Module;
 
 /// Every feature, in the order in which their handlers and filters run.
 pub static ALL: &[&Module] = &[
+    &process::MODULE,
+    &error_log::MODULE,
+    &root::MODULE,
+    &types::MODULE,
+    &client::MODULE,
+    &keepalive::MODULE,
+    &lingering::MODULE,
+    &sending::MODULE,
+    &redirects::MODULE,
+    &server_tokens::MODULE,
+    &variables::MODULE,
     &rewrite::MODULE,
     &access::MODULE,
     &try_files::MODULE,
@@ -38,4 +64,8 @@ pub static ALL: &[&Module] = &[
     &internal::MODULE,
     &satisfy::MODULE,
     &map::MODULE,
+    &not_modified::MODULE,
+    &headers::MODULE,
+    &range::MODULE,
+    &access_log::MODULE,
 ];

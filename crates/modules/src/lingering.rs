@@ -42,10 +42,8 @@ const CLOSE: [(&str, LingeringClose); 3] =
     [("off", LingeringClose::Off), ("on", LingeringClose::On), ("always", LingeringClose::Always)];
 
 /// `lingering_time TIME`
-pub static LINGERING_TIME: Directive<Duration> = Directive::time("lingering_time")
-    .within(LEVELS)
-    .default("30s")
-    .help("For how long in all.");
+pub static LINGERING_TIME: Directive<Duration> =
+    Directive::time("lingering_time").within(LEVELS).default("30s").help("For how long in all.");
 
 /// `lingering_timeout TIME`
 pub static LINGERING_TIMEOUT: Directive<Duration> = Directive::time("lingering_timeout")

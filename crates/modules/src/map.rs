@@ -47,7 +47,8 @@
 
 use crate::shared::names;
 use conf::spec::unexpected_block;
-use conf::{Arity, Contexts, Diagnostic, Node, Word};
+use conf::tree::printable;
+use conf::{Arity, Contexts, Diagnostic, Node};
 use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Regex, Rule, Template};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -155,23 +156,23 @@ impl Map {
             }
             key => {
                 let key = key.strip_prefix(b"\\").unwrap_or(key);
-                self.insert(&entry.name, &key.to_ascii_lowercase(), value).map_err(error)
+                self.insert(key, value).map_err(error)
             }
         }
     }
 
-    fn insert(&mut self, word: &Word, key: &[u8], value: Template) -> Result<(), String> {
-        let conflict = || format!("conflicting parameter \"{word}\"");
+    fn insert(&mut self, key: &[u8], value: Template) -> Result<(), String> {
+        let key = &key.to_ascii_lowercase();
         let Table { exact, heads, tails } = &mut self.table;
         let mut tables = match kind_of(key, self.hostnames) {
-            None => return Err(format!("invalid hostname or wildcard \"{word}\"")),
+            None => return Err(format!("invalid hostname or wildcard \"{}\"", printable(key))),
             Some(Kind::Exact(key)) => vec![(exact, key)],
             Some(Kind::Head(key)) => vec![(heads, key)],
             Some(Kind::HeadAndExact(key)) => vec![(exact, key), (heads, key)],
             Some(Kind::Tail(key)) => vec![(tails, key)],
         };
         if tables.iter().any(|(table, key)| table.contains_key(*key)) {
-            return Err(conflict());
+            return Err(format!("conflicting parameter \"{}\"", printable(key)));
         }
         for (table, key) in &mut tables {
             table.insert((*key).into(), value.clone());
@@ -182,7 +183,7 @@ impl Map {
     fn find(&self, exchange: &Exchange, value: &[u8]) -> Option<&Template> {
         let lower = value.to_ascii_lowercase();
         let Table { exact, heads, tails } = &self.table;
-        let dots = || memchr_dots(&lower);
+        let dots = || dots_of(&lower);
         let head = || dots().find_map(|dot| heads.get(&lower[dot + 1..]));
         let tail = || dots().rev().find_map(|dot| tails.get(&lower[..dot]));
         let in_table = exact.get(lower.as_slice()).or_else(head).or_else(tail);
@@ -194,7 +195,7 @@ impl Map {
 }
 
 /// Places of the dots.
-fn memchr_dots(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+fn dots_of(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     text.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(place, _)| place)
 }
 
@@ -285,7 +286,7 @@ mod tests {
     fn messages() {
         let error = |map: &str| Site::error(&format!("map $uri $x {{ {map} }}"));
         assert_eq!(error("a;"), "invalid number of the map parameters");
-        assert_eq!(error("a 1; A 2;"), "conflicting parameter \"A\"");
+        assert_eq!(error("a 1; A 2;"), "conflicting parameter \"a\"");
         assert_eq!(error("hostnames; a.*.b 1;"), "invalid hostname or wildcard \"a.*.b\"");
         assert_eq!(error("default 1; default 2;"), "duplicate default map parameter");
         assert_eq!(Site::error("map $uri x {}"), "invalid variable name \"x\"");

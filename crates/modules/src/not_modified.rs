@@ -57,10 +57,8 @@ pub static MODULE: Module = Module {
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 /// `etag on | off`
-pub static ETAG: Directive<bool> = Directive::flag("etag")
-    .within(LEVELS)
-    .default("on")
-    .help("Whether files get an entity tag.");
+pub static ETAG: Directive<bool> =
+    Directive::flag("etag").within(LEVELS).default("on").help("Whether files get an entity tag.");
 
 /// `if_modified_since off | exact | before`
 pub static IF_MODIFIED_SINCE: Directive<IfModifiedSince> =

@@ -57,10 +57,11 @@ pub static USER: Directive<User> = Directive::new("user", parse_user)
     .help("The user and the group that the worker runs as.");
 
 /// `pid FILE`
-pub static PID: Directive<PathBuf> = Directive::new("pid", |args, loading| Ok(loading.path(&args.word(0)?.text)))
-    .within(Contexts::MAIN)
-    .default("/run/fulmar.pid")
-    .help("The file with the number of the supervisor's process.");
+pub static PID: Directive<PathBuf> =
+    Directive::new("pid", |args, loading| Ok(loading.path(&args.word(0)?.text)))
+        .within(Contexts::MAIN)
+        .default("/run/fulmar.pid")
+        .help("The file with the number of the supervisor's process.");
 
 /// `daemon on | off`
 pub static DAEMON: Directive<bool> = Directive::flag("daemon")
@@ -123,11 +124,10 @@ pub static EVENTS: Directive<SectionId> =
         .help("Holds what is about connections and events.");
 
 /// `worker_connections NUMBER`
-pub static WORKER_CONNECTIONS: Directive<u64> =
-    Directive::new("worker_connections", parse_connections)
-        .within(Contexts::EVENTS)
-        .default("512")
-        .help("How many connections each thread may have.");
+pub static WORKER_CONNECTIONS: Directive<u64> = Directive::new("worker_connections", parse_connections)
+    .within(Contexts::EVENTS)
+    .default("512")
+    .help("How many connections each thread may have.");
 
 /// A user and a group by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,9 +231,7 @@ fn parse_env(args: &Args<'_>, _: &mut Loading) -> Result<Environment, Diagnostic
     let text = &args.word(0)?.text;
     let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
     Ok(match text.iter().position(|&byte| byte == b'=') {
-        Some(equals) => {
-            Environment { name: own(&text[..equals]), value: Some(own(&text[equals + 1..])) }
-        }
+        Some(equals) => Environment { name: own(&text[..equals]), value: Some(own(&text[equals + 1..])) },
         None => Environment { name: own(text), value: None },
     })
 }

@@ -37,13 +37,7 @@ use std::time::Duration;
 /// How responses are sent.
 pub static MODULE: Module = Module {
     name: "sending",
-    directives: &[
-        &SEND_TIMEOUT,
-        &SENDFILE,
-        &SENDFILE_MAX_CHUNK,
-        &CHUNKED_TRANSFER_ENCODING,
-        &TCP_NODELAY,
-    ],
+    directives: &[&SEND_TIMEOUT, &SENDFILE, &SENDFILE_MAX_CHUNK, &CHUNKED_TRANSFER_ENCODING, &TCP_NODELAY],
     variables: &[],
     compile: Some(compile),
 };
@@ -51,10 +45,8 @@ pub static MODULE: Module = Module {
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 /// `send_timeout TIME`
-pub static SEND_TIMEOUT: Directive<Duration> = Directive::time("send_timeout")
-    .within(LEVELS)
-    .default("60s")
-    .help("How long a client may read nothing.");
+pub static SEND_TIMEOUT: Directive<Duration> =
+    Directive::time("send_timeout").within(LEVELS).default("60s").help("How long a client may read nothing.");
 
 /// `sendfile on | off`
 pub static SENDFILE: Directive<bool> = Directive::flag("sendfile")

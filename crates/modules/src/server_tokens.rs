@@ -30,14 +30,13 @@ pub static MODULE: Module =
     Module { name: "server_tokens", directives: &[&SERVER_TOKENS], variables: &[], compile: Some(compile) };
 
 /// `server_tokens on | off | build`
-pub static SERVER_TOKENS: Directive<ServerTokens> =
-    Directive::new("server_tokens", |args, _| {
-        let choice = args.value(0, |word| value::choice(word, &[("off", 0), ("on", 1), ("build", 2)]))?;
-        Ok([ServerTokens::Off, ServerTokens::On, ServerTokens::Build][choice].clone())
-    })
-    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
-    .default("on")
-    .help("Whether the server tells its version.");
+pub static SERVER_TOKENS: Directive<ServerTokens> = Directive::new("server_tokens", |args, _| {
+    let choice = args.value(0, |word| value::choice(word, &[("off", 0), ("on", 1), ("build", 2)]))?;
+    Ok([ServerTokens::Off, ServerTokens::On, ServerTokens::Build][choice].clone())
+})
+.within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+.default("on")
+.help("Whether the server tells its version.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     view.assign(&SERVER_TOKENS, &mut builder.policy.server_tokens);

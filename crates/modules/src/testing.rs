@@ -2,6 +2,7 @@
 
 use conf::{Contexts, Node};
 use contract::clock::Time;
+use contract::log::{LogFile, LogFiles};
 use contract::{
     AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, Peer, Phase, Piece, Policy,
     Request, Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable, VariableId, VariableTable,
@@ -18,6 +19,8 @@ use tempfile::TempDir;
 pub(crate) struct Site {
     root: TempDir,
     scope: Arc<Scope>,
+    inner: Option<Arc<Scope>>,
+    logs: LogFiles,
     variables: Arc<VariableTable>,
     ids: HashMap<&'static str, VariableId>,
 }
@@ -61,6 +64,9 @@ impl Site {
             reader.node(node, section, context)?;
         }
         let scope = reader.compile(section)?;
+        let inner = reader.inner.get(&section).and_then(|inner| inner.first());
+        let inner = inner.map(|&inner| reader.compile(inner)).transpose()?;
+        let logs = reader.loading.logs.clone();
         let ids = PROBES.map(|name| {
             let unset = Definition::Get(|_, _, _| false, "".into());
             (name, reader.loading.variables.define_if_new(name, unset))
@@ -68,12 +74,23 @@ impl Site {
         let known: Vec<Variable> = crate::ALL.iter().flat_map(|module| module.variables).copied().collect();
         let known: Vec<Variable> = known.into_iter().chain(STAND_INS).collect();
         let variables = reader.loading.variables.finish(&known).map_err(|error| error.message)?;
-        Ok(Site { root, scope, variables: Arc::new(variables), ids: ids.into() })
+        Ok(Site { root, scope, inner, logs, variables: Arc::new(variables), ids: ids.into() })
     }
 
     /// The document root.
     pub(crate) fn root(&self) -> &Path {
         self.root.path()
+    }
+
+    /// The scope of the first `if` block.
+    pub(crate) fn inner(&self) -> Arc<Scope> {
+        Arc::clone(self.inner.as_ref().unwrap())
+    }
+
+    /// Opens the log files that are below the root.
+    pub(crate) fn open_logs(&self) {
+        let own = |file: &Arc<LogFile>| file.path().is_some_and(|path| path.starts_with(self.root()));
+        self.logs.iter().filter(own).for_each(|file| file.open().unwrap());
     }
 
     /// Writes a file below the root, with the directories that lead to it.
@@ -224,6 +241,7 @@ impl Reader {
         let prefix = self.loading.prefix.clone();
         let path = Template::literal(prefix.as_os_str().as_encoded_bytes());
         let mut builder = ScopeBuilder::new(None, Policy::new(Root { path, alias: None, prefix }));
+        builder.logs = self.loading.logs.clone();
         for &inner in self.inner.get(&section).map(Vec::as_slice).unwrap_or_default() {
             builder.inner.insert(inner, self.compile(inner)?);
         }

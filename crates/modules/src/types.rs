@@ -42,12 +42,8 @@ use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, Types, View
 use std::sync::{Arc, LazyLock};
 
 /// The media types of files.
-pub static MODULE: Module = Module {
-    name: "types",
-    directives: &[&TYPES, &DEFAULT_TYPE],
-    variables: &[],
-    compile: Some(compile),
-};
+pub static MODULE: Module =
+    Module { name: "types", directives: &[&TYPES, &DEFAULT_TYPE], variables: &[], compile: Some(compile) };
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 

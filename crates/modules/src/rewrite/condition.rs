@@ -107,7 +107,7 @@ fn in_parentheses<'a>(args: &Args<'a>) -> Result<Vec<&'a [u8]>, Diagnostic> {
     if last.is_empty() {
         words.pop();
     }
-    Ok(words)
+    if words.is_empty() { Err(invalid(b")")) } else { Ok(words) }
 }
 
 fn variable(name: &[u8], span: Span, loading: &mut Loading) -> VariableId {

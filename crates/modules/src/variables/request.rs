@@ -29,8 +29,9 @@ fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
 }
 
 pub(super) fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let find = |field: &'_ [u8]| field.split(|&byte| byte == b';').find_map(|pair| crumb(pair, name));
-    put_some(exchange.request.head.fields.all("cookie").find_map(|field| find(field).map(<[u8]>::to_vec)), out)
+    let fields = exchange.request.head.fields.all("cookie");
+    let mut crumbs = fields.flat_map(|field| field.split(|&byte| byte == b';'));
+    put_some(crumbs.find_map(|pair| crumb(pair, name)), out)
 }
 
 /// The value of one cookie, with the spaces that may stand around its name taken away.

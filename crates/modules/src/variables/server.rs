@@ -1,8 +1,8 @@
 //! The server itself.
 
 use super::lists::put;
-use contract::clock::{self, Time};
 use contract::Exchange;
+use contract::clock::{self, Time};
 use std::sync::LazyLock;
 
 /// The version of nginx whose behaviour is followed.

@@ -1,0 +1,192 @@
+//! When content is stale.
+
+use conf::{Diagnostic, FileId, Span, Word, value};
+use contract::clock::{self, Time};
+use contract::{Args, Exchange, Loading, Template};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+/// What `expires` asks for.
+#[derive(Clone)]
+pub struct Expires {
+    modified: bool,
+    when: When,
+}
+
+#[derive(Clone)]
+enum When {
+    Fixed(Moment),
+    /// A text that becomes one for each request.
+    Computed(Template),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Off,
+    Epoch,
+    Max,
+    /// Seconds from now on, or after the last modification.
+    After(i64),
+    /// Seconds since midnight.
+    Daily(i64),
+}
+
+impl Expires {
+    /// Whether nothing is asked for.
+    pub(super) fn is_off(&self) -> bool {
+        matches!(self.when, When::Fixed(Moment::Off))
+    }
+
+    /// Sets `Expires` and `Cache-Control`. A computed value that is no time sets nothing.
+    pub(super) fn apply(&self, exchange: &mut Exchange) {
+        let moment = match &self.when {
+            When::Fixed(moment) => *moment,
+            When::Computed(template) => {
+                let text = template.evaluate(exchange);
+                parse_moment(&text, self.modified).unwrap_or(Moment::Off)
+            }
+        };
+        let from = exchange.response.last_modified.filter(|_| self.modified);
+        let Some((expires, control)) = fields(moment, from, Time::now()) else { return };
+        let fields = &mut exchange.response.fields;
+        // Both texts are made here, of digits and letters.
+        let _ = fields.set("Expires", expires.as_bytes());
+        let _ = fields.set("Cache-Control", control.as_bytes());
+    }
+}
+
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Expires, Diagnostic> {
+    let (modified, word) = match args.words() {
+        [first, word] if first.is("modified") => (true, word),
+        [_, _] => return Err(args.error("invalid value")),
+        _ => (false, args.word(0)?),
+    };
+    let template = loading.template(word)?;
+    let when = match template.constant() {
+        Some(text) => When::Fixed(parse_moment(text, modified).map_err(|message| args.error(message))?),
+        None => When::Computed(template),
+    };
+    Ok(Expires { modified, when })
+}
+
+fn parse_moment(text: &[u8], modified: bool) -> Result<Moment, &'static str> {
+    match text {
+        b"epoch" if !modified => return Ok(Moment::Epoch),
+        b"max" if !modified => return Ok(Moment::Max),
+        b"off" if !modified => return Ok(Moment::Off),
+        _ => {}
+    }
+    if let Some(time) = text.strip_prefix(b"@") {
+        if modified {
+            return Err("daily time cannot be used with \"modified\" parameter");
+        }
+        let seconds = seconds(time)?;
+        const DAY: i64 = 24 * 60 * 60;
+        return if seconds > DAY {
+            Err("daily time value must be less than 24 hours")
+        } else {
+            Ok(Moment::Daily(seconds))
+        };
+    }
+    match text.split_first() {
+        Some((b'-', time)) => Ok(Moment::After(-seconds(time)?)),
+        Some((b'+', time)) => Ok(Moment::After(seconds(time)?)),
+        _ => Ok(Moment::After(seconds(text)?)),
+    }
+}
+
+fn seconds(text: &[u8]) -> Result<i64, &'static str> {
+    let nowhere = Span { file: FileId(0), start: 0, end: 0, line: 0 };
+    let word = Word { text: text.into(), quoted: false, span: nowhere };
+    let time = value::time_s(&word).ok().and_then(|time| i64::try_from(time).ok());
+    time.ok_or("invalid value")
+}
+
+/// The values of `Expires` and `Cache-Control`; `from` is what a time counts from, if not from now on.
+fn fields(moment: Moment, from: Option<i64>, now: Time) -> Option<(String, String)> {
+    let fixed = |expires: &str, control: &str| Some((expires.to_owned(), control.to_owned()));
+    let (expires, age) = match moment {
+        Moment::Off => return None,
+        Moment::Epoch => return fixed("Thu, 01 Jan 1970 00:00:01 GMT", "no-cache"),
+        Moment::Max => return fixed("Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000"),
+        Moment::After(0) => {
+            let now = clock::http_date(now);
+            return fixed(&String::from_utf8_lossy(&now), "max-age=0");
+        }
+        Moment::After(time) => {
+            let expires = from.unwrap_or(now.seconds).saturating_add(time);
+            // A negative time is always in the past, however new the content is.
+            (expires, if time < 0 { -1 } else { expires.saturating_sub(now.seconds) })
+        }
+        Moment::Daily(time) => {
+            let expires = next(time, now.seconds, &TimeZone::system()).unwrap_or(now.seconds);
+            (expires, expires.saturating_sub(now.seconds))
+        }
+    };
+    let control = if age < 0 { "no-cache".to_owned() } else { format!("max-age={age}") };
+    Some((http::format_date(expires), control))
+}
+
+/// The next moment that it is this many seconds after midnight, after `now`.
+fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
+    let today = Timestamp::from_second(now).ok()?.to_zoned(zone.clone()).date();
+    [today, today.tomorrow().ok()?].into_iter().find_map(|date| {
+        let at: DateTime =
+            date.to_datetime(jiff::civil::Time::midnight()).checked_add(time.seconds()).ok()?;
+        let moment = at.to_zoned(zone.clone()).ok()?.timestamp().as_second();
+        (moment > now).then_some(moment)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Moment, fields, next, parse_moment};
+    use crate::testing::Site;
+    use contract::clock::Time;
+    use jiff::tz::TimeZone;
+
+    #[test]
+    fn forms() {
+        assert_eq!(parse_moment(b"1h", false), Ok(Moment::After(3600)));
+        assert_eq!(parse_moment(b"+30", false), Ok(Moment::After(30)));
+        assert_eq!(parse_moment(b"-1m", true), Ok(Moment::After(-60)));
+        assert_eq!(parse_moment(b"@15h30m", false), Ok(Moment::Daily(55_800)));
+        assert_eq!(parse_moment(b"epoch", false), Ok(Moment::Epoch));
+        assert_eq!(parse_moment(b"epoch", true), Err("invalid value"));
+        assert!(parse_moment(b"@25h", false).is_err() && parse_moment(b"@1h", true).is_err());
+    }
+
+    #[test]
+    fn ages() {
+        let now = Time { seconds: 784_111_777, ..Time::now() };
+        let control = |moment, from| fields(moment, from, now).map(|(_, control)| control);
+        assert_eq!(control(Moment::After(60), None).as_deref(), Some("max-age=60"));
+        assert_eq!(control(Moment::After(60), Some(784_111_777 - 20)).as_deref(), Some("max-age=40"));
+        assert_eq!(control(Moment::After(60), Some(0)).as_deref(), Some("no-cache"));
+        assert_eq!(control(Moment::After(0), Some(0)).as_deref(), Some("max-age=0"));
+        assert_eq!(control(Moment::After(-1), Some(784_111_999)).as_deref(), Some("no-cache"));
+        assert_eq!(control(Moment::Off, None), None);
+        let (expires, _) = fields(Moment::After(60), None, now).unwrap();
+        assert_eq!(expires, "Sun, 06 Nov 1994 08:50:37 GMT");
+    }
+
+    #[test]
+    fn a_time_of_day_is_today_or_tomorrow() {
+        // 08:49:37, universal time.
+        let now = 784_111_777;
+        assert_eq!(next(9 * 3600, now, &TimeZone::UTC), Some(784_112_400));
+        assert_eq!(next(8 * 3600, now, &TimeZone::UTC), Some(784_112_400 - 3600 + 86_400));
+        assert_eq!(next(24 * 3600, now, &TimeZone::UTC), Some(784_166_400));
+    }
+
+    #[test]
+    fn messages() {
+        assert_eq!(Site::error("expires soon;"), "\"expires\" directive invalid value");
+        assert_eq!(Site::error("expires changed 1h;"), "\"expires\" directive invalid value");
+        assert_eq!(
+            Site::error("expires @25h;"),
+            "\"expires\" directive daily time value must be less than 24 hours"
+        );
+    }
+}
