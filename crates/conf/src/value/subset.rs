@@ -192,9 +192,21 @@ mod tests {
 
     #[test]
     fn in_doubt_it_is_not() {
-        for same in
-            ["", "a", "a|", "()", "^$", r"[a-z\d_]+", "a{2}", "a{2,}?", "(a|b)*", r"\x41", "a]}", "(a?b)+"]
-        {
+        for same in [
+            "",
+            "a",
+            "a|",
+            "()",
+            "^$",
+            r"[a-z\d_]+",
+            "a{2}",
+            "a{2,}?",
+            "(a|b)*",
+            r"\x41",
+            "a]}",
+            "(a?b)+",
+            "[.]",
+        ] {
             assert!(means_the_same(same.as_bytes()), "{same}");
         }
         for other in [
