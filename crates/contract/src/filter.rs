@@ -7,6 +7,9 @@ use crate::{Body, Exchange};
 /// A filter that changes content wraps the body in a [`Source`](crate::Source) of its own: the
 /// outermost source is pulled when the connection can take more, so that backpressure and waiting
 /// need no code in a filter.
+///
+/// A filter that gives a good response the status of an error ends it: the error's page is sent in its
+/// place, and passes all filters in its turn.
 pub trait Filter: Send + Sync {
     /// Changes the exchange's response head and its body.
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body;

@@ -81,6 +81,11 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
+    /// Whether this is an error of the client or the server (4xx and above).
+    pub fn is_error(self) -> bool {
+        self.0 >= 400
+    }
+
     /// Whether this is a redirection (3xx).
     pub fn is_redirection(self) -> bool {
         (300..400).contains(&self.0)

@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn one(start: u64, end: u64) -> Asked {
-        Asked::Parts(vec![start..end])
+        Asked::Parts(std::iter::once(start..end).collect())
     }
 
     #[test]

@@ -64,8 +64,13 @@ pub static DEFAULT_TYPE: Directive<Box<[u8]>> =
 
 /// A block: its lines, and the same as a table that scopes share.
 pub struct Block {
-    entries: Vec<(Box<[u8]>, Box<[u8]>)>,
+    entries: Vec<Entry>,
     table: Arc<Types>,
+}
+
+struct Entry {
+    extension: Box<[u8]>,
+    media_type: Box<[u8]>,
 }
 
 fn parse_types(args: &Args<'_>, loading: &mut Loading) -> Result<Block, Diagnostic> {
@@ -80,7 +85,7 @@ fn parse_types(args: &Args<'_>, loading: &mut Loading) -> Result<Block, Diagnost
             if let Some(earlier) = earlier {
                 loading.note(duplicate(node, extension, &earlier));
             }
-            entries.push((extension.text.clone(), node.name.text.clone()));
+            entries.push(Entry { extension: extension.text.clone(), media_type: node.name.text.clone() });
         }
     }
     Ok(Block { entries, table: Arc::new(table) })
@@ -107,7 +112,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         [block] => Arc::clone(&block.value.table),
         blocks => {
             let entries = blocks.iter().flat_map(|block| &block.value.entries);
-            Arc::new(table(entries.map(|(extension, media_type)| (&**extension, &**media_type))))
+            Arc::new(table(entries.map(|entry| (&*entry.extension, &*entry.media_type))))
         }
     };
     if let Some(default) = view.get(&DEFAULT_TYPE) {

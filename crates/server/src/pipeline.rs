@@ -237,7 +237,15 @@ impl Flow {
             self.exchange.response.status = status;
         }
         let scope = Arc::clone(&self.exchange.scope);
-        let body = scope.filters().iter().fold(body, |body, filter| filter.apply(&mut self.exchange, body));
+        let mut body = body;
+        for filter in scope.filters() {
+            let was_good = !self.exchange.response.status.is_error();
+            body = filter.apply(&mut self.exchange, body);
+            let status = self.exchange.response.status;
+            if was_good && status.is_error() {
+                return self.fail(status);
+            }
+        }
         if let Some(location) = &self.exchange.response.location
             && let Some(url) = redirect::complete(&self.exchange, location)
         {
