@@ -37,6 +37,7 @@ use contract::log::LogFile;
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A line for each request.
@@ -243,15 +244,22 @@ struct Log {
     condition: Option<Template>,
 }
 
+thread_local! {
+    /// The line that is being made, kept so that most lines allocate nothing.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Handler for AccessLog {
     fn run(&self, exchange: &mut Exchange) -> Step {
         for log in &self.logs {
             let holds = |condition: &Template| !matches!(&condition.evaluate(exchange)[..], b"" | b"0");
             if log.condition.as_ref().is_none_or(holds) {
-                let mut line = Vec::with_capacity(256);
-                log.line.write(exchange, &mut line);
-                line.push(b'\n');
-                log.file.append(&line);
+                LINE.with_borrow_mut(|line| {
+                    line.clear();
+                    log.line.write(exchange, line);
+                    line.push(b'\n');
+                    log.file.append(line);
+                });
             }
         }
         Step::Next
@@ -271,11 +279,12 @@ impl Line {
 
 fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
     let value = |get: contract::Getter, rest: &str, out: &mut Vec<u8>| {
-        let mut value = Vec::new();
-        if get(exchange, rest, &mut value) {
-            hex(&value, out);
-        } else {
+        let start = out.len();
+        if !get(exchange, rest, out) {
             out.push(b'-');
+        } else if out[start..].iter().copied().any(is_escaped) {
+            let value = out.split_off(start);
+            hex(&value, out);
         }
     };
     value(variables::remote_addr, "", out);
@@ -301,14 +310,17 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 /// Writes what could end a value or a line, or is not ASCII, as `\xHH`.
 fn hex(value: &[u8], out: &mut Vec<u8>) {
     for &byte in value {
-        match byte {
-            b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
-                out.extend_from_slice(b"\\x");
-                out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            }
-            _ => out.push(byte),
+        if is_escaped(byte) {
+            out.extend_from_slice(b"\\x");
+            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.push(byte);
         }
     }
+}
+
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
 }
 
 /// Escapes as the strings of JSON want it (RFC 8259, section 7); bytes above ASCII are kept.
