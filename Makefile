@@ -13,7 +13,12 @@ help: ## Shows this list.
 
 serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080).
 	@cargo build --release --package fulmar
-	@demo/serve "$(FULMAR)" "$(PORT)"
+	@mkdir -p target/demo
+	@if [ "$$(id -u)" = 0 ]; then user="user $$(id -un);"; else user=; fi; \
+	  sed -e 's/8080/$(PORT)/' -e "s/^user nobody;$$/$$user/" demo/fulmar.conf > target/demo/fulmar.conf
+	@$(FULMAR) -tq -p $(CURDIR)/demo -c $(CURDIR)/target/demo/fulmar.conf
+	@echo "Serving demo/site at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
+	@exec $(FULMAR) -p $(CURDIR)/demo -c $(CURDIR)/target/demo/fulmar.conf
 
 test: ## Format, lints, tidy, manual pages, and all tests.
 	cargo fmt --all --check
