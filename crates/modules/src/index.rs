@@ -111,8 +111,7 @@ impl Handler for Index {
 impl Index {
     /// The URI of the first index that exists.
     fn find(&self, exchange: &Exchange) -> Result<Option<Vec<u8>>, Status> {
-        let mut is_directory_known = false;
-        for name in &self.names {
+        for (position, name) in self.names.iter().enumerate() {
             let name = name.evaluate(exchange);
             if name.starts_with(b"/") {
                 return Ok(Some(name));
@@ -123,9 +122,8 @@ impl Index {
                 Ok(_) => return Ok(Some([&exchange.request.path[..], &name].concat())),
                 Err(error) => refuse(exchange, &file, &error)?,
             }
-            if !is_directory_known {
+            if position == 0 {
                 check_directory(exchange, &directory, &file)?;
-                is_directory_known = true;
             }
         }
         Ok(None)

@@ -4,8 +4,9 @@ use conf::{Contexts, Node};
 use contract::clock::Time;
 use contract::log::{LogFile, LogFiles};
 use contract::{
-    AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, Peer, Phase, Piece, Policy,
-    Request, Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable, VariableId, VariableTable,
+    AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, LocationKind, LocationName,
+    Peer, Phase, Piece, Policy, Request, Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable,
+    VariableId, VariableTable,
 };
 use http::{RequestHead, Version};
 use std::cell::Cell;
@@ -31,26 +32,33 @@ const PROBES: [&str; 2] = ["x", "y"];
 impl Site {
     /// A site with these directives in its location, or, where they cannot stand there, in `http`.
     pub(crate) fn location(text: &str) -> Site {
-        Site::load(text, Contexts::LOCATION).unwrap_or_else(|error| panic!("{error}"))
+        Site::named(LocationKind::Prefix, "/", text)
+    }
+
+    /// As [`Site::location`], with a location of this kind and name.
+    pub(crate) fn named(kind: LocationKind, name: &str, text: &str) -> Site {
+        let name = LocationName { kind, text: name.as_bytes().into() };
+        Site::load(text, Contexts::LOCATION, Some(name)).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// A site with these directives in its server.
     pub(crate) fn server(text: &str) -> Site {
-        Site::load(text, Contexts::SERVER).unwrap_or_else(|error| panic!("{error}"))
+        Site::load(text, Contexts::SERVER, None).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The message about what is wrong with these directives.
     pub(crate) fn error(text: &str) -> String {
-        Site::load(text, Contexts::LOCATION).err().unwrap_or_else(|| panic!("no error: {text}"))
+        Site::load(text, Contexts::LOCATION, None).err().unwrap_or_else(|| panic!("no error: {text}"))
     }
 
-    fn load(text: &str, context: Contexts) -> Result<Site, String> {
+    fn load(text: &str, context: Contexts, name: Option<LocationName>) -> Result<Site, String> {
         let root = tempfile::tempdir().map_err(|error| error.to_string())?;
         let loaded = conf::parse_bytes(text.as_bytes());
         if let Some(error) = loaded.error {
             return Err(error.message);
         }
         let mut reader = Reader::new(root.path());
+        reader.loading.location = name;
         let mut section = reader.open(Config::MAIN, Contexts::HTTP);
         let http = section;
         section = reader.open(section, Contexts::SERVER);
@@ -240,17 +248,14 @@ impl Reader {
     fn compile(&self, section: SectionId) -> Result<Arc<Scope>, String> {
         let prefix = self.loading.prefix.clone();
         let path = Template::literal(prefix.as_os_str().as_encoded_bytes());
-        let mut builder = ScopeBuilder::new(None, Policy::new(Root { path, alias: None, prefix }));
+        let mut builder =
+            ScopeBuilder::new(self.loading.location.clone(), Policy::new(Root { path, alias: None, prefix }));
         builder.logs = self.loading.logs.clone();
         for &inner in self.inner.get(&section).map(Vec::as_slice).unwrap_or_default() {
             builder.inner.insert(inner, self.compile(inner)?);
         }
-        let root = builder.policy.root.clone();
         for compile in crate::ALL.iter().filter_map(|module| module.compile) {
             compile(&self.config.view(section), &mut builder).map_err(|error| error.message)?;
-        }
-        if self.config.context(section) != Contexts::HTTP {
-            builder.policy.root = root;
         }
         Ok(Arc::new(builder.finish()))
     }

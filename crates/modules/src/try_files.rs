@@ -224,7 +224,7 @@ fn go_to(mut target: Vec<u8>) -> Step {
 #[cfg(test)]
 mod tests {
     use crate::testing::{Site, status};
-    use contract::{Phase, Reroute, Step};
+    use contract::{LocationKind, Phase, Reroute, Step};
 
     /// The URI that the request goes on with, or where it goes instead.
     fn run(site: &Site, target: &str) -> String {
@@ -259,6 +259,29 @@ mod tests {
         assert_eq!(run(&Site::location("try_files $uri @app;"), "/a"), "@app");
         assert_eq!(Site::error("try_files $uri =x;"), "invalid code \"=x\"");
         assert_eq!(Site::error("try_files $uri =1000;"), "invalid code \"=1000\"");
+    }
+
+    #[test]
+    fn behind_an_alias_names_lose_the_prefix() {
+        let site = Site::named(LocationKind::Prefix, "/x/", "alias sub/; try_files $uri /b /x/c$args;");
+        site.file("sub/a", "");
+        assert_eq!(run(&site, "/x/a"), "/x/a");
+        assert_eq!(run(&site, "/x/none?q"), "-> cq ? ", "even the last one");
+        site.file("sub/b", "");
+        assert_eq!(run(&site, "/x/none"), "/x//b");
+        let mut exchange = site.get("/x/a");
+        exchange.valid_location = false;
+        assert_eq!(status(&site.run(Phase::Precontent, &mut exchange)), 500);
+    }
+
+    #[test]
+    fn the_alias_of_a_pattern_is_followed_by_the_name() {
+        let site = Site::named(LocationKind::Regex, "x", "alias sub; try_files $uri =404;");
+        site.file("sub/x", "here");
+        let mut exchange = site.get("/x");
+        assert!(matches!(site.run(Phase::Precontent, &mut exchange), Step::Next));
+        assert!(matches!(site.run(Phase::Content, &mut exchange), Step::Respond(_)));
+        assert_eq!(run(&site, "/y"), "404");
     }
 
     #[test]

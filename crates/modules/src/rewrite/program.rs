@@ -225,6 +225,24 @@ mod tests {
         let step = site.run(Phase::Rewrite, &mut exchange);
         assert_eq!(outcome(&step, &exchange), "find /c??x=%26");
         assert_eq!(run("rewrite ^/a(.*) /c?x=$1;", "/a&"), "find /c?x=&", "what came plain stays plain");
+        let site = Site::location("if ($uri ~ (.)$) { set $x $1; } rewrite (.)$ /c; set $y $1;");
+        let mut exchange = site.get("/%26");
+        exchange.request.path = b"/&".to_vec();
+        site.run(Phase::Rewrite, &mut exchange);
+        let values = [site.variable("x", &exchange), site.variable("y", &exchange)];
+        assert_eq!(values, ["%26", "&"], "values are encoded, too, until the first rewrite");
+    }
+
+    #[test]
+    fn a_uri_that_was_kept_here_has_no_alias() {
+        let is_valid = |text| {
+            let site = Site::location(text);
+            let mut exchange = site.get("/a");
+            site.run(Phase::Rewrite, &mut exchange);
+            exchange.valid_location
+        };
+        assert!(is_valid("rewrite ^/a /b;") && is_valid("break;"));
+        assert!(!is_valid("rewrite ^/a /b break;") && !is_valid("rewrite ^/a /b; break;"));
     }
 
     #[test]
