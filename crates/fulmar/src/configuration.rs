@@ -1,0 +1,192 @@
+//! From the files to a configuration that can serve, or to the reason why not.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use conf::{Diagnostic, Inputs, Sources};
+use contract::log::LogFile;
+use contract::{Config, Loading, Module};
+use modules::process::{ProcessSettings, User};
+use net::bind::Wanted;
+use net::identity::{Identity, is_superuser};
+use net::system_message;
+use server::Site;
+
+use crate::console::PROGRAM;
+use crate::paths::Paths;
+
+/// Who the worker of a superuser runs as where the configuration names nobody.
+const DEFAULT_USER: &str = "nobody";
+/// That user's group, by its name on different systems.
+const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
+
+/// How this run reads its configuration, at its start and at each reload.
+pub(crate) struct Reader {
+    /// Where files come from.
+    pub(crate) inputs: Box<dyn Inputs>,
+    /// The paths that the flags gave.
+    pub(crate) paths: Paths,
+    /// Directives of the command line.
+    pub(crate) globals: Option<String>,
+    /// The features, in their order.
+    pub(crate) modules: Vec<&'static Module>,
+}
+
+/// A configuration that was found to be good.
+pub(crate) struct Configuration {
+    /// What serves.
+    pub(crate) site: Arc<Site>,
+    /// How processes are to be.
+    pub(crate) process: ProcessSettings,
+    /// Whom the worker becomes; none where the supervisor may not choose.
+    pub(crate) identity: Option<Identity>,
+    /// The first file of the main level's error log; none if that is the standard error stream.
+    pub(crate) error_log: Option<PathBuf>,
+    /// The files, and what there is to tell about them.
+    pub(crate) read: Read,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Why.
+    pub(crate) error: Diagnostic,
+    /// What was read until then.
+    pub(crate) read: Read,
+}
+
+/// The files that were read, and the warnings about them.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// The files.
+    pub(crate) sources: Sources,
+    /// Warnings and notes.
+    pub(crate) notes: Vec<Diagnostic>,
+}
+
+impl Reader {
+    /// Reads and checks everything that can be checked without touching anything.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn read(&self) -> Result<Configuration, Box<Refusal>> {
+        let mut loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
+        loading.logs.default_error_log = self.paths.error_log.clone();
+        let options = server::Options {
+            path: self.paths.conf.clone(),
+            prefix: self.paths.prefix.clone(),
+            globals: self.globals.clone(),
+        };
+        let mut loaded = server::load(&*self.inputs, &options, &self.modules, loading);
+        let result = check(&mut loaded, &self.modules);
+        let read = Read { sources: loaded.sources, notes: loaded.loading.notes };
+        match result {
+            Ok(Checked { site, process, identity, error_log }) => {
+                Ok(Configuration { site: Arc::new(site), process, identity, error_log, read })
+            }
+            Err(error) => Err(Box::new(Refusal { error, read })),
+        }
+    }
+}
+
+impl Configuration {
+    /// The addresses to listen on, in the site's order.
+    pub(crate) fn wanted(&self) -> Vec<Wanted> {
+        let want = |listen: &server::Listen| Wanted {
+            address: listen.address.clone(),
+            options: listen.options.clone(),
+            count: self.process.threads,
+        };
+        self.site.listens.iter().map(want).collect()
+    }
+
+    /// Opens all log files, or opens them anew; nothing if all went well, else a text for each that did not.
+    pub(crate) fn open_logs(&self) -> Vec<String> {
+        let open = |file: Arc<LogFile>| {
+            let path = file.path()?.to_path_buf();
+            let result = file.open().and_then(|()| self.hand_over(&path));
+            let error = result.err()?;
+            Some(format!("open() \"{}\" failed ({})", path.display(), system_message(&error)))
+        };
+        self.site.logs.iter().filter_map(open).collect()
+    }
+
+    /// Lets the worker open a log file by itself, when logs are reopened.
+    fn hand_over(&self, path: &Path) -> io::Result<()> {
+        let Some(identity) = &self.identity else { return Ok(()) };
+        let metadata = fs::metadata(path)?;
+        if !metadata.is_file() || metadata.uid() == identity.uid() {
+            return Ok(());
+        }
+        std::os::unix::fs::chown(path, Some(identity.uid()), None)?;
+        let owner_writes = metadata.permissions().mode() | 0o600;
+        fs::set_permissions(path, fs::Permissions::from_mode(owner_writes))
+    }
+}
+
+impl Read {
+    /// The diagnostic as a person is shown it, with an excerpt. Ends with a newline.
+    pub(crate) fn render(&self, diagnostic: &Diagnostic) -> String {
+        conf::render(diagnostic, &self.sources, PROGRAM)
+    }
+
+    /// The diagnostic as one line of a log, without its level.
+    pub(crate) fn line(&self, diagnostic: &Diagnostic) -> String {
+        let headline = diagnostic.headline(&self.sources, PROGRAM);
+        let start = format!("{PROGRAM}: [{}] ", diagnostic.level);
+        headline.strip_prefix(&start).unwrap_or(&headline).to_owned()
+    }
+}
+
+/// The log's level of the same name.
+pub(crate) fn log_level(level: conf::Level) -> contract::log::Level {
+    let same = |other: &contract::log::Level| other.name() == level.name();
+    contract::log::Level::ALL.into_iter().find(same).unwrap_or(contract::log::Level::Error)
+}
+
+struct Checked {
+    site: Site,
+    process: ProcessSettings,
+    identity: Option<Identity>,
+    error_log: Option<PathBuf>,
+}
+
+fn check(loaded: &mut server::Loaded, modules: &[&Module]) -> Result<Checked, Diagnostic> {
+    if let Some(error) = loaded.error.take() {
+        return Err(error);
+    }
+    let process = modules::process::settings(&loaded.config.view(Config::MAIN))?;
+    let identity = match &process.user {
+        Some(user) if is_superuser() => Some(look_up(user)?),
+        Some(user) => {
+            loaded.loading.note(user_is_ignored(user));
+            None
+        }
+        None if is_superuser() && process.master_process => Some(default_identity()?),
+        None => None,
+    };
+    let site = Site::compile(loaded, modules)?;
+    let log = modules::error_log::of_level(&loaded.config.view(Config::MAIN), &loaded.loading.logs);
+    let error_log = log.path().map(Path::to_path_buf);
+    Ok(Checked { site, process, identity, error_log })
+}
+
+fn look_up(user: &User) -> Result<Identity, Diagnostic> {
+    Identity::look_up(&user.name, user.group.as_deref())
+        .map_err(|error| Diagnostic::emerg(error.to_string()).at(user.span))
+}
+
+fn user_is_ignored(user: &User) -> Diagnostic {
+    let why = "the \"user\" directive makes sense only if the master process runs with super-user privileges";
+    Diagnostic::warn(format!("{why}, ignored")).at(user.span)
+}
+
+fn default_identity() -> Result<Identity, Diagnostic> {
+    let look_up = |group: &&str| Identity::look_up(DEFAULT_USER, Some(group)).ok();
+    DEFAULT_GROUPS.iter().find_map(look_up).ok_or_else(|| {
+        let message = format!("the user \"{DEFAULT_USER}\", or a group for it, does not exist");
+        Diagnostic::emerg(message).hint("name another one with the \"user\" directive")
+    })
+}

@@ -1,0 +1,107 @@
+//! The program: command line, test mode, supervisor, reload and upgrade.
+//!
+//! It joins the features (`modules::ALL`) with the server; what happens to a request is not decided here.
+
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+mod command_line;
+mod configuration;
+mod console;
+mod paths;
+mod pid_file;
+mod reload;
+mod report;
+mod respawn;
+mod serve;
+mod sockets;
+mod start;
+mod supervisor;
+mod tell;
+mod test_mode;
+mod upgrade;
+mod version;
+mod worker;
+
+use command_line::{Flags, UsageError};
+use configuration::Reader;
+use console::{err, say};
+use net::control::Command;
+use paths::Paths;
+use start::Purpose;
+use tell::Verdict;
+use test_mode::Detail;
+
+/// Does what the command line asks for; `arguments` begins with the program's own name.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if arguments.get(1).is_some_and(|word| word == "serve") {
+        return serve::run(&arguments);
+    }
+    let flags = match Flags::parse(arguments.get(1..).unwrap_or_default()) {
+        Ok(flags) => flags,
+        Err(UsageError(text)) => {
+            say(&text);
+            return ExitCode::FAILURE;
+        }
+    };
+    if flags.version {
+        err(&match (flags.help, flags.features) {
+            (true, _) => version::help(),
+            (false, true) => version::features(modules::ALL),
+            (false, false) => version::version(),
+        });
+        if !flags.test {
+            return ExitCode::SUCCESS;
+        }
+    }
+    let paths = match Paths::new(&flags) {
+        Ok(paths) => paths,
+        Err(error) => {
+            say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
+            return ExitCode::FAILURE;
+        }
+    };
+    act(flags, paths, arguments)
+}
+
+fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
+    let log = report::first_log(&paths);
+    let globals = flags.globals;
+    let reader = Reader { inputs: Box::new(conf::Disk), paths, globals, modules: modules::ALL.to_vec() };
+    if flags.test {
+        return test_mode::run(&reader, &log, Detail { dump: flags.dump, quiet: flags.quiet });
+    }
+    match flags.signal {
+        Some(command) => send(command, &reader, &log),
+        None => start::run(reader, &log, Purpose::Server(arguments)),
+    }
+}
+
+/// `-s`.
+fn send(command: Command, reader: &Reader, log: &contract::log::ErrorLog) -> ExitCode {
+    let configuration = match reader.read() {
+        Ok(configuration) => configuration,
+        Err(refusal) => {
+            report::refusal(&refusal, log);
+            return ExitCode::FAILURE;
+        }
+    };
+    report::notes(&configuration.read, log);
+    match tell::tell(&configuration.process.pid, command) {
+        Verdict::Done => ExitCode::SUCCESS,
+        Verdict::Unknown => {
+            say("the signal was sent; what came of it is in the error log");
+            ExitCode::SUCCESS
+        }
+        Verdict::Refused(text) => {
+            err(&format!("{}\n", text.trim_end()));
+            ExitCode::FAILURE
+        }
+        Verdict::Failed(text) => {
+            report::message(contract::log::Level::Error, &text, log);
+            ExitCode::FAILURE
+        }
+    }
+}

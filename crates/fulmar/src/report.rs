@@ -1,0 +1,51 @@
+//! Messages of a start or a test: on the standard error stream, and in the log that exists already.
+
+use std::sync::Arc;
+
+use contract::log::{ErrorLog, Level, LogFile};
+
+use crate::configuration::{Read, Refusal, log_level};
+use crate::console::{err, say};
+use crate::paths::Paths;
+
+/// Opens the log that is written to until the configuration names another one.
+///
+/// Where the packaged place does not exist, the standard error stream alone will do; where `-e` asked for a
+/// file that cannot be written, that is told.
+pub(crate) fn first_log(paths: &Paths) -> ErrorLog {
+    let Some(path) = &paths.error_log else { return ErrorLog::default() };
+    let file = LogFile::at(path);
+    match file.open() {
+        Ok(()) => ErrorLog::new(vec![(Arc::new(file), Level::Notice)]),
+        Err(error) => {
+            if paths.error_log_given {
+                let reason = net::system_message(&error);
+                let path = path.display();
+                say(&format!("[alert] could not open error log file: open() \"{path}\" failed ({reason})"));
+            }
+            ErrorLog::default()
+        }
+    }
+}
+
+/// Tells the warnings, then why a configuration was refused.
+pub(crate) fn refusal(refusal: &Refusal, log: &ErrorLog) {
+    notes(&refusal.read, log);
+    diagnostic(&refusal.error, &refusal.read, log);
+}
+
+/// Tells the warnings and notes about a configuration.
+pub(crate) fn notes(read: &Read, log: &ErrorLog) {
+    read.notes.iter().for_each(|note| diagnostic(note, read, log));
+}
+
+/// Tells something that has no place in a file.
+pub(crate) fn message(level: Level, text: &str, log: &ErrorLog) {
+    say(&format!("[{}] {text}", level.name()));
+    log.write(level, text);
+}
+
+fn diagnostic(diagnostic: &conf::Diagnostic, read: &Read, log: &ErrorLog) {
+    err(&read.render(diagnostic));
+    log.write(log_level(diagnostic.level), &read.line(diagnostic));
+}

@@ -1,0 +1,176 @@
+//! The listening sockets of the supervisor: opened once, kept over reloads and upgrades.
+
+use std::io;
+
+use net::bind::{self, Notice, Patience, Wanted};
+use net::{BindError, BoundSocket, ListenOptions, SocketAddress};
+
+/// The sockets of one configuration, a group for each address that it listens on, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+struct Group {
+    address: SocketAddress,
+    /// What the sockets were opened with; unknown for those that the program before this one opened.
+    options: Option<ListenOptions>,
+    sockets: Vec<BoundSocket>,
+}
+
+impl Sockets {
+    /// Sockets that the program before this one left.
+    pub(crate) fn inherited(sockets: Vec<BoundSocket>) -> Sockets {
+        let mut groups: Vec<Group> = Vec::new();
+        for socket in sockets {
+            match groups.iter_mut().find(|group| group.address == *socket.address()) {
+                Some(group) => group.sockets.push(socket),
+                None => groups.push(Group {
+                    address: socket.address().clone(),
+                    options: None,
+                    sockets: vec![socket],
+                }),
+            }
+        }
+        Sockets { groups }
+    }
+
+    /// The sockets for another configuration: those of addresses that stay are kept, the others are opened.
+    ///
+    /// A group grows when there are more threads; it never shrinks, because a socket that is closed takes the
+    /// connections in its queue with it.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on. What was opened is closed again.
+    pub(crate) fn prepare(
+        &self,
+        wanted: &[Wanted],
+        patience: Patience,
+        notice: impl FnMut(Notice<'_>),
+    ) -> Result<Sockets, BindError> {
+        let mut groups = wanted.iter().map(|want| self.keep(want)).collect::<Result<Vec<_>, _>>()?;
+        let missing: Vec<Wanted> = wanted
+            .iter()
+            .zip(&groups)
+            .filter(|(_, kept)| kept.is_none())
+            .map(|(want, _)| want.clone())
+            .collect();
+        let opened = bind::bind_all(&missing, patience, notice)?;
+        let mut opened = missing.into_iter().zip(opened);
+        for group in &mut groups {
+            if group.is_none() {
+                *group = opened.next().map(|(want, sockets)| Group {
+                    address: want.address,
+                    options: Some(want.options),
+                    sockets,
+                });
+            }
+        }
+        Ok(Sockets { groups: groups.into_iter().flatten().collect() })
+    }
+
+    /// Further descriptors of all sockets, a list for each address.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub(crate) fn duplicates(&self) -> io::Result<Vec<Vec<BoundSocket>>> {
+        let duplicate = |group: &Group| group.sockets.iter().map(BoundSocket::try_clone).collect();
+        self.groups.iter().map(duplicate).collect()
+    }
+
+    /// Removes the paths of Unix domain sockets that `kept` does not have.
+    pub(crate) fn remove_paths(&self, kept: &Sockets) {
+        let is_kept = |group: &&Group| kept.groups.iter().any(|other| other.address == group.address);
+        let gone = self.groups.iter().filter(|group| !is_kept(group));
+        gone.flat_map(|group| &group.sockets).for_each(bind::remove_path);
+    }
+
+    fn keep(&self, want: &Wanted) -> Result<Option<Group>, BindError> {
+        let Some(group) = self.groups.iter().find(|group| group.address == want.address) else {
+            return Ok(None);
+        };
+        let failed = |call| {
+            let address = want.address.clone();
+            move |source| BindError::Call { call, address, source }
+        };
+        let mut sockets: Vec<BoundSocket> = group
+            .sockets
+            .iter()
+            .map(BoundSocket::try_clone)
+            .collect::<io::Result<_>>()
+            .map_err(failed("dup() of"))?;
+        if group.options.as_ref() != Some(&want.options) {
+            for socket in &sockets {
+                socket.configure(&want.options).map_err(failed("listen() to"))?;
+            }
+        }
+        let additional = want.count.saturating_sub(sockets.len());
+        let joined = bind::grow(&sockets, &want.options, additional)?;
+        sockets.extend(joined);
+        Ok(Some(Group { address: want.address.clone(), options: Some(want.options.clone()), sockets }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const ONCE: Patience = Patience { tries: 1, pause: Duration::ZERO };
+
+    fn want(address: SocketAddress, count: usize) -> Wanted {
+        Wanted { address, options: ListenOptions::default(), count }
+    }
+
+    fn free_port() -> SocketAddress {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        SocketAddress::Inet(listener.local_addr().unwrap())
+    }
+
+    fn prepare(sockets: &Sockets, wanted: &[Wanted]) -> Result<Sockets, BindError> {
+        sockets.prepare(wanted, ONCE, |_| ())
+    }
+
+    fn lengths(sockets: &Sockets) -> Vec<usize> {
+        sockets.duplicates().unwrap().iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn addresses_that_stay_keep_their_sockets_and_the_order_is_that_of_the_configuration() {
+        let (one, two) = (free_port(), free_port());
+        let first = prepare(&Sockets::default(), &[want(one.clone(), 2)]).unwrap();
+        assert_eq!(lengths(&first), [2]);
+        let second = prepare(&first, &[want(two.clone(), 1), want(one.clone(), 3)]).unwrap();
+        assert_eq!(lengths(&second), [1, 3]);
+        let third = prepare(&second, &[want(one.clone(), 1)]).unwrap();
+        assert_eq!(lengths(&third), [3], "no queue is closed");
+        drop((first, second));
+        let free = prepare(&Sockets::default(), &[want(two, 1)]);
+        assert!(free.is_ok(), "an address that vanished is free: {free:?}");
+        assert!(prepare(&Sockets::default(), &[want(one, 1)]).is_err());
+    }
+
+    #[test]
+    fn what_was_inherited_is_found_by_its_address() {
+        let address = free_port();
+        let opened = prepare(&Sockets::default(), &[want(address.clone(), 2)]).unwrap();
+        let inherited = Sockets::inherited(opened.duplicates().unwrap().into_iter().flatten().collect());
+        drop(opened);
+        assert_eq!(lengths(&prepare(&inherited, &[want(address, 1)]).unwrap()), [2]);
+    }
+
+    #[test]
+    fn only_paths_that_nobody_uses_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let unix = |name: &str| want(SocketAddress::Unix(path(name)), 1);
+        let old = prepare(&Sockets::default(), &[unix("a"), unix("b")]).unwrap();
+        let new = prepare(&old, &[unix("b")]).unwrap();
+        old.remove_paths(&new);
+        assert!(!path("a").exists() && path("b").exists());
+        new.remove_paths(&Sockets::default());
+        assert!(!path("b").exists());
+    }
+}

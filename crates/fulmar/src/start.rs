@@ -1,0 +1,157 @@
+//! The start of a server, in nginx's order: what tools rely on is that the pid file means *it listens*.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use contract::log::{ErrorLog, Level};
+use net::bind::{Notice, Patience};
+use net::control::ControlSocket;
+use net::inherited::{self, Inherited};
+use net::process::{Fork, daemonize, redirect_stderr};
+use net::signal::SignalQueue;
+use net::system_message;
+
+use crate::configuration::{Configuration, Reader};
+use crate::pid_file::PidFile;
+use crate::report;
+use crate::sockets::Sockets;
+use crate::supervisor::{Generation, Role, Settled, Supervisor};
+
+/// What this process is started as.
+pub(crate) enum Purpose {
+    /// A server of its own, started with this command line.
+    Server(Vec<OsString>),
+    /// `serve`: no pid file, no upgrade, and this greeting once it listens.
+    Embedded(Box<dyn FnOnce()>),
+}
+
+/// Starts a server and runs it; returns when it stopped, or in each process that has nothing left to do.
+pub(crate) fn run(reader: Reader, log: &ErrorLog, purpose: Purpose) -> ExitCode {
+    let inherited = match inherited::take() {
+        Ok(inherited) => inherited,
+        Err(error) => return give_up(&system_message(&error), log),
+    };
+    let configuration = match reader.read() {
+        Ok(configuration) => configuration,
+        Err(refusal) => {
+            report::refusal(&refusal, log);
+            return ExitCode::FAILURE;
+        }
+    };
+    report::notes(&configuration.read, log);
+    let problems = configuration.open_logs();
+    if !problems.is_empty() {
+        problems.iter().for_each(|problem| report::message(Level::Emerg, problem, log));
+        return ExitCode::FAILURE;
+    }
+    let has_predecessor = inherited.is_some();
+    let sockets = match sockets(&configuration, inherited) {
+        Ok(sockets) => sockets,
+        Err(text) => return give_up_with(&configuration, &text),
+    };
+    match settle(&configuration, purpose, has_predecessor) {
+        Ok(Some(settled)) => {
+            let generation = Generation { number: 1, configuration, sockets };
+            supervise(Supervisor::new(reader, generation, settled))
+        }
+        Ok(None) => ExitCode::SUCCESS,
+        Err(text) => {
+            sockets.remove_paths(&Sockets::default());
+            give_up_with(&configuration, &text)
+        }
+    }
+}
+
+fn supervise(supervisor: Supervisor) -> ExitCode {
+    match supervisor.run() {
+        Ok(Role::Worker(task)) => task.perform(),
+        Ok(Role::Ended(true)) => ExitCode::SUCCESS,
+        Ok(Role::Ended(false)) => ExitCode::FAILURE,
+        Err(error) => give_up(&system_message(&error), &ErrorLog::default()),
+    }
+}
+
+/// Opens what is to be listened on, apart from what was inherited.
+fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Result<Sockets, String> {
+    let site = &configuration.site;
+    let inherited = inherited.unwrap_or_default();
+    if !inherited.value.is_empty() {
+        let value = &inherited.value;
+        site.log(Level::Notice, &format!("using inherited sockets from \"{value}\""));
+    }
+    for problem in &inherited.problems {
+        tell(configuration, Level::Emerg, &problem.to_string());
+    }
+    let notice = |notice: Notice<'_>| match notice {
+        Notice::Failed(error) => tell(configuration, Level::Emerg, &error.to_string()),
+        Notice::Retrying(pause) => {
+            site.log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));
+        }
+    };
+    let prepared =
+        Sockets::inherited(inherited.sockets).prepare(&configuration.wanted(), Patience::default(), notice);
+    prepared.map_err(|error| error.to_string())
+}
+
+/// Goes to the background, writes the pid file, and listens to signals; none in the process that stays behind.
+fn settle(
+    configuration: &Configuration,
+    purpose: Purpose,
+    inherited: bool,
+) -> Result<Option<Settled>, String> {
+    let failed = |call: &str, error: &io::Error| format!("{call} failed ({})", system_message(error));
+    let daemon = configuration.process.daemon && matches!(purpose, Purpose::Server(_));
+    if daemon && !inherited {
+        let fork = daemonize().map_err(|error| failed("fork()", &error))?;
+        if fork != Fork::Child {
+            return Ok(None);
+        }
+    }
+    // Before the pid file, which invites signals.
+    let signals = SignalQueue::new().map_err(|error| failed("signalfd()", &error))?;
+    let control = ControlSocket::open().ok();
+    let (arguments, pid_file) = match purpose {
+        Purpose::Server(arguments) => (Some(arguments), Some(PidFile::write(&configuration.process.pid)?)),
+        Purpose::Embedded(greet) => {
+            greet();
+            (None, None)
+        }
+    };
+    if daemon {
+        keep_last_words(configuration);
+    }
+    let version = server::VERSION;
+    configuration.site.log(Level::Notice, &format!("fulmar/{version}, compatible with nginx/1.31.5"));
+    Ok(Some(Settled { arguments, signals, control, pid_file, inherited, daemon: daemon || inherited }))
+}
+
+/// Lets what a daemon says on its error stream, a crash's message say, end in the error log.
+fn keep_last_words(configuration: &Configuration) {
+    let Some(path) = &configuration.error_log else { return };
+    let redirect = |path: &Path| redirect_stderr(OpenOptions::new().append(true).open(path)?);
+    if let Err(error) = redirect(path) {
+        let text = format!("dup2(STDERR) failed ({})", system_message(&error));
+        configuration.site.log(Level::Alert, &text);
+    }
+}
+
+fn give_up(text: &str, log: &ErrorLog) -> ExitCode {
+    report::message(Level::Emerg, text, log);
+    ExitCode::FAILURE
+}
+
+fn give_up_with(configuration: &Configuration, text: &str) -> ExitCode {
+    tell(configuration, Level::Emerg, text);
+    ExitCode::FAILURE
+}
+
+/// To the configured log, and to the person who started the server.
+fn tell(configuration: &Configuration, level: Level, text: &str) {
+    configuration.site.log(level, text);
+    if configuration.error_log.is_some() {
+        report::message(level, text, &ErrorLog::default());
+    }
+}

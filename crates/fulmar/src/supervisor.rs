@@ -1,0 +1,435 @@
+//! The supervisor: starts workers, and acts on signals, on clients of `-s` and on what workers report.
+//!
+//! Everything decides first and starts workers afterwards, in one place of the loop, because after a fork the
+//! new worker has to leave the supervisor's code behind.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use contract::log::Level;
+use net::channel::{Command, Report};
+use net::control::{self, Answer, ControlSocket, Request};
+use net::process::{self, Pid};
+use net::signal::{Received, Signal, SignalQueue};
+use net::system_message;
+
+use crate::configuration::{Configuration, Reader};
+use crate::pid_file::PidFile;
+use crate::reload::Reload;
+use crate::respawn::Respawn;
+use crate::sockets::Sockets;
+use crate::upgrade::Upgrade;
+use crate::worker::{FATAL, Launched, Stage, Task, Worker, launch};
+
+/// How long workers may take to end at once before they are killed.
+const TERMINATION: Duration = Duration::from_secs(1);
+
+/// A configuration and the sockets that it listens on.
+pub(crate) struct Generation {
+    /// Counted from the start of the supervisor.
+    pub(crate) number: u32,
+    /// The configuration.
+    pub(crate) configuration: Configuration,
+    /// The sockets.
+    pub(crate) sockets: Sockets,
+}
+
+/// What a process has once it is settled as the supervisor.
+pub(crate) struct Settled {
+    /// The command line, for a new binary; none where the server is part of something else (`serve`).
+    pub(crate) arguments: Option<Vec<OsString>>,
+    /// The signals, queued since before the pid file was written.
+    pub(crate) signals: SignalQueue,
+    /// Where `-s` asks.
+    pub(crate) control: Option<ControlSocket>,
+    /// The pid file.
+    pub(crate) pid_file: Option<PidFile>,
+    /// Whether the sockets are another supervisor's, which this one is to replace.
+    pub(crate) inherited: bool,
+    /// Whether no terminal belongs to this process.
+    pub(crate) daemon: bool,
+}
+
+/// What this process is to do after [`Supervisor::run`].
+pub(crate) enum Role {
+    /// It was forked: work.
+    Worker(Box<Task>),
+    /// The server stopped: end, in success or not.
+    Ended(bool),
+}
+
+/// The supervisor and all that it looks after.
+pub(crate) struct Supervisor {
+    pub(crate) reader: Reader,
+    pub(crate) current: Generation,
+    pub(crate) reload: Option<Reload>,
+    /// Clients of the reload that begins after this one; it may have none.
+    pub(crate) reload_again: Option<Vec<Request>>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) respawn: Respawn,
+    pub(crate) pid_file: Option<PidFile>,
+    pub(crate) upgrade: Upgrade,
+    /// Whether workers were sent away by WINCH.
+    pub(crate) resting: bool,
+    pub(crate) stop: Option<Stop>,
+    signals: SignalQueue,
+    control: Option<ControlSocket>,
+    daemon: bool,
+    served: bool,
+}
+
+/// The way to the end.
+pub(crate) struct Stop {
+    /// When workers are killed; none for a graceful stop.
+    kill_at: Option<Instant>,
+    /// Clients that wait for the end.
+    clients: Vec<Request>,
+}
+
+impl Supervisor {
+    /// A supervisor that starts its first worker when it runs.
+    pub(crate) fn new(reader: Reader, generation: Generation, settled: Settled) -> Supervisor {
+        Supervisor {
+            reader,
+            current: generation,
+            reload: None,
+            reload_again: None,
+            workers: Vec::new(),
+            respawn: Respawn::now(),
+            pid_file: settled.pid_file,
+            upgrade: Upgrade::new(settled.arguments, settled.inherited),
+            resting: false,
+            stop: None,
+            signals: settled.signals,
+            control: settled.control,
+            daemon: settled.daemon,
+            served: false,
+        }
+    }
+
+    /// Runs until the server stopped, or until this process is a worker.
+    ///
+    /// # Errors
+    /// The system fails in what cannot fail.
+    pub(crate) fn run(mut self) -> io::Result<Role> {
+        loop {
+            if let Some(task) = self.launch_due() {
+                return Ok(Role::Worker(task));
+            }
+            if self.is_over() {
+                return Ok(Role::Ended(self.end()));
+            }
+            let events = {
+                let mut others: Vec<_> = self.control.iter().map(AsFd::as_fd).collect();
+                others.extend(self.workers.iter().filter_map(Worker::descriptor));
+                self.signals.wait(&others, self.time_left())?
+            };
+            events.signals.into_iter().for_each(|received| self.on_signal(received));
+            self.serve_clients();
+            self.take_reports();
+            self.look_at_the_clock();
+        }
+    }
+
+    /// Writes to the error log of the configuration that serves.
+    pub(crate) fn log(&self, level: Level, message: &str) {
+        self.current.configuration.site.log(level, message);
+    }
+
+    pub(crate) fn has_worker(&self) -> bool {
+        let number = self.current.number;
+        self.workers.iter().any(|worker| worker.generation == number && worker.stage != Stage::Leaving)
+    }
+
+    /// Starts what is to be started; the task if this is the new process.
+    fn launch_due(&mut self) -> Option<Box<Task>> {
+        if self.stop.is_some() {
+            return None;
+        }
+        if let Some(reload) = self.reload.as_mut().filter(|reload| !reload.launched) {
+            reload.launched = true;
+            return match start(&reload.generation) {
+                Ok(launched) => self.welcome(launched),
+                Err(error) => {
+                    self.refuse_reload(&format!("fork() failed ({})", system_message(&error)));
+                    None
+                }
+            };
+        }
+        if self.resting || self.has_worker() || !self.respawn.is_due(Instant::now()) {
+            return None;
+        }
+        match start(&self.current) {
+            Ok(launched) => self.welcome(launched),
+            Err(error) => {
+                self.log(Level::Alert, &format!("fork() failed ({})", system_message(&error)));
+                self.respawn.after(Duration::ZERO);
+                None
+            }
+        }
+    }
+
+    fn welcome(&mut self, launched: Launched) -> Option<Box<Task>> {
+        match launched {
+            Launched::Worker(task) => Some(task),
+            Launched::Supervisor(worker) => {
+                self.log(Level::Notice, &format!("start {}", worker.name()));
+                self.workers.push(worker);
+                None
+            }
+        }
+    }
+
+    fn on_signal(&mut self, Received { signal, sender }: Received) {
+        let action = match signal {
+            Signal::SIGTERM | Signal::SIGINT => ", exiting",
+            Signal::SIGQUIT => ", shutting down",
+            Signal::SIGHUP => ", reconfiguring",
+            Signal::SIGUSR1 => ", reopening logs",
+            Signal::SIGUSR2 if self.upgrade.is_possible() => ", changing binary",
+            Signal::SIGWINCH if self.may_rest() => ", stop accepting connections",
+            Signal::SIGUSR2 | Signal::SIGWINCH => ", ignoring",
+            _ => "",
+        };
+        let from = sender.map_or(String::new(), |pid| format!(" from {pid}"));
+        let number = signal as i32;
+        self.log(Level::Notice, &format!("signal {number} ({}) received{from}{action}", signal.as_str()));
+        match signal {
+            Signal::SIGTERM | Signal::SIGINT => self.stop_fast(None),
+            Signal::SIGQUIT => self.stop_gracefully(),
+            Signal::SIGHUP => self.begin_reload(Vec::new()),
+            Signal::SIGUSR1 => drop(self.reopen_logs()),
+            Signal::SIGUSR2 if self.upgrade.is_possible() => self.begin_upgrade(),
+            Signal::SIGWINCH if self.may_rest() => self.rest(),
+            Signal::SIGCHLD => self.bury(),
+            _ => {}
+        }
+    }
+
+    fn serve_clients(&mut self) {
+        while let Some(Ok(Some(request))) = self.control.as_ref().map(ControlSocket::accept) {
+            let command = request.command();
+            if command != control::Command::Identify {
+                self.log(Level::Notice, &format!("\"-s {}\" received", command.name()));
+            }
+            match command {
+                control::Command::Identify => answer(request, Ok(format!("fulmar {}", server::VERSION))),
+                control::Command::Reload => self.begin_reload(vec![request]),
+                control::Command::Stop => self.stop_fast(Some(request)),
+                control::Command::Quit => {
+                    self.stop_gracefully();
+                    answer(request, Ok("shutting down".to_owned()));
+                }
+                control::Command::Reopen => {
+                    let problems = self.reopen_logs();
+                    let told = if problems.is_empty() {
+                        Ok("reopened".to_owned())
+                    } else {
+                        Err(problems.join("\n"))
+                    };
+                    answer(request, told);
+                }
+            }
+        }
+    }
+
+    fn take_reports(&mut self) {
+        let mut ready = None;
+        let mut complaints = Vec::new();
+        for worker in &mut self.workers {
+            while let Some(report) = worker.report() {
+                match report {
+                    Report::Ready if worker.stage == Stage::Starting => {
+                        worker.stage = Stage::Serving;
+                        ready = Some(worker.generation);
+                    }
+                    Report::Ready => {}
+                    Report::Text(text) => {
+                        complaints.push(format!("{}: {text}", worker.name()));
+                        worker.complaint = Some(text);
+                    }
+                }
+            }
+        }
+        complaints.iter().for_each(|text| self.log(Level::Error, text));
+        if let Some(generation) = ready {
+            self.served = true;
+            self.complete_reload(generation);
+        }
+        while let Some(index) = self.workers.iter().position(Worker::is_thread_at_its_end) {
+            let worker = self.workers.swap_remove(index);
+            let (generation, stage, started) = (worker.generation, worker.stage, worker.started);
+            let failure =
+                worker.join().err().map(|error| format!("the worker failed ({})", system_message(&error)));
+            if let Some(reason) = &failure {
+                self.log(Level::Alert, reason);
+            }
+            self.after_the_end(generation, stage, started, failure);
+        }
+    }
+
+    /// Takes note of the children that ended.
+    fn bury(&mut self) {
+        for (pid, status) in process::reap().unwrap_or_default() {
+            if let Some(index) = self.workers.iter().position(|worker| worker.is_process(pid)) {
+                let mut worker = self.workers.swap_remove(index);
+                // Its last words may wait to be read.
+                while let Some(report) = worker.report() {
+                    if let Report::Text(text) = report {
+                        worker.complaint = Some(text);
+                    }
+                }
+                let name = worker.name();
+                self.log_end(&name, status);
+                if status.code() == Some(FATAL) {
+                    self.respawn.never();
+                }
+                let reason = worker.complaint.unwrap_or_else(|| format!("{name} ended before it was ready"));
+                self.after_the_end(worker.generation, worker.stage, worker.started, Some(reason));
+            } else if self.upgrade.is(pid) {
+                self.log_end(&format!("new binary process {pid}"), status);
+                self.undo_upgrade();
+            }
+        }
+    }
+
+    fn log_end(&self, name: &str, status: ExitStatus) {
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => {
+                let core = if status.core_dumped() { " (core dumped)" } else { "" };
+                // A terminal sends its signals to workers, too.
+                let level = if self.stop.is_some() { Level::Notice } else { Level::Alert };
+                self.log(level, &format!("{name} exited on signal {signal}{core}"));
+            }
+            (None, code) => {
+                let code = code.unwrap_or(0);
+                self.log(Level::Notice, &format!("{name} exited with code {code}"));
+                if code == FATAL && self.stop.is_none() {
+                    let message = format!("{name} exited with fatal code {code} and cannot be respawned");
+                    self.log(Level::Alert, &message);
+                }
+            }
+        }
+    }
+
+    /// Replaces a worker that was not told to end, or gives a reload up.
+    fn after_the_end(&mut self, generation: u32, stage: Stage, started: Instant, reason: Option<String>) {
+        if stage == Stage::Leaving {
+            return;
+        }
+        if generation != self.current.number {
+            self.refuse_reload(&reason.unwrap_or_default());
+        } else {
+            self.respawn.after(started.elapsed());
+        }
+    }
+
+    fn reopen_logs(&mut self) -> Vec<String> {
+        let problems = self.current.configuration.open_logs();
+        problems.iter().for_each(|problem| self.log(Level::Emerg, problem));
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::ReopenLogs));
+        problems
+    }
+
+    /// WINCH comes from terminals, too, whenever their size changes.
+    fn may_rest(&self) -> bool {
+        self.daemon || self.upgrade.is_under_way()
+    }
+
+    fn rest(&mut self) {
+        self.resting = true;
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Quit));
+    }
+
+    fn stop_fast(&mut self, client: Option<Request>) {
+        self.refuse_reload("the server stops");
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Terminate));
+        let kill_at = Instant::now() + TERMINATION;
+        let stop = self.stop.get_or_insert(Stop { kill_at: None, clients: Vec::new() });
+        stop.kill_at.get_or_insert(kill_at);
+        stop.clients.extend(client);
+    }
+
+    fn stop_gracefully(&mut self) {
+        if self.stop.is_some() {
+            return;
+        }
+        self.stop = Some(Stop { kill_at: None, clients: Vec::new() });
+        self.refuse_reload("the server stops");
+        self.workers.iter_mut().for_each(|worker| worker.tell(Command::Quit));
+        self.close_sockets();
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        if let Some(at) = self.stop.as_ref().and_then(|stop| stop.kill_at)
+            && at <= now
+        {
+            self.workers.iter().for_each(Worker::kill);
+            // A thread cannot be killed: it ends with the process.
+            self.workers.retain(|worker| !worker.is_thread());
+        }
+        if self.reload.as_ref().is_some_and(|reload| reload.deadline <= now) {
+            self.refuse_reload("the new worker was not ready in time");
+        }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        let waits_for_worker = self.stop.is_none() && !self.resting && !self.has_worker();
+        let moments = [
+            self.stop.as_ref().and_then(|stop| stop.kill_at),
+            self.reload.as_ref().map(|reload| reload.deadline),
+            self.respawn.at().filter(|_| waits_for_worker),
+        ];
+        let next = moments.into_iter().flatten().min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    fn is_over(&self) -> bool {
+        let stopped = self.stop.is_some() || (!self.served && self.respawn.at().is_none());
+        stopped && self.workers.is_empty()
+    }
+
+    /// Cleans up after the last worker; whether the server ended because it was told to.
+    fn end(&mut self) -> bool {
+        self.close_sockets();
+        if let Some(Err(problem)) = self.pid_file.take().map(PidFile::remove) {
+            self.log(Level::Alert, &problem);
+        }
+        self.log(Level::Notice, "exit");
+        let stop = self.stop.take();
+        let told = stop.is_some();
+        let clients = stop.into_iter().flat_map(|stop| stop.clients);
+        clients.for_each(|client| answer(client, Ok("stopped".to_owned())));
+        told
+    }
+
+    fn close_sockets(&mut self) {
+        let sockets = std::mem::take(&mut self.current.sockets);
+        if !self.upgrade.shares_sockets() {
+            sockets.remove_paths(&Sockets::default());
+        }
+    }
+}
+
+/// Answers a client; one that did not wait needs no answer.
+pub(crate) fn answer(request: Request, verdict: Result<String, String>) {
+    let answer = match verdict {
+        Ok(text) => Answer::Ok(text),
+        Err(text) => Answer::Error(text),
+    };
+    drop(request.answer(&answer));
+}
+
+fn start(generation: &Generation) -> io::Result<Launched> {
+    launch(&generation.configuration, generation.sockets.duplicates()?, generation.number)
+}
+
+/// The process that is this one's parent.
+pub(crate) fn parent() -> Option<Pid> {
+    i32::try_from(std::os::unix::process::parent_id()).ok().map(Pid::from_raw)
+}

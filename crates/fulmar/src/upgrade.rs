@@ -1,0 +1,89 @@
+//! Upgrades without a gap (USR2): a new program starts on the same sockets, beside this one.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use contract::log::Level;
+use net::process::Pid;
+use net::{BoundSocket, inherited, system_message};
+
+use crate::supervisor::{Supervisor, parent};
+
+/// Where this supervisor stands among those that share its sockets.
+#[derive(Debug)]
+pub(crate) struct Upgrade {
+    /// The command line to start again; none where there is nothing to upgrade.
+    arguments: Option<Vec<OsString>>,
+    /// The supervisor that started this one as its successor.
+    predecessor: Option<Pid>,
+    /// The successor that this one started.
+    successor: Option<Pid>,
+}
+
+impl Upgrade {
+    /// No upgrade, or the new side of one, whose old side is the parent of this process.
+    pub(crate) fn new(arguments: Option<Vec<OsString>>, inherited: bool) -> Upgrade {
+        Upgrade { arguments, predecessor: parent().filter(|_| inherited), successor: None }
+    }
+
+    /// Whether an upgrade can begin: not during one.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.arguments.is_some() && !self.shares_sockets()
+    }
+
+    /// Whether a successor was started.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.successor.is_some()
+    }
+
+    /// Whether another supervisor has the same sockets.
+    pub(crate) fn shares_sockets(&self) -> bool {
+        self.successor.is_some() || self.predecessor.is_some() && self.predecessor == parent()
+    }
+
+    /// Whether this is the successor's process.
+    pub(crate) fn is(&self, pid: Pid) -> bool {
+        self.successor == Some(pid)
+    }
+}
+
+impl Supervisor {
+    /// Starts the program anew, from the path that this one was started from.
+    pub(crate) fn begin_upgrade(&mut self) {
+        self.log(Level::Notice, "changing binary");
+        if let Some(Err(problem)) = self.pid_file.as_mut().map(crate::pid_file::PidFile::retire) {
+            self.log(Level::Alert, &problem);
+            return;
+        }
+        let arguments = self.upgrade.arguments.clone().unwrap_or_default();
+        let program = arguments.first().cloned().unwrap_or_default();
+        let started = self.current.sockets.duplicates().and_then(|sockets| {
+            let sockets: Vec<BoundSocket> = sockets.into_iter().flatten().collect();
+            inherited::execute(Path::new(&program), &arguments, &sockets)
+        });
+        match started {
+            Ok(pid) => {
+                self.log(Level::Notice, &format!("start new binary process {pid}"));
+                self.upgrade.successor = Some(pid);
+            }
+            Err(error) => {
+                let (program, reason) = (program.display(), system_message(&error));
+                let message =
+                    format!("execve() failed while executing new binary process \"{program}\" ({reason})");
+                self.log(Level::Alert, &message);
+                self.undo_upgrade();
+            }
+        }
+    }
+
+    /// The successor ended: this supervisor has its name again, and serves again.
+    pub(crate) fn undo_upgrade(&mut self) {
+        self.upgrade.successor = None;
+        if let Some(Err(problem)) = self.pid_file.as_mut().map(crate::pid_file::PidFile::restore) {
+            self.log(Level::Alert, &problem);
+        }
+        if std::mem::take(&mut self.resting) {
+            self.respawn.reset();
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! One worker: a process of its own, or a thread where `master_process off`.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use contract::log::Level;
+use net::channel::{Command, Incoming, Report, SupervisorEnd, channel};
+use net::identity::Identity;
+use net::process::{self, Fork, Pid};
+use net::signal::{self, Signal};
+use net::{BoundSocket, system_message};
+use server::Site;
+
+use crate::configuration::Configuration;
+
+/// The exit status of a worker that another try would not help.
+pub(crate) const FATAL: i32 = 2;
+
+/// How far a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It does not accept on all threads yet.
+    Starting,
+    /// It accepts.
+    Serving,
+    /// It was told to end.
+    Leaving,
+}
+
+/// A worker as the supervisor sees it.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// Which configuration it serves, counted from the start.
+    pub(crate) generation: u32,
+    /// How far it is.
+    pub(crate) stage: Stage,
+    /// When it was started.
+    pub(crate) started: Instant,
+    /// What it last complained about.
+    pub(crate) complaint: Option<String>,
+    running: Running,
+    channel: Option<SupervisorEnd>,
+}
+
+#[derive(Debug)]
+enum Running {
+    Process(Pid),
+    Thread(JoinHandle<io::Result<()>>),
+}
+
+/// In which process [`launch`] returned.
+pub(crate) enum Launched {
+    /// In the supervisor.
+    Supervisor(Worker),
+    /// In the new worker, which drops all that is the supervisor's and then performs its task.
+    Worker(Box<Task>),
+}
+
+/// What a new worker process is to do.
+pub(crate) struct Task {
+    worker: server::Worker,
+    identity: Option<Identity>,
+    open_files: OpenFiles,
+    directory: Option<std::path::PathBuf>,
+}
+
+/// Starts a worker on a configuration and on these sockets.
+///
+/// # Errors
+/// The system has no process, thread or descriptor left.
+pub(crate) fn launch(
+    configuration: &Configuration,
+    sockets: Vec<Vec<BoundSocket>>,
+    generation: u32,
+) -> io::Result<Launched> {
+    let (supervisor_end, worker_end) = channel()?;
+    let process = &configuration.process;
+    let worker = server::Worker {
+        site: Arc::clone(&configuration.site),
+        sockets,
+        threads: process.threads,
+        connections: usize::try_from(process.connections).unwrap_or(usize::MAX),
+        shutdown_timeout: process.shutdown_timeout,
+        channel: worker_end,
+    };
+    let running = if process.master_process {
+        match process::fork()? {
+            Fork::Parent(pid) => Running::Process(pid),
+            Fork::Child => {
+                return Ok(Launched::Worker(Box::new(Task {
+                    worker,
+                    identity: configuration.identity.clone(),
+                    open_files: OpenFiles::new(configuration),
+                    directory: process.working_directory.clone(),
+                })));
+            }
+        }
+    } else {
+        let open_files = OpenFiles::new(configuration);
+        let run = move || {
+            open_files.allow(&worker.site);
+            server::run(worker)
+        };
+        Running::Thread(thread::Builder::new().name("worker".to_owned()).spawn(run)?)
+    };
+    Ok(Launched::Supervisor(Worker {
+        generation,
+        stage: Stage::Starting,
+        started: Instant::now(),
+        complaint: None,
+        running,
+        channel: Some(supervisor_end),
+    }))
+}
+
+impl Task {
+    /// Serves until the supervisor says otherwise; the result is the process's exit status.
+    pub(crate) fn perform(self) -> ExitCode {
+        let site = Arc::clone(&self.worker.site);
+        if let Err(reason) = self.prepare() {
+            site.log(Level::Emerg, &reason);
+            drop(self.worker.channel.send(&Report::Text(reason)));
+            return ExitCode::from(u8::try_from(FATAL).unwrap_or(u8::MAX));
+        }
+        match server::run(self.worker) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                site.log(Level::Emerg, &format!("the worker failed ({})", system_message(&error)));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Gives up what a worker must not have.
+    fn prepare(&self) -> Result<(), String> {
+        let failed = |call: &str| {
+            let call = call.to_owned();
+            move |error: io::Error| format!("{call} failed ({})", system_message(&error))
+        };
+        signal::restore_after_fork().map_err(failed("sigprocmask()"))?;
+        self.open_files.allow(&self.worker.site);
+        if let Some(identity) = &self.identity {
+            identity.assume().map_err(|error| error.to_string())?;
+        }
+        if let Some(directory) = &self.directory {
+            let call = format!("chdir(\"{}\")", directory.display());
+            std::env::set_current_dir(directory).map_err(failed(&call))?;
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// Tells the worker something. One that is gone already needs no telling.
+    pub(crate) fn tell(&mut self, command: Command) {
+        if command != Command::ReopenLogs {
+            self.stage = Stage::Leaving;
+        }
+        if let Some(channel) = &self.channel {
+            drop(channel.send(command));
+        }
+    }
+
+    /// Ends a worker process that does not end by itself.
+    pub(crate) fn kill(&self) {
+        if let Running::Process(pid) = self.running {
+            drop(signal::send(pid, Signal::SIGKILL));
+        }
+    }
+
+    /// What can be waited for: the worker's reports.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.channel.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The next report, none if there is none yet or the worker is gone.
+    pub(crate) fn report(&mut self) -> Option<Report> {
+        match self.channel.as_ref()?.receive() {
+            Ok(Incoming::Report(report)) => Some(report),
+            Ok(Incoming::Empty) => None,
+            Ok(Incoming::Closed) | Err(_) => {
+                self.channel = None;
+                None
+            }
+        }
+    }
+
+    /// Whether it runs as this process.
+    pub(crate) fn is_process(&self, pid: Pid) -> bool {
+        matches!(self.running, Running::Process(own) if own == pid)
+    }
+
+    /// Whether it is a thread of this process.
+    pub(crate) fn is_thread(&self) -> bool {
+        matches!(self.running, Running::Thread(_))
+    }
+
+    /// Whether it is a thread that left its channel, and so ends.
+    pub(crate) fn is_thread_at_its_end(&self) -> bool {
+        self.is_thread() && self.channel.is_none()
+    }
+
+    /// Waits for the end of a thread; success at once for a process.
+    pub(crate) fn join(self) -> io::Result<()> {
+        match self.running {
+            Running::Process(_) => Ok(()),
+            Running::Thread(handle) => {
+                handle.join().unwrap_or_else(|_| Err(io::Error::other("the worker panicked")))
+            }
+        }
+    }
+
+    /// How messages call it.
+    pub(crate) fn name(&self) -> String {
+        match self.running {
+            Running::Process(pid) => format!("worker process {pid}"),
+            Running::Thread(_) => "worker thread".to_owned(),
+        }
+    }
+}
+
+/// The limit of open files of a worker: what nginx gives each of its processes, times the threads.
+#[derive(Clone, Copy, Debug)]
+struct OpenFiles {
+    per_thread: Option<u64>,
+    threads: u64,
+    connections: u64,
+}
+
+impl OpenFiles {
+    fn new(configuration: &Configuration) -> OpenFiles {
+        let process = &configuration.process;
+        OpenFiles {
+            per_thread: process.open_files,
+            threads: u64::try_from(process.threads).unwrap_or(u64::MAX),
+            connections: process.connections,
+        }
+    }
+
+    /// Sets the limit, and warns where it is too low for the connections.
+    fn allow(self, site: &Site) {
+        let present = process::nofile_limit().unwrap_or(u64::MAX);
+        let wanted = self.per_thread.unwrap_or(present).saturating_mul(self.threads);
+        let result = if wanted == present { Ok(()) } else { process::set_nofile_limit(wanted) };
+        if let (Err(error), Some(_)) = (&result, self.per_thread) {
+            let reason = system_message(error);
+            site.log(Level::Alert, &format!("setrlimit(RLIMIT_NOFILE, {wanted}) failed ({reason})"));
+        }
+        let limit = process::nofile_limit().unwrap_or(u64::MAX);
+        let connections = self.connections.saturating_mul(self.threads);
+        if connections > limit {
+            let message =
+                format!("{connections} worker_connections exceed open file resource limit: {limit}");
+            site.log(Level::Warn, &message);
+        }
+    }
+}
