@@ -4,6 +4,7 @@ use crate::clock::{self, Time};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -75,7 +76,8 @@ impl LogFile {
     /// Opens the file, or opens it anew after its name was given to another (USR1).
     pub fn open(&self) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let opened = OpenOptions::new().append(true).create(true).open(path)?;
+        // A daemon's mask is empty: the mode itself keeps others from writing.
+        let opened = OpenOptions::new().append(true).create(true).mode(0o644).open(path)?;
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         Ok(())
     }
@@ -156,6 +158,11 @@ impl ErrorLog {
     /// A log with these targets.
     pub fn new(targets: Vec<(Arc<LogFile>, Level)>) -> ErrorLog {
         ErrorLog { targets }
+    }
+
+    /// The first file that it writes to; none if it writes to standard error only, or nowhere.
+    pub fn path(&self) -> Option<&Path> {
+        self.targets.iter().find_map(|(file, _)| file.path())
     }
 
     /// The least bad level that any target shows.
