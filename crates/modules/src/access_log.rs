@@ -207,6 +207,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             return Err(Diagnostic::emerg(message).at(format.span));
         }
     }
+    // Outside of `http` there are no requests, and so no default log.
+    if view.context() == Contexts::MAIN {
+        return Ok(());
+    }
     let targets = view.all(&ACCESS_LOG);
     if targets.iter().any(|target| matches!(target.value, Target::Off)) {
         return Ok(());
