@@ -35,7 +35,7 @@ impl Buffer {
     }
 
     pub(crate) fn consume(&mut self, count: usize) {
-        self.used = (self.used + count).min(self.filled);
+        self.used = self.used.saturating_add(count).min(self.filled);
         if self.used == self.filled {
             (self.used, self.filled) = (0, 0);
         }
