@@ -13,6 +13,7 @@ pub mod compare;
 pub mod differential;
 pub mod load;
 pub mod log;
+pub mod manual;
 pub mod request;
 pub mod response;
 pub mod site;

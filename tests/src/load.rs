@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::client::Client;
+use crate::response::Response;
 use crate::wait;
 
 /// Load under way.
@@ -31,6 +32,27 @@ impl Load {
         Load::start(threads, address, path, |address, request, tally| match Client::try_connect(address) {
             Ok(mut client) => record(tally, &mut client, &format!("{request}\nConnection: close")),
             Err(error) => tally.failed.push(error.to_string()),
+        })
+    }
+
+    /// As `of_new_connections`, but each thread keeps its connection as long as the server does. A connection
+    /// that ends before the first byte of an answer is not counted: every server may end an idle one, and
+    /// the client asks again (RFC 9112, section 9.3.1).
+    pub fn of_kept_connections(address: SocketAddr, path: &str, threads: usize) -> Load {
+        Load::start(threads, address, path, |address, request, tally| {
+            let mut client = match Client::try_connect(address) {
+                Ok(client) => client,
+                Err(error) => return tally.failed.push(error.to_string()),
+            };
+            for turn in 0..200 {
+                match client.exchange(request) {
+                    Some(response) if is_good(&response) => tally.answered += 1,
+                    Some(response) => return tally.failed.push(response.to_string()),
+                    None if turn > 0 && client.rest().is_empty() => return,
+                    None => return tally.failed.push("closed without an answer".to_owned()),
+                }
+                wait::pause(Duration::from_millis(1));
+            }
         })
     }
 
@@ -72,8 +94,12 @@ impl Load {
 
 fn record(tally: &mut Tally, client: &mut Client, request: &str) {
     match client.exchange(request) {
-        Some(response) if response.status == 200 && response.broken.is_none() => tally.answered += 1,
+        Some(response) if is_good(&response) => tally.answered += 1,
         Some(response) => tally.failed.push(response.to_string()),
         None => tally.failed.push("closed without an answer".to_owned()),
     }
+}
+
+fn is_good(response: &Response) -> bool {
+    response.status == 200 && response.broken.is_none()
 }

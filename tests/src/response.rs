@@ -105,18 +105,22 @@ fn body(method: &str, response: &mut Response, bytes: &[u8], ended: bool) -> Opt
     if response.field("Transfer-Encoding").is_some() {
         return chunks(response, bytes, ended);
     }
-    let Some(length) = response.field("Content-Length") else {
-        response.body = bytes.to_vec();
-        return ended.then_some(bytes.len());
-    };
-    let Ok(length) = length.parse::<usize>() else {
-        response.broken = Some("Content-Length is no number");
-        return Some(bytes.len());
+    let length = match response.field("Content-Length").map(str::parse::<usize>) {
+        Some(Ok(length)) => length,
+        Some(Err(_)) => {
+            response.broken = Some("Content-Length is no number");
+            return Some(bytes.len());
+        }
+        None if ended => bytes.len(),
+        None => return None,
     };
     if bytes.len() < length {
+        if !ended {
+            return None;
+        }
         response.body = bytes.to_vec();
         response.broken = Some("closed within the body");
-        return ended.then_some(bytes.len());
+        return Some(bytes.len());
     }
     response.body = bytes[..length].to_vec();
     Some(length)

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -85,18 +85,29 @@ impl Site {
         self.prefix().join(format!("logs-{}", server.name()))
     }
 
-    /// Starts a server and waits until it listens. Panics with its error log when it does not.
+    /// Starts a server and waits until it listens. Panics with its logs when it does not.
     pub fn start(&self, server: Server) -> Running {
+        self.try_start(server).unwrap_or_else(|text| panic!("{} does not start:\n{text}", server.name()))
+    }
+
+    /// As `start`, but gives the logs of a server that does not start.
+    pub fn try_start(&self, server: Server) -> Result<Running, String> {
         for _ in 1..ATTEMPTS {
-            let running = self.launch(server, &self.configuration);
-            match running {
-                Err(text) if text.contains("Address already in use") => {}
-                other => {
-                    return other.unwrap_or_else(|text| panic!("{} does not start:\n{text}", server.name()));
-                }
+            match self.launch(server, &self.configuration) {
+                // Another process took the port between choosing and binding.
+                Err(text) if text.contains("(98: Address") => {}
+                other => return other,
             }
         }
-        self.launch(server, &self.configuration).unwrap_or_else(|text| panic!("{text}"))
+        self.launch(server, &self.configuration)
+    }
+
+    /// Has a server test the configuration (`-t`); gives what it says when that fails.
+    pub fn test(&self, server: Server) -> Result<(), String> {
+        self.write_configuration(server, &self.configuration);
+        let output = self.command(server).arg("-t").output().expect("run");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(text) }
     }
 
     /// Writes the configuration for a server as `<server>.conf` in the prefix, with ports of its own, and
@@ -134,6 +145,7 @@ impl Site {
             _directory: Arc::clone(&self.directory),
             logs: self.logs(server),
             whole: self.whole,
+            daemon: configuration.contains("daemon on;"),
             stopped: false,
         };
         if running.is_ready() { Ok(running) } else { Err(running.all_logs()) }
@@ -156,6 +168,8 @@ pub struct Running {
     _directory: Arc<TempDir>,
     logs: PathBuf,
     whole: bool,
+    /// Whether the started process goes away while its child serves.
+    daemon: bool,
     stopped: bool,
 }
 
@@ -248,8 +262,12 @@ impl Running {
     /// As `stop`, then reads something, such as the logs that are complete now.
     pub fn stop_and<T>(mut self, read: impl FnOnce(&Running) -> T) -> T {
         self.signal(Signal::QUIT);
-        let status = self.wait_exit(PATIENCE);
-        assert!(status.is_some(), "{} did not stop on QUIT:\n{}", self.server.name(), self.all_logs());
+        assert!(
+            self.ends_within(PATIENCE),
+            "{} did not stop on QUIT:\n{}",
+            self.server.name(),
+            self.all_logs()
+        );
         self.stopped = true;
         self.assert_healthy();
         read(&self)
@@ -263,25 +281,34 @@ impl Running {
         }
     }
 
-    /// Waits for the started process to exit.
-    pub fn wait_exit(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let mut status = None;
+    /// Waits for all supervisors of this server to end: the one started and those that followed it.
+    pub fn ends_within(&mut self, limit: Duration) -> bool {
+        let pid = self.pid();
         wait::until(limit, || {
-            status = self.child.try_wait().expect("wait");
-            status.is_some()
-        });
-        status
+            let exited = self.child.try_wait().expect("wait").is_some();
+            exited && !is_alive(pid)
+        })
     }
 
     fn is_ready(&mut self) -> bool {
         let listens = self.ports.contains_key(&0);
         wait::until(PATIENCE, || {
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            if self.has_failed() {
                 return true;
             }
             let written = fs::read_to_string(self.pid_path()).is_ok_and(|text| text.ends_with('\n'));
             written && (!listens || TcpStream::connect(self.address()).is_ok())
-        }) && matches!(self.child.try_wait(), Ok(None))
+        }) && !self.has_failed()
+    }
+}
+
+impl Running {
+    fn has_failed(&mut self) -> bool {
+        match self.child.try_wait() {
+            Ok(None) => false,
+            Ok(Some(status)) => !(self.daemon && status.success()),
+            Err(_) => true,
+        }
     }
 }
 
@@ -299,7 +326,7 @@ impl Drop for Running {
         }
         let ended = wait::until(Duration::from_secs(2), || {
             let _ = self.child.try_wait();
-            masters.iter().all(|&pid| !Path::new(&format!("/proc/{pid}/cmdline")).exists())
+            masters.iter().all(|&pid| !is_alive(pid))
         });
         if !ended {
             let workers: Vec<Pid> = masters.iter().flat_map(|&pid| children(pid)).collect();
@@ -320,6 +347,13 @@ impl Running {
 
 fn conf_name(server: Server) -> String {
     format!("{}.conf", server.name())
+}
+
+/// Whether a process runs; one that has ended and is not yet collected by its parent does not.
+pub fn is_alive(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// The file around the content of `http {}`.

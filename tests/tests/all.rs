@@ -8,3 +8,5 @@
 mod catalogue;
 mod differences;
 mod differential;
+mod manual;
+mod process;

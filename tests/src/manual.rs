@@ -1,0 +1,377 @@
+//! The examples of the manual: doc comments of features, read as tests.
+//!
+//! A document is the `//!` comment of a file. Its fenced blocks mean:
+//!
+//! - `file PATH`: the content of a file, below the prefix, so that `html/…` is below the default root;
+//! - `conf`: directives, which start an example. Without a `server` line they stand in a server that
+//!   listens and has a root; without an `http` line in `http {}`, unless there is an `events` line;
+//! - `http`: what a client sends and must get back, asked of the `conf` above: a request (its version and
+//!   Host may be left out), then from a line `HTTP/1.1 …` on the response: the status line, fields that
+//!   must be there (the value `*` is any), and after an empty line the body. A line `---` starts another
+//!   request, on the same connection if that is kept.
+//!
+//! A line `nginx: none` or one that starts with `differs:` says that nginx is not to be asked.
+
+use std::fmt::Write;
+
+use crate::response::Response;
+use crate::site::{Running, Site};
+
+/// All examples of one file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// Path below the prefix and content of the files to create.
+    pub files: Vec<(String, String)>,
+    /// Configurations with what is asked of them.
+    pub examples: Vec<Example>,
+    /// Whether nginx has to answer the same.
+    pub nginx: bool,
+}
+
+/// A configuration and its transcripts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Example {
+    /// As written.
+    pub configuration: String,
+    /// One per `http` block: a connection's exchanges.
+    pub transcripts: Vec<Vec<Exchange>>,
+}
+
+/// A request and the response that must come.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// In the short form (see `request::expand`).
+    pub request: String,
+    /// `HTTP/1.1 200 OK`.
+    pub status_line: String,
+    /// Name and value; `*` is any value.
+    pub fields: Vec<(String, String)>,
+    /// Body, if it is given.
+    pub body: Option<String>,
+}
+
+/// Reads the doc comment at the start of a source file.
+///
+/// # Errors
+///
+/// A message when a block is not closed or makes no sense.
+pub fn parse(source: &str) -> Result<Document, String> {
+    let mut document = Document { nginx: true, ..Document::default() };
+    let lines: Vec<&str> = source.lines().map_while(|line| line.strip_prefix("//!")).collect();
+    let mut lines = lines.into_iter().map(|line| line.strip_prefix(' ').unwrap_or(line));
+    while let Some(line) = lines.next() {
+        if line.trim() == "nginx: none" || line.trim_start().starts_with("differs:") {
+            document.nginx = false;
+        }
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let mut content = String::new();
+        loop {
+            let line = lines.next().ok_or_else(|| format!("block ```{kind} is not closed"))?;
+            if line.trim_end() == "```" {
+                break;
+            }
+            content.push_str(line);
+            content.push('\n');
+        }
+        document.add(kind.trim(), content)?;
+    }
+    Ok(document)
+}
+
+impl Document {
+    fn add(&mut self, kind: &str, content: String) -> Result<(), String> {
+        if let Some(path) = kind.strip_prefix("file ") {
+            self.files.push((path.trim().to_owned(), content));
+        } else if kind == "conf" {
+            self.examples.push(Example { configuration: content, transcripts: Vec::new() });
+        } else if kind == "http" {
+            let example = self.examples.last_mut().ok_or("block ```http stands before any ```conf")?;
+            example.transcripts.push(transcript(&content)?);
+        }
+        Ok(())
+    }
+
+    /// The site of one example.
+    pub fn site(&self, example: &Example) -> Site {
+        let configuration = wrap(&example.configuration);
+        let whole = ["http", "events"].iter().any(|directive| has_line(&example.configuration, directive));
+        let site = if whole { Site::whole(&surround(&configuration)) } else { Site::new(&configuration) };
+        // Where examples keep their logs.
+        let site = site.beside("logs/.keep", "");
+        self.files.iter().fold(site, |site, (path, content)| site.beside(path, content))
+    }
+}
+
+impl Example {
+    /// Has all transcripts with a running server; gives what was not as written.
+    pub fn run(&self, running: &Running) -> String {
+        let mut wrong = String::new();
+        for exchanges in &self.transcripts {
+            let mut client = running.connect();
+            for (at, exchange) in exchanges.iter().enumerate() {
+                let mut response = client.exchange(&exchange.request);
+                if response.is_none() && at > 0 {
+                    client = running.connect();
+                    response = client.exchange(&exchange.request);
+                }
+                let port = format!(":{}", running.address().port());
+                if let Some(found) = exchange.check(response.as_ref(), &port) {
+                    let _ = writeln!(wrong, "{}: {}{found}", running.server().name(), exchange.request);
+                }
+            }
+        }
+        wrong
+    }
+}
+
+impl Exchange {
+    /// What is not as written. `port` is left out of what the server says, as the manual's port is the usual.
+    fn check(&self, response: Option<&Response>, port: &str) -> Option<String> {
+        let Some(response) = response else { return Some("no answer".to_owned()) };
+        let mut wrong = String::new();
+        let line = format!("{} {} {}", response.version, response.status, response.reason);
+        if line.trim_end() != self.status_line.trim_end() {
+            let _ = writeln!(wrong, "not {}", self.status_line);
+        }
+        for (name, value) in &self.fields {
+            let mut same_name = response.fields.iter().filter(|(have, _)| have.eq_ignore_ascii_case(name));
+            if !same_name.any(|(_, have)| value == "*" || have.replace(port, "") == *value) {
+                let _ = writeln!(wrong, "not {name}: {value}");
+            }
+        }
+        if let Some(body) = &self.body {
+            let have = response.text().replace(port, "");
+            if have.trim_end_matches('\n') != body.trim_end_matches('\n') {
+                let _ = writeln!(wrong, "not the body {body:?}");
+            }
+        }
+        if wrong.is_empty() { None } else { Some(format!("\n{wrong}got {response}")) }
+    }
+}
+
+fn transcript(content: &str) -> Result<Vec<Exchange>, String> {
+    let mut exchanges = Vec::new();
+    let mut part = String::new();
+    for line in content.lines().chain(["---"]) {
+        if line == "---" {
+            exchanges.push(exchange(&part)?);
+            part.clear();
+        } else {
+            part.push_str(line);
+            part.push('\n');
+        }
+    }
+    Ok(exchanges)
+}
+
+fn exchange(part: &str) -> Result<Exchange, String> {
+    let at = if part.starts_with("HTTP/1.1 ") { Some(0) } else { part.find("\nHTTP/1.1 ").map(|at| at + 1) };
+    let at =
+        at.filter(|&at| at > 0).ok_or_else(|| format!("a request and a response are wanted in {part:?}"))?;
+    let (request, response) = part.split_at(at);
+    let (head, body) = match response.split_once("\n\n") {
+        Some((head, body)) => (head, Some(body.to_owned()).filter(|body| !body.is_empty())),
+        None => (response.trim_end_matches('\n'), None),
+    };
+    let mut lines = head.lines();
+    let status_line = lines.next().unwrap_or_default().to_owned();
+    let mut fields = Vec::new();
+    for line in lines {
+        let (name, value) = line.split_once(':').ok_or_else(|| format!("{line:?} is no field"))?;
+        fields.push((name.to_owned(), value.trim().to_owned()));
+    }
+    Ok(Exchange { request: trim_request(request), status_line, fields, body })
+}
+
+/// The line breaks between a request and the response belong to the transcript's form.
+fn trim_request(request: &str) -> String {
+    let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+    let (head, body) = (head.trim_end_matches('\n'), body.trim_end_matches('\n'));
+    if body.is_empty() { head.to_owned() } else { format!("{head}\n\n{body}") }
+}
+
+/// Whether a line of a configuration starts with this directive.
+fn has_line(configuration: &str, directive: &str) -> bool {
+    configuration.lines().any(|line| starts_with_word(line, directive))
+}
+
+fn starts_with_word(line: &str, word: &str) -> bool {
+    let rest = line.trim_start().strip_prefix(word);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '{', ';']))
+}
+
+/// Puts bare directives into a server, and servers on free ports.
+fn wrap(configuration: &str) -> String {
+    let configuration = configuration.replace(" /var/log/fulmar/", " %%LOGS%%/");
+    let configuration = configuration.as_str();
+    if has_line(configuration, "events") && !has_line(configuration, "http") {
+        return format!("{configuration}http {{ }}\n");
+    }
+    if !has_line(configuration, "server") {
+        return format!("server {{\nlisten 127.0.0.1:%%PORT%%;\nroot %%ROOT%%;\n{configuration}\n}}\n");
+    }
+    let listens = has_word(configuration, "listen");
+    let mut ports: Vec<String> = Vec::new();
+    let mut out = String::new();
+    for line in configuration.lines() {
+        match line.split_once("listen ") {
+            Some((before, after)) if before.is_empty() || before.ends_with([' ', '\t', '{', ';']) => {
+                let end = after.find([';', ' ']).unwrap_or(after.len());
+                let placeholder = port_placeholder(&mut ports, &after[..end]);
+                let _ = writeln!(out, "{before}listen 127.0.0.1:{placeholder}{}", &after[end..]);
+            }
+            _ if !listens && starts_with_word(line, "server") => {
+                let _ = writeln!(out, "{}", line.replacen('{', "{ listen 127.0.0.1:%%PORT%%;", 1));
+            }
+            _ => {
+                let _ = writeln!(out, "{line}");
+            }
+        }
+    }
+    out
+}
+
+fn has_word(configuration: &str, word: &str) -> bool {
+    configuration.split([' ', '\t', '\n', '{', '}', ';']).any(|have| have == word)
+}
+
+/// The first address of a configuration is `%%PORT%%`, the next `%%PORT_1%%`, and so on.
+fn port_placeholder(ports: &mut Vec<String>, address: &str) -> String {
+    let at = ports.iter().position(|port| port == address).unwrap_or_else(|| {
+        ports.push(address.to_owned());
+        ports.len() - 1
+    });
+    if at == 0 { "%%PORT%%".to_owned() } else { format!("%%PORT_{at}%%") }
+}
+
+/// The directives outside `http {}` that every run needs.
+fn surround(configuration: &str) -> String {
+    let mut text = String::new();
+    for (directive, line) in [
+        ("daemon", "daemon off;"),
+        ("pid", "pid %%LOGS%%/pid;"),
+        ("error_log", "error_log %%LOGS%%/error.log;"),
+        ("events", "events { }"),
+    ] {
+        if !has_line(configuration, directive) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    if !has_line(configuration, "user") && rustix::process::geteuid().is_root() {
+        text.push_str("user root;\n");
+    }
+    text + configuration
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+//! `thing`: what it does.
+//!
+//! ```file html/a/f.txt
+//! hello
+//! ```
+//!
+//! ```conf
+//! thing on;
+//! ```
+//!
+//! ```http
+//! GET /a/f.txt
+//! X: y
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 6
+//! ETag: *
+//!
+//! hello
+//! ---
+//! POST /
+//!
+//! body
+//! HTTP/1.1 405 Not Allowed
+//! ```
+//! ```text
+//! not ours
+//! ```
+
+//! not part of the first comment
+";
+
+    #[test]
+    fn a_document() {
+        let document = parse(SOURCE).unwrap();
+        assert_eq!(document.files, [("html/a/f.txt".to_owned(), "hello\n".to_owned())]);
+        assert!(document.nginx && document.examples.len() == 1);
+        let exchanges = &document.examples[0].transcripts[0];
+        assert_eq!(exchanges[0].request, "GET /a/f.txt\nX: y");
+        assert_eq!(exchanges[0].status_line, "HTTP/1.1 200 OK");
+        assert_eq!(exchanges[0].fields[1], ("ETag".to_owned(), "*".to_owned()));
+        assert_eq!(exchanges[0].body.as_deref(), Some("hello\n"));
+        assert_eq!(exchanges[1].request, "POST /\n\nbody");
+        assert_eq!((exchanges[1].fields.len(), &exchanges[1].body), (0, &None));
+    }
+
+    #[test]
+    fn documents_that_make_no_sense() {
+        assert!(parse("//! ```conf\n//! a;\n").unwrap_err().contains("not closed"));
+        assert!(
+            parse("//! ```http\n//! GET /\n//!\n//! HTTP/1.1 200 OK\n//! ```")
+                .unwrap_err()
+                .contains("before")
+        );
+        assert!(
+            parse("//! ```conf\n//! ```\n//! ```http\n//! GET /\n//! ```").unwrap_err().contains("wanted")
+        );
+    }
+
+    #[test]
+    fn nginx_is_left_out_where_the_document_says_so() {
+        assert!(!parse("//! nginx: none\n").unwrap().nginx);
+        assert!(!parse("//! differs: in this\n").unwrap().nginx);
+        assert!(parse("//! nginx\n").unwrap().nginx);
+    }
+
+    #[test]
+    fn configurations_are_completed() {
+        assert!(wrap("root a;\n").starts_with("server {\nlisten 127.0.0.1:%%PORT%%;"));
+        assert!(wrap("server_name a;\n").starts_with("server {"));
+        let two = wrap(
+            "server {\n    listen 80;\n}\nserver {\n    listen 8080 default_server;\n    listen 80;\n}\n",
+        );
+        assert_eq!(
+            two,
+            "server {\n    listen 127.0.0.1:%%PORT%%;\n}\nserver {\n    listen 127.0.0.1:%%PORT_1%% default_server;\n    \
+             listen 127.0.0.1:%%PORT%%;\n}\n"
+        );
+        assert_eq!(wrap("server {\n}\n"), "server { listen 127.0.0.1:%%PORT%%;\n}\n");
+        assert!(surround("http {\n}\n").contains("events { }"));
+        assert!(!surround("events {\n}\nhttp {\n}\n").contains("events { }"));
+    }
+
+    #[test]
+    fn what_is_not_as_written_is_told() {
+        let exchange = exchange("GET /\n\nHTTP/1.1 200 OK\nA: b\nC: *\n\nbody\n").unwrap();
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let good = Response {
+            version: "HTTP/1.1".to_owned(),
+            status: 200,
+            reason: "OK".to_owned(),
+            fields: vec![field("C", "x"), field("a", "b:99")],
+            body: b"body".to_vec(),
+            broken: None,
+        };
+        assert_eq!(exchange.check(Some(&good), ":99"), None);
+        assert!(exchange.check(None, "").is_some());
+        for bad in [
+            Response { status: 201, ..good.clone() },
+            Response { fields: vec![field("C", "x")], ..good.clone() },
+            Response { fields: vec![field("A", "b")], ..good.clone() },
+            Response { body: b"other".to_vec(), ..good.clone() },
+        ] {
+            assert!(exchange.check(Some(&bad), ":99").is_some(), "{bad}");
+        }
+    }
+}

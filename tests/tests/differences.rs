@@ -1,0 +1,170 @@
+//! Where Fulmar differs from nginx on purpose: each row says why, and what both answer. A row that both
+//! answer alike fails, so that this list stays true.
+
+use tests::binary::{Server, have_nginx};
+use tests::client::{Answer, End};
+use tests::site::{Running, Site};
+
+struct Difference {
+    reason: &'static str,
+    /// Sent as it stands.
+    input: &'static str,
+    nginx: &'static str,
+    fulmar: &'static str,
+}
+
+const DIFFERENCES: &[Difference] = &[
+    Difference {
+        reason: "a chunk extension that is none is read differently by different parsers (section 7.1.1)",
+        input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;=\r\na\r\n0\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "a lone CR is a line's end to some (section 2.2)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nX: a\r\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "two spaces in a request line leave open where the target starts (section 3)",
+        input: "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "a space behind the version leaves open where the target ends (section 3)",
+        input: "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "a version has one digit on each side (section 2.3)",
+        input: "GET / HTTP/1.01\r\nHost: a\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "a field line without a colon is no field line (section 5)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "what stands in brackets is an address (RFC 3986, section 3.2.2)",
+        input: "GET / HTTP/1.1\r\nHost: [zz]\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "an expectation that cannot be met is told, not dropped (RFC 9110, section 10.1.1)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: something\r\nConnection: close\r\n\r\n",
+        nginx: "200 closed",
+        fulmar: "417 closed",
+    },
+    Difference {
+        reason: "not every client and proxy of HTTP/1.0 agrees that a GET has a body, so none follows it",
+        input: "GET / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\nx",
+        nginx: "200 kept",
+        fulmar: "200 closed",
+    },
+    Difference {
+        reason: "a connection announced as kept is kept, also after a precondition failed",
+        input: "GET /f.txt HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\n\r\n",
+        nginx: "412 closed",
+        fulmar: "412 kept",
+    },
+];
+
+#[test]
+fn are_as_stated() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location = / { return 200 "ok"; }
+        }
+        "#,
+    )
+    .file("f.txt", "file\n");
+    let mut servers = vec![site.start(Server::Fulmar)];
+    if have_nginx() {
+        servers.push(site.start(Server::Nginx));
+    }
+    let mut wrong = Vec::new();
+    for difference in DIFFERENCES {
+        assert_ne!(difference.nginx, difference.fulmar, "{}", difference.reason);
+        for running in &servers {
+            let stated = match running.server() {
+                Server::Fulmar => difference.fulmar,
+                Server::Nginx => difference.nginx,
+            };
+            let found = summary(&running.ask_bytes(difference.input.as_bytes()));
+            if found != stated {
+                let (name, input) = (running.server().name(), difference.input);
+                wrong.push(format!(
+                    "{name} answers {found}, not {stated}, to {input:?}: {}",
+                    difference.reason
+                ));
+            }
+        }
+    }
+    servers.into_iter().for_each(Running::stop);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Reason: a value with CR LF in it would let a client write the response's fields.
+#[test]
+fn decoded_line_ends_stay_out_of_fields() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location /location { return 302 http://localhost$uri; }
+            location /relative { return 302 $uri; }
+            location /field { add_header X-Uri $uri; return 200 "ok"; }
+        }
+        "#,
+    );
+    let injected = |running: &Running, path: &str| {
+        let answer = running.ask(&format!("GET /{path}%0d%0aX-Injected:%20yes"));
+        answer.responses.iter().any(|response| response.field("X-Injected").is_some())
+    };
+    let fulmar = site.start(Server::Fulmar);
+    for path in ["location", "relative", "field"] {
+        assert!(!injected(&fulmar, path), "{path}");
+    }
+    fulmar.stop();
+    if have_nginx() {
+        let nginx = site.start(Server::Nginx);
+        assert!(injected(&nginx, "location"), "nginx no longer differs");
+        nginx.stop();
+    }
+}
+
+/// Reason: a location without a slash at its end leaves `..` to the name of a directory, and what is joined to
+/// it climbs out of the alias.
+#[test]
+fn aliases_hold() {
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; location /files { alias %%ROOT%%/files/; } }")
+        .file("files/f.txt", "inside\n")
+        .file("above.txt", "above\n");
+    let climb = |running: &Running| running.ask("GET /files../above.txt").last().text() == "above\n";
+    let fulmar = site.start(Server::Fulmar);
+    assert_eq!(fulmar.ask("GET /files/f.txt").last().text(), "inside\n");
+    assert!(!climb(&fulmar));
+    fulmar.stop();
+    if have_nginx() {
+        let nginx = site.start(Server::Nginx);
+        assert!(climb(&nginx), "nginx no longer differs");
+        nginx.stop();
+    }
+}
+
+/// Statuses, and whether the connection is kept.
+fn summary(answer: &Answer) -> String {
+    let statuses: Vec<String> = answer.statuses().iter().map(ToString::to_string).collect();
+    let end = if answer.end == End::Kept { "kept" } else { "closed" };
+    format!("{} {end}", statuses.join(" "))
+}

@@ -1,0 +1,7 @@
+//! Processes: the command line, signals, reload, upgrade, deadlines.
+
+mod command_line;
+mod deadlines;
+mod listening;
+mod reload;
+mod signals;

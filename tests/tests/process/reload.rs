@@ -1,0 +1,190 @@
+//! Reload and upgrade: what changes, what stays, and that nobody notices.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tests::binary::Server;
+use tests::load::Load;
+use tests::site::{Running, Site, is_alive};
+use tests::wait;
+
+const LIMIT: Duration = Duration::from_secs(8);
+
+fn server(text: &str) -> String {
+    format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /made {{ return 200 \"{text}\"; }} }}"
+    )
+}
+
+fn text(running: &Running) -> String {
+    running.ask("GET /made\nConnection: close").last().text()
+}
+
+#[test]
+fn reload_changes_what_is_served() {
+    let site = Site::new(&server("first")).file("f.txt", "file\n");
+    let running = site.start(Server::Fulmar);
+    assert_eq!(text(&running), "first");
+    running.rewrite(&server("second"));
+    assert_eq!(text(&running), "first");
+    running.signal(Signal::HUP);
+    assert!(wait::until(LIMIT, || text(&running) == "second"), "{}", running.all_logs());
+    running.stop();
+}
+
+#[test]
+fn a_failed_reload_keeps_the_configuration() {
+    let site = Site::new(&server("first"));
+    let running = site.start(Server::Fulmar);
+    let pid = running.pid();
+    assert_eq!(text(&running), "first");
+    for broken in ["nonsense;", "server {", "server { listen 127.0.0.1:%%PORT%% nonsense; }"] {
+        fs::write(site.logs(Server::Fulmar).join("error.log"), "").expect("error log");
+        running.rewrite(broken);
+        running.signal(Signal::HUP);
+        running.wait_for_log("error.log", "[emerg]");
+        assert_eq!((text(&running).as_str(), running.pid()), ("first", pid));
+    }
+    running.rewrite(&server("second"));
+    running.signal(Signal::HUP);
+    assert!(wait::until(LIMIT, || text(&running) == "second"), "{}", running.all_logs());
+    running.stop();
+}
+
+#[test]
+fn a_download_survives_reloads() {
+    const SIZE: usize = 48 << 20;
+    let site = Site::new(&server("0")).file("large", vec![b'x'; SIZE]);
+    let running = site.start(Server::Fulmar);
+    let mut client = running.connect();
+    client.extend(Duration::from_secs(30));
+    client.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.read_some(1000) > 0);
+    for turn in 1..4 {
+        reload(&running, turn);
+    }
+    let response = client.response("GET").expect("the rest");
+    assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
+    running.stop();
+}
+
+/// Addresses may come and go with a configuration.
+#[test]
+fn listening_follows_the_configuration() {
+    let both = "server { listen 127.0.0.1:%%PORT%%; listen 127.0.0.1:%%PORT_1%%; return 200 both; }";
+    let one = "server { listen 127.0.0.1:%%PORT%%; return 200 one; }";
+    let running = Site::new(both).start(Server::Fulmar);
+    let ask = |n: usize| tests::client::ask(running.address_of(n), "GET /\nConnection: close").last().text();
+    assert_eq!((ask(0), ask(1)), ("both".to_owned(), "both".to_owned()));
+    running.rewrite(one);
+    running.signal(Signal::HUP);
+    let refused = || tests::client::Client::try_connect(running.address_of(1)).is_err();
+    assert!(wait::until(LIMIT, || ask(0) == "one" && refused()), "{}", running.all_logs());
+    running.rewrite(both);
+    running.signal(Signal::HUP);
+    assert!(wait::until(LIMIT, || ask(0) == "both" && !refused()), "{}", running.all_logs());
+    assert_eq!(ask(1), "both");
+    running.stop();
+}
+
+#[test]
+fn twenty_reloads_under_load() {
+    let site = Site::new(&server("0")).file("f.txt", "x".repeat(3000));
+    let running = site.start(Server::Fulmar);
+    let made = Load::of_new_connections(running.address(), "/made", 2);
+    let files = Load::of_new_connections(running.address(), "/f.txt", 1);
+    let kept = Load::of_kept_connections(running.address(), "/f.txt", 1);
+    for turn in 1..=20 {
+        reload(&running, turn);
+    }
+    for (name, load) in [("made", made), ("files", files), ("kept", kept)] {
+        let tally = load.finish();
+        assert!(tally.answered > 50, "{name}: only {} answers", tally.answered);
+        assert!(
+            tally.failed.is_empty(),
+            "{name}: {} of {}: {}",
+            tally.failed.len(),
+            tally.answered,
+            tally.failed[0]
+        );
+    }
+    running.stop();
+}
+
+#[test]
+fn five_upgrades_under_load() {
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let site = Site::whole(&format!(
+        "daemon on; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; worker_processes 1; \
+         events {{ }} http {{ access_log off; {} }}",
+        server("x")
+    ))
+    .file("f.txt", "x".repeat(3000));
+    let running = site.start(Server::Fulmar);
+    let made = Load::of_new_connections(running.address(), "/made", 2);
+    let kept = Load::of_kept_connections(running.address(), "/f.txt", 1);
+    for _ in 0..5 {
+        upgrade(&running);
+    }
+    for (name, load) in [("made", made), ("kept", kept)] {
+        let tally = load.finish();
+        assert!(tally.answered > 50, "{name}: only {} answers", tally.answered);
+        assert!(
+            tally.failed.is_empty(),
+            "{name}: {} of {}: {}",
+            tally.failed.len(),
+            tally.answered,
+            tally.failed[0]
+        );
+    }
+    running.stop();
+}
+
+/// The old supervisor takes over again when the new one is told to go.
+#[test]
+fn an_upgrade_taken_back() {
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let site = Site::whole(&format!(
+        "daemon on; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; \
+         events {{ }} http {{ access_log off; {} }}",
+        server("x")
+    ));
+    let running = site.start(Server::Fulmar);
+    assert_eq!(text(&running), "x");
+    let before = running.pid();
+    let after = start_upgrade(&running, before);
+    assert_eq!(text(&running), "x");
+    kill_process(after, Signal::QUIT).expect("signal");
+    assert!(wait::until(LIMIT, || !is_alive(after)), "{}", running.all_logs());
+    assert!(wait::until(LIMIT, || running.pid() == before), "the pid file is not the old one's again");
+    assert_eq!(text(&running), "x");
+    running.stop();
+}
+
+fn reload(running: &Running, turn: usize) {
+    running.rewrite(&server(&turn.to_string()));
+    running.signal(Signal::HUP);
+    let done = wait::until(LIMIT, || text(running) == turn.to_string());
+    assert!(done, "reload {turn}:\n{}", running.all_logs());
+}
+
+fn upgrade(running: &Running) {
+    let before = running.pid();
+    start_upgrade(running, before);
+    kill_process(before, Signal::QUIT).expect("signal");
+    assert!(wait::until(LIMIT, || !is_alive(before)), "the old one stays:\n{}", running.all_logs());
+    assert_eq!(text(running), "x");
+}
+
+/// Starts the new binary; gives its process id once it has written it.
+fn start_upgrade(running: &Running, before: Pid) -> Pid {
+    kill_process(before, Signal::USR2).expect("signal");
+    let old = running.pid_path().with_extension("oldbin");
+    let begun = wait::until(LIMIT, || {
+        let written = fs::read_to_string(running.pid_path()).is_ok_and(|text| text.ends_with('\n'));
+        old.exists() && written && running.pid() != before
+    });
+    assert!(begun, "no new supervisor:\n{}", running.all_logs());
+    running.pid()
+}

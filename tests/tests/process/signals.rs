@@ -1,0 +1,123 @@
+//! QUIT, TERM, USR1, WINCH.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tests::binary::Server;
+use tests::client::Client;
+use tests::site::{Running, Site};
+use tests::wait;
+
+const SIZE: usize = 48 << 20;
+
+fn site(extra: &str) -> Site {
+    let server = "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /made { return 200 ok; } }";
+    Site::new(&format!("{extra}\n{server}")).file("large", vec![b'x'; SIZE])
+}
+
+fn slow_download(running: &Running) -> Client {
+    let mut client = running.connect();
+    client.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(client.read_some(1000) > 0);
+    client
+}
+
+#[test]
+fn quit_lets_a_download_finish() {
+    let mut running = site("").start(Server::Fulmar);
+    let mut client = slow_download(&running);
+    let mut idle = running.connect();
+    assert_eq!(idle.exchange("GET /made").expect("an answer").status, 200);
+    running.signal(Signal::QUIT);
+    let refused = || Client::try_connect(running.address()).is_err();
+    assert!(wait::until(Duration::from_secs(3), refused), "connections are still accepted");
+    assert!(idle.closes_within(Duration::from_secs(3)), "an idle connection is still open");
+    client.extend(Duration::from_secs(20));
+    let response = client.response("GET").expect("the rest");
+    assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
+    assert!(running.ends_within(Duration::from_secs(5)), "{}", running.all_logs());
+    assert!(!running.pid_path().exists(), "the pid file stays");
+    running.assert_healthy();
+}
+
+#[test]
+fn term_and_int_do_not_wait() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut running = site("").start(Server::Fulmar);
+        let mut client = slow_download(&running);
+        let started = Instant::now();
+        running.signal(signal);
+        assert!(running.ends_within(Duration::from_secs(5)), "{signal:?}");
+        assert!(started.elapsed() < Duration::from_secs(3), "{signal:?}: {:?}", started.elapsed());
+        assert!(client.closes_within(Duration::from_secs(3)) && client.rest().len() < SIZE);
+        running.assert_healthy();
+    }
+}
+
+#[test]
+fn worker_shutdown_timeout() {
+    let text = r#"
+        daemon off;
+        worker_shutdown_timeout 1s;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log;
+        events { }
+        http { access_log off; server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; } }
+    "#;
+    let site = Site::whole(&format!("{}{text}", root_user())).file("large", vec![b'x'; SIZE]);
+    let mut running = site.start(Server::Fulmar);
+    let mut client = slow_download(&running);
+    let started = Instant::now();
+    running.signal(Signal::QUIT);
+    assert!(running.ends_within(Duration::from_secs(6)), "{}", running.all_logs());
+    assert!(started.elapsed() > Duration::from_millis(700), "{:?}", started.elapsed());
+    assert!(client.closes_within(Duration::from_secs(3)) && client.rest().len() < SIZE);
+}
+
+#[test]
+fn usr1_reopens_logs() {
+    let site = site("");
+    let running = site.start(Server::Fulmar);
+    let logs = site.logs(Server::Fulmar);
+    running.ask("GET /made?before\nConnection: close");
+    running.wait_for_log("access.log", "before");
+    fs::rename(logs.join("access.log"), logs.join("access.old")).expect("rename");
+    fs::rename(logs.join("error.log"), logs.join("error.old")).expect("rename");
+    running.ask("GET /made?between\nConnection: close");
+    running.wait_for_log("access.old", "between");
+    running.signal(Signal::USR1);
+    let reopened = || ["access.log", "error.log"].iter().all(|name| logs.join(name).exists());
+    assert!(wait::until(Duration::from_secs(5), reopened));
+    let written = || {
+        running.ask("GET /made?after\nConnection: close");
+        running.log("access.log").contains("after")
+    };
+    assert!(wait::until(Duration::from_secs(5), written));
+    running.stop();
+}
+
+/// WINCH ends the workers and not the supervisor, which HUP lets begin anew.
+#[test]
+fn winch_and_hup() {
+    let text = r#"
+        daemon on;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log info;
+        events { }
+        http { access_log off; server { listen 127.0.0.1:%%PORT%%; return 200 ok; } }
+    "#;
+    let running = Site::whole(text).start(Server::Fulmar);
+    assert_eq!(running.ask("GET /\nConnection: close").statuses(), [200]);
+    running.signal(Signal::WINCH);
+    let gone = || Running::children(running.pid()).is_empty();
+    assert!(wait::until(Duration::from_secs(5), gone), "{}", running.all_logs());
+    running.signal(Signal::HUP);
+    assert!(wait::until(Duration::from_secs(5), || !gone()), "{}", running.all_logs());
+    assert_eq!(running.ask("GET /\nConnection: close").statuses(), [200]);
+    running.stop();
+}
+
+fn root_user() -> &'static str {
+    if rustix::process::geteuid().is_root() { "user root;" } else { "" }
+}
