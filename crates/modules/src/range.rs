@@ -128,10 +128,6 @@ fn unsatisfiable(exchange: &mut Exchange, length: u64) -> Body {
     let response = &mut exchange.response;
     response.status = Status::RANGE_NOT_SATISFIABLE;
     response.content_length = None;
-    response.content_type = None;
-    response.last_modified = None;
-    response.etag = None;
-    response.accept_ranges = false;
     // Digits cannot break a field.
     let _ = response.fields.set("Content-Range", format!("bytes */{length}").as_bytes());
     Body::Empty

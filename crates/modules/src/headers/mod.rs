@@ -271,7 +271,12 @@ mod tests {
         let site = Site::location("add_header X-A 1 always; add_header X-B $arg_b; add_header X-C \"\";");
         assert_eq!(fields(&filtered(&site, "/?b=2", 200)), ["X-A: 1", "X-B: 2"]);
         assert_eq!(fields(&filtered(&site, "/?b=2", 404)), ["X-A: 1"]);
-        assert_eq!(fields(&filtered(&site, "/", 308)), ["X-A: 1"]);
+        for status in [201, 204, 206, 301, 302, 303, 304, 307, 308] {
+            assert_eq!(fields(&filtered(&site, "/?b=2", status)).len(), 2, "{status}");
+        }
+        for status in [202, 300, 305, 400, 500] {
+            assert_eq!(fields(&filtered(&site, "/?b=2", status)).len(), 1, "{status}");
+        }
     }
 
     #[test]
@@ -281,6 +286,10 @@ mod tests {
         assert_eq!(exchange.response.etag.as_deref(), Some(&b"\"new\""[..]));
         assert_eq!(exchange.response.last_modified, None);
         assert!(fields(&exchange).is_empty());
+        let text = "Sunday, 06-Nov-94 08:49:38 GMT";
+        let exchange = filtered(&Site::location(&format!("add_header Last-Modified '{text}';")), "/", 200);
+        assert_eq!(exchange.response.last_modified, None);
+        assert_eq!(fields(&exchange), [format!("Last-Modified: {text}")], "sent as it was written");
         let site = Site::location("add_header last-modified soon;");
         let exchange = filtered(&site, "/", 200);
         assert_eq!(

@@ -4,8 +4,10 @@ use super::lists::{joined, put, put_some};
 use contract::Exchange;
 use http::Status;
 
+/// While an error's page is served it is the error's status, whatever the page itself comes to.
 pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(format!("{:03}", exchange.response.status.0), out)
+    let status = exchange.error.unwrap_or(exchange.response.status);
+    put(format!("{:03}", status.0), out)
 }
 
 pub(super) fn bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
