@@ -197,6 +197,8 @@ mod tests {
         assert_eq!(ask("", &[("If-Modified-Since", SAME)]), Verdict::NotModified);
         assert_eq!(ask("", &[("If-Modified-Since", OLD)]), Verdict::Send, "newer, but not the same");
         assert_eq!(ask("if_modified_since before;", &[("If-Modified-Since", OLD)]), Verdict::NotModified);
+        assert_eq!(ask("if_modified_since before;", &[("If-Modified-Since", SAME)]), Verdict::NotModified);
+        assert_eq!(ask("if_modified_since before;", &[("If-Modified-Since", OLDER)]), Verdict::Send);
         assert_eq!(ask("if_modified_since off;", &[("If-Modified-Since", SAME)]), Verdict::Send);
         assert_eq!(ask("", &[("If-Modified-Since", "never")]), Verdict::Send);
         assert_eq!(ask("", &[("If-Unmodified-Since", SAME)]), Verdict::Send);

@@ -103,7 +103,25 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 #[cfg(test)]
 mod tests {
+    use super::ALIAS;
     use crate::testing::Site;
+    use conf::Contexts;
+    use contract::{AnyDirective, Args, Loading, LocationKind, LocationName};
+    use std::path::Path;
+
+    #[test]
+    fn a_named_location_has_no_prefix_to_replace() {
+        let parse = |kind, text: &[u8]| {
+            let loaded = conf::parse_bytes(b"alias /a;");
+            let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+            loading.location = Some(LocationName { kind, text: text.into() });
+            let args = Args { node: &loaded.nodes[0], context: Contexts::LOCATION, opened: None };
+            ALIAS.parse(&args, &mut loading).map(|_| ()).map_err(|error| error.message)
+        };
+        assert_eq!(parse(LocationKind::Prefix, b"/x"), Ok(()));
+        let message = "the \"alias\" directive cannot be used inside the named location";
+        assert_eq!(parse(LocationKind::Named, b"@x"), Err(message.to_owned()));
+    }
 
     #[test]
     fn the_root_cannot_come_from_itself() {
