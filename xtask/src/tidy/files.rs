@@ -6,7 +6,7 @@ use crate::tree::{File, Tree};
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Folders whose files are what a peer sent or should send: their bytes are not ours to trim.
-const VERBATIM: &[&str] = &["/golden/", "/data/", "/fixtures/"];
+const VERBATIM: &[&str] = &["/golden/", "/seeds/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let dead = tree.sources().filter(|file| is_module(&file.path) && !tree.is_reached(&file.path));
