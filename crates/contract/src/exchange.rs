@@ -35,6 +35,8 @@ pub struct Request {
     pub body: Option<Bytes>,
     /// How many bytes of the request were read (`$request_length`).
     pub length: u64,
+    /// Whether it came before the response to the one before it was sent (`$pipe`).
+    pub pipelined: bool,
 }
 
 /// What is known of the way a response goes out.

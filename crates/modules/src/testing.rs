@@ -134,6 +134,7 @@ impl Site {
             chunked: false,
             body: None,
             length: 0,
+            pipelined: false,
         };
         let connection = Connection {
             serial: 1,

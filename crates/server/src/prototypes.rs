@@ -300,6 +300,7 @@ impl Bench {
             chunked: false,
             body: None,
             length: 0,
+            pipelined: false,
             head: Box::new(head),
         };
         let address = "127.0.0.1:1".parse().unwrap();

@@ -194,11 +194,9 @@ fn server_name(word: &conf::Word, args: &Args<'_>, loading: &mut Loading) -> Res
     let star_free = |text: &[u8]| !text.contains(&b'*') && !text.windows(2).any(|pair| pair == b"..");
     if let Some(rest) = name.strip_prefix(b"*.").or_else(|| name.strip_prefix(b".")) {
         let valid = !rest.is_empty() && star_free(rest);
-        let exact_too = name.starts_with(b".");
-        return match (valid, exact_too) {
-            (false, _) => Err(invalid()),
-            (true, _) => Ok(ServerName::Leading(name[usize::from(!exact_too)..].into())),
-        };
+        // A leading dot is kept: such a name is exact as well.
+        let kept = if name.starts_with(b".") { &*name } else { rest };
+        return if valid { Ok(ServerName::Leading(kept.into())) } else { Err(invalid()) };
     }
     if let Some(rest) = name.strip_suffix(b".*") {
         return if !rest.is_empty() && star_free(rest) {

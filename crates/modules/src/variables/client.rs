@@ -60,9 +60,9 @@ pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
     put(seconds(exchange.connection.accepted.instant.elapsed()), out)
 }
 
-/// Whether the request was pipelined is not known here; `.` says that it was not.
-pub(super) fn pipe(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(".", out)
+/// `p` for a request that came before the response to the one before it was sent, else `.`.
+pub(super) fn pipe(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(if exchange.request.pipelined { "p" } else { "." }, out)
 }
 
 /// No connection comes with a header of the PROXY protocol.

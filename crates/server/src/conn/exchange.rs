@@ -98,7 +98,8 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
     requests.set(requests.get() + 1);
     let request = Request {
         method: head.method(),
-        length: head_length(&head),
+        length: io.head_length as u64,
+        pipelined: io.pipelined,
         uri: target.request_uri(head.target()).into(),
         path: target.path,
         args: if target.args.is_empty() { None } else { Some(target.args) },
@@ -119,12 +120,6 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
     exchange.started = io.started.unwrap_or_else(Time::now);
     let server = Arc::clone(route::server(hosts, &exchange));
     Flow::new(exchange, server)
-}
-
-/// The length of a head as it was sent, where every line ends with CR LF.
-fn head_length(head: &RequestHead) -> u64 {
-    let fields: usize = head.fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
-    (head.line().len() + 2 + fields + 2) as u64
 }
 
 impl Begun {

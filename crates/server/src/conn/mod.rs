@@ -67,8 +67,10 @@ pub(crate) struct Io {
     output: Buffer,
     /// When the first byte of the request came.
     started: Option<Time>,
-    /// How long the next request may take to begin.
-    patience: Duration,
+    /// How many bytes the head of the request has.
+    head_length: usize,
+    /// Whether the request was there before the one before it was answered.
+    pipelined: bool,
 }
 
 /// What a turn of reading came to.
@@ -98,7 +100,7 @@ impl Connection {
             secure: false,
         };
         let timer = Timer::new(&thread.timers);
-        let mut io = Box::new(Io {
+        let io = Box::new(Io {
             stream,
             counted,
             info: Rc::new(info),
@@ -109,10 +111,10 @@ impl Connection {
             input: Buffer::default(),
             output: Buffer::default(),
             started: None,
-            patience: Duration::ZERO,
+            head_length: 0,
+            pipelined: false,
         });
-        io.patience = io.default_policy().head.client_header_timeout;
-        io.timer.set(io.patience);
+        io.timer.set(io.default_policy().head.client_header_timeout);
         Connection { state: State::Reading(io) }
     }
 }
@@ -241,6 +243,7 @@ impl Io {
         match self.parser.parse(self.input.bytes(), &mut head, &limits) {
             Ok(HeadProgress::Complete { consumed }) => {
                 self.input.consume(consumed);
+                self.head_length = consumed;
                 Some(Ok(head))
             }
             Ok(HeadProgress::Partial) => {
@@ -251,7 +254,10 @@ impl Io {
                 self.head = Some(head);
                 None
             }
-            Err(error) => Some(Err((head, error))),
+            Err(error) => {
+                self.head_length = self.input.bytes().len();
+                Some(Err((head, error)))
+            }
         }
     }
 
@@ -279,7 +285,7 @@ impl Io {
     /// Makes ready for the next request.
     fn rewind(&mut self, keepalive: Duration) {
         self.started = None;
-        self.patience = keepalive;
+        self.pipelined = !self.input.is_empty();
         self.timer.set(keepalive);
     }
 }
