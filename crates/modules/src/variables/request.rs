@@ -61,20 +61,8 @@ pub(crate) fn request_line(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 }
 
 pub(super) fn request_uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let target = exchange.request.head.target();
-    if target.starts_with(b"/") || target.is_empty() {
-        return put_some((!target.is_empty()).then_some(target), out);
-    }
-    // The absolute form (RFC 9112, section 3.2.2) is shown from its path on.
-    let Some(scheme) = target.windows(3).position(|window| window == b"://") else {
-        return put(target, out);
-    };
-    let rest = &target[scheme + 3..];
-    let path = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len());
-    if !rest[path..].starts_with(b"/") {
-        out.push(b'/');
-    }
-    put(&rest[path..], out)
+    let uri = &exchange.request.uri;
+    put_some((!uri.is_empty()).then_some(uri), out)
 }
 
 pub(super) fn request_method(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

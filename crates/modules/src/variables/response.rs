@@ -43,7 +43,11 @@ pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> 
     let (response, wire) = (&exchange.response, &exchange.wire);
     let typed = match name {
         "content_type" => response.content_type.as_deref().map(<[u8]>::to_vec),
-        "content_length" => response.content_length.map(|length| length.to_string().into_bytes()),
+        // Chunks need no length, even where it is known.
+        "content_length" => {
+            let length = response.content_length.filter(|_| !wire.chunked);
+            length.map(|length| length.to_string().into_bytes())
+        }
         "last_modified" => response.last_modified.map(|time| http::format_date(time).into_bytes()),
         "etag" => response.etag.as_deref().map(<[u8]>::to_vec),
         "location" => response.location.as_deref().map(<[u8]>::to_vec),
