@@ -10,21 +10,26 @@
 //! ```
 //!
 //! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. Logs to
-//! `syslog:` and `memory:` are refused.
+//! `syslog:` and `memory:` are refused. `log_not_found off` keeps files that are not found out of the log.
 //!
 //! ```conf
 //! error_log /var/log/fulmar/error.log warn;
 //! error_log stderr crit;
 //! ```
 
+use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::{ErrorLog, Level, LogFile, LogFiles};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
 use std::sync::Arc;
 
 /// Messages about what goes wrong.
-pub static MODULE: Module =
-    Module { name: "error_log", directives: &[&ERROR_LOG], variables: &[], compile: Some(compile) };
+pub static MODULE: Module = Module {
+    name: "error_log",
+    directives: &[&ERROR_LOG, &LOG_NOT_FOUND],
+    variables: &[],
+    compile: Some(compile),
+};
 
 /// `error_log FILE [LEVEL]`
 pub static ERROR_LOG: Directive<Target> = Directive::new("error_log", parse)
@@ -33,6 +38,13 @@ pub static ERROR_LOG: Directive<Target> = Directive::new("error_log", parse)
     .rule(Rule::List)
     .default("/var/log/fulmar/error.log error")
     .help("A log of messages, and the least level that it has.");
+
+/// `log_not_found on|off`
+pub static LOG_NOT_FOUND: Directive<bool> = Directive::new("log_not_found", |args, _| args.value(0, flag))
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+    .args(Arity::Flag)
+    .default("on")
+    .help("Whether a file that is not found is logged.");
 
 /// A log and the least level that it has.
 #[derive(Clone)]
@@ -74,29 +86,38 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
 
 fn level(args: &Args<'_>) -> Result<Level, Diagnostic> {
     let mut level = None;
+    let mut debug_kinds = false;
     for word in args.words().iter().skip(1) {
         let complain = |what: &str| {
             let message = format!("{what} log level \"{word}\"");
             Err(Diagnostic::emerg(message).at(args.node.span).under(word.span))
         };
         // The kinds of debug messages are not told apart.
-        let debug = DEBUG.iter().any(|name| word.is(name));
-        let found = Level::ALL.into_iter().find(|level| word.is(level.name()));
-        match (debug.then_some(Level::Debug).or(found), level) {
-            (None, _) => return complain("invalid"),
-            (Some(Level::Debug), Some(Level::Debug)) if debug => {}
-            (Some(_), Some(_)) => return complain(if debug { "invalid" } else { "duplicate" }),
-            (Some(found), None) => level = Some(found),
+        if DEBUG_KINDS.iter().any(|name| word.is(name)) {
+            if level.is_some() {
+                return complain("invalid");
+            }
+            debug_kinds = true;
+            continue;
+        }
+        let Some(found) = Level::ALL.into_iter().find(|level| word.is(level.name())) else {
+            return complain("invalid");
+        };
+        if debug_kinds || level.replace(found).is_some() {
+            return complain("duplicate");
         }
     }
-    Ok(level.unwrap_or(Level::Error))
+    Ok(if debug_kinds { Level::Debug } else { level.unwrap_or(Level::Error) })
 }
 
-const DEBUG: [&str; 7] =
+const DEBUG_KINDS: [&str; 7] =
     ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     builder.policy.error_log = of_level(view, &builder.logs);
+    if let Some(&on) = view.get(&LOG_NOT_FOUND) {
+        builder.policy.log_not_found = on;
+    }
     Ok(())
 }
 
@@ -117,6 +138,12 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_not_found() {
+        assert!(Site::location("").get("/").scope.policy.log_not_found);
+        assert!(!Site::location("log_not_found off;").get("/").scope.policy.log_not_found);
+    }
+
+    #[test]
     fn debug_may_be_narrowed() {
         assert!(
             Site::location("error_log x debug_http debug_event;")
@@ -132,7 +159,13 @@ mod tests {
     fn wrong_levels() {
         assert_eq!(Site::error("error_log x loud;"), "invalid log level \"loud\"");
         assert_eq!(Site::error("error_log x warn crit;"), "duplicate log level \"crit\"");
-        assert_eq!(Site::error("error_log x warn debug_http;"), "invalid log level \"debug_http\"");
+        for before in ["warn", "debug"] {
+            assert_eq!(
+                Site::error(&format!("error_log x {before} debug_http;")),
+                "invalid log level \"debug_http\""
+            );
+        }
+        assert_eq!(Site::error("error_log x debug_http debug;"), "duplicate log level \"debug\"");
         assert_eq!(Site::error("error_log syslog:server=a;"), "\"error_log\" to syslog is not built yet");
     }
 }

@@ -246,7 +246,7 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
             Ok(())
         }
         None => {
-            let message = format!("\"load_module\" cannot load \"{word}\": modules are built in");
+            let message = format!("\"load_module\" knows no module in \"{word}\"");
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
             Err(error.hint("leave the line out; the directives of the module are refused where they stand"))
         }

@@ -139,10 +139,12 @@ impl Flow {
             Phase::Rewrite => Stage::Handlers(Phase::Preaccess),
             Phase::Preaccess => Stage::Handlers(Phase::Access),
             Phase::Access => {
-                if let Some(status) = self.denied.take() {
-                    return Some(Step::Finish(status));
+                let denied = self.denied.take();
+                self.enter(Stage::Handlers(Phase::Precontent));
+                if denied == Some(Status::FORBIDDEN) {
+                    self.exchange.log(Level::Error, "access forbidden by rule");
                 }
-                Stage::Handlers(Phase::Precontent)
+                return denied.map(Step::Finish);
             }
             Phase::Precontent => Stage::Handlers(Phase::Content),
             Phase::Content | Phase::Log => return Some(self.no_content()),
@@ -176,7 +178,6 @@ impl Flow {
             self.exchange.scope = Arc::clone(&self.server.scope);
         }
         self.location = location;
-        self.exchange.valid_location = true;
         let policy = &self.exchange.scope.policy;
         if policy.internal && !self.exchange.internal {
             return Some(Step::Finish(Status::NOT_FOUND));
@@ -269,6 +270,8 @@ impl Flow {
             }
             Reroute::Internal { path, args } => {
                 self.exchange.internal = true;
+                self.exchange.valid_location = true;
+                self.exchange.uri_behind_alias = false;
                 self.exchange.request.path = path;
                 self.exchange.request.args = args;
                 self.exchange.scope = Arc::clone(&self.server.scope);

@@ -3,14 +3,13 @@
 use super::exchange::Begun;
 use super::{Io, READ_SIZE, send};
 use contract::Outcome;
-use contract::log::Level;
 use h1::Chunk;
 use http::Status;
 use std::future::poll_fn;
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
 
-/// Reads the whole body into memory; its length is bounded by `client_max_body_size`.
+/// Reads the whole body into memory; `client_max_body_size` bounds it.
 pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
     let policy = begun.flow.exchange.scope.policy.request_body.clone();
     if begun.framing.expect_continue {
@@ -22,10 +21,10 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
     }
     let mut content = Vec::new();
     while !begun.body_done {
-        let chunk = match begun.body.decode(io.input.bytes()) {
+        let chunk = match begun.decode(io.input.bytes()) {
             Ok(chunk) => chunk,
             Err(error) => {
-                begun.framing.keep_alive = false;
+                begun.framing_is_lost();
                 return Outcome::Failed(error.status);
             }
         };
@@ -33,11 +32,6 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
             Chunk::Data { skip, length } => {
                 content.extend_from_slice(&io.input.bytes()[skip..skip + length]);
                 io.input.consume(skip + length);
-                let limit = policy.client_max_body_size.unwrap_or(u64::MAX);
-                if content.len() as u64 > limit {
-                    begun.flow.exchange.log(Level::Error, "client intended to send too large chunked body");
-                    return Outcome::Failed(Status::CONTENT_TOO_LARGE);
-                }
             }
             Chunk::End { consumed } => {
                 io.input.consume(consumed);
@@ -46,7 +40,7 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
             Chunk::NeedMore { consumed } => {
                 io.input.consume(consumed);
                 if let Err(status) = more(io, policy.client_body_timeout).await {
-                    begun.framing.keep_alive = false;
+                    begun.framing_is_lost();
                     return Outcome::Failed(status);
                 }
             }
@@ -61,17 +55,17 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
 pub(crate) async fn discard(io: &mut Io, begun: &mut Begun) -> bool {
     let policy = begun.flow.exchange.scope.policy.lingering.clone();
     let started = Instant::now();
-    while !begun.body_is_done(io) {
-        let left = policy.time.saturating_sub(started.elapsed());
-        // An error of the framing ends it, too: then the input is not consumed.
-        if left.is_zero() || !begun.framing.keep_alive || !io.input.is_empty() {
-            return false;
+    loop {
+        match begun.skip_body(io) {
+            Ok(true) => return true,
+            Ok(false) if begun.refused.is_none() => {}
+            Ok(false) | Err(_) => return false,
         }
-        if more(io, policy.timeout.min(left)).await.is_err() {
+        let left = policy.time.saturating_sub(started.elapsed());
+        if left.is_zero() || more(io, policy.timeout.min(left)).await.is_err() {
             return false;
         }
     }
-    true
 }
 
 /// Reads once.

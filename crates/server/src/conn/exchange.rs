@@ -7,7 +7,7 @@ use contract::clock::Time;
 use contract::policy::HeadPolicy;
 use contract::{Exchange, Request};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
-use http::{RequestHead, Status};
+use http::{RequestHead, Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub(crate) struct Begun {
     pub(crate) framing: Framing,
     /// What is wrong with the request itself.
     pub(crate) refused: Option<Status>,
-    /// What is left to read of the body.
-    pub(crate) body: BodyDecoder,
+    /// What is left to read of the body; it is made when the location, and so its limit, is known.
+    body: Option<BodyDecoder>,
     /// Whether the body was read to its end.
     pub(crate) body_done: bool,
 }
@@ -78,19 +78,19 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
 
 fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> Begun {
     let flow = flow(io, head, target, framing.body);
-    // The length was parsed and is checked against the location's limit; nothing is stored of a body
-    // that no handler asks for, so that here any length is fine.
-    let body = BodyDecoder::new(framing.body, u64::MAX).unwrap_or(BodyDecoder::Length(0));
     let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
-    Begun { flow, framing, refused: None, body, body_done }
+    Begun { flow, framing, refused: None, body: None, body_done }
 }
 
-fn refuse(io: &Io, head: Box<RequestHead>, target: Target, error: HeadError) -> Begun {
+fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError) -> Begun {
+    if head.version == Version::Http09 {
+        // A line that is no request does not ask for HTTP/0.9 either.
+        head.version = Version::Http10;
+    }
     let flow = flow(io, head, target, BodyLength::None);
     flow.exchange.log(contract::log::Level::Info, error.reason);
     let framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
-    let body = BodyDecoder::Length(0);
-    Begun { flow, framing, refused: Some(error.status), body, body_done: false }
+    Begun { flow, framing, refused: Some(error.status), body: None, body_done: false }
 }
 
 fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Flow {
@@ -123,33 +123,43 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
 }
 
 impl Begun {
-    /// Skips what the input has of the body; tells whether that was all of it.
-    pub(crate) fn body_is_done(&mut self, io: &mut Io) -> bool {
-        while !self.body_done && !io.input.is_empty() && self.refused.is_none() {
-            match self.body.decode(io.input.bytes()) {
-                Ok(Chunk::Data { skip, length }) => {
-                    self.flow.exchange.request.length += (skip + length) as u64;
-                    io.input.consume(skip + length);
-                }
-                Ok(Chunk::NeedMore { consumed }) => {
+    /// Reads on in the body. Its limit is that of the location that was found first.
+    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<Chunk, HeadError> {
+        if self.body.is_none() {
+            let policy = &self.flow.exchange.scope.policy.request_body;
+            let limit = policy.client_max_body_size.unwrap_or(u64::MAX);
+            // A length that was declared is judged with the location; only chunks can still surprise.
+            let limit = if self.framing.body == BodyLength::Chunked { limit } else { u64::MAX };
+            self.body = Some(BodyDecoder::new(self.framing.body, limit)?);
+        }
+        self.body.as_mut().map_or(Ok(Chunk::End { consumed: 0 }), |body| body.decode(input))
+    }
+
+    /// Skips what the input has of the body and tells whether that was all of it.
+    ///
+    /// # Errors
+    /// The body's framing is broken, or it is too long: what follows cannot be a request.
+    pub(crate) fn skip_body(&mut self, io: &mut Io) -> Result<bool, HeadError> {
+        while !self.body_done && self.refused.is_none() {
+            let consumed = match self.decode(io.input.bytes()).inspect_err(|_| self.framing_is_lost())? {
+                Chunk::Data { skip, length } => skip + length,
+                Chunk::NeedMore { consumed } => {
                     io.input.consume(consumed);
                     break;
                 }
-                Ok(Chunk::End { consumed }) => {
-                    self.flow.exchange.request.length += consumed as u64;
-                    io.input.consume(consumed);
+                Chunk::End { consumed } => {
                     self.body_done = true;
+                    consumed
                 }
-                Err(_) => {
-                    // The framing is lost: what follows cannot be a request.
-                    self.framing.keep_alive = false;
-                    return false;
-                }
-            }
+            };
+            self.flow.exchange.request.length += consumed as u64;
+            io.input.consume(consumed);
         }
-        if let BodyDecoder::Length(0) = self.body {
-            self.body_done = true;
-        }
-        self.body_done
+        Ok(self.body_done)
+    }
+
+    /// Takes note that nothing after this request can be understood.
+    pub(crate) fn framing_is_lost(&mut self) {
+        self.framing.keep_alive = false;
     }
 }

@@ -300,15 +300,15 @@ fn answer(
         Ok(head) => exchange::begin(&io, head),
         Err((head, error)) => exchange::broken(&io, head, error),
     };
-    let progress = request.advance();
-    let body = match progress {
-        Progress::Wait(_) | Progress::Close => return Turn::Wait(Box::pin(work::finish(io, request, progress))),
+    let body = match request.advance() {
         Progress::Respond(body) => body,
+        other => return Turn::Wait(Box::pin(work::finish(io, request, other))),
     };
-    if !request.is_simple(&mut io) || !respond::fits_in_memory(&body) {
-        return Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))));
+    let (body, complete) = request.settle(&mut io, body);
+    if complete && respond::fits_in_memory(&body) {
+        return answer_in_memory(io, cx, request, body);
     }
-    answer_in_memory(io, cx, request, body)
+    Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))))
 }
 
 fn answer_in_memory(mut io: Box<Io>, cx: &mut Context<'_>, mut request: Begun, body: Body) -> Turn {
@@ -350,9 +350,20 @@ impl Begun {
         }
     }
 
-    /// Whether nothing of the request is left to read, or what is left is in the input already, or
-    /// the framing is lost and nothing more is read.
-    fn is_simple(&mut self, io: &mut Io) -> bool {
-        self.refused.is_some() || (!self.framing.expect_continue && self.body_is_done(io))
+    /// Judges what there is of the request's body before the response leaves: a body that is broken
+    /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
+    fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
+        match self.skip_body(io) {
+            Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
+            Err(error) => {
+                self.flow.exchange.log(contract::log::Level::Info, error.reason);
+                self.refused = Some(error.status);
+                match self.flow.fail(error.status) {
+                    Progress::Respond(body) => (body, true),
+                    // Whatever an error page would wait for: this answer is not worth it.
+                    Progress::Wait(_) | Progress::Close => (Body::Empty, true),
+                }
+            }
+        }
     }
 }

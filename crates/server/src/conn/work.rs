@@ -23,7 +23,7 @@ const SUBRESPONSE_LIMIT: usize = 8 * 1024 * 1024;
 pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Progress) -> Option<Box<Io>> {
     let content = loop {
         match progress {
-            Progress::Respond(content) => break content,
+            Progress::Respond(content) => break begun.settle(&mut io, content).0,
             Progress::Wait(work) => {
                 let outcome = perform(&mut io, &mut begun, work).await;
                 progress = begun.flow.resume(outcome);
@@ -38,7 +38,6 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     if begun.framing.expect_continue && !begun.body_done && !too_large {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
-    begun.body_is_done(&mut io);
     let answer = Answer::new(&mut begun.flow, &begun.framing, io.thread().draining.get());
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
         let text = format!("{error} while sending response to client");
