@@ -234,5 +234,7 @@ fn closing(client: &mut Client, responses: &mut Vec<Response>) -> End {
     if closed { End::Closed } else { End::Kept }
 }
 
-/// The request that finds out whether a connection is kept.
-const ANOTHER: &[u8] = b"GET /another HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+/// Path of the request that finds out whether a connection is kept.
+pub const ANOTHER_PATH: &str = "/is-it-kept";
+
+const ANOTHER: &[u8] = b"GET /is-it-kept HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

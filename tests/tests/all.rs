@@ -10,3 +10,5 @@ mod differences;
 mod differential;
 mod manual;
 mod process;
+mod stock;
+mod stock;

@@ -74,6 +74,18 @@ const DIFFERENCES: &[Difference] = &[
         nginx: "412 closed",
         fulmar: "412 kept",
     },
+    Difference {
+        reason: "who expects to be asked for a body that is not there need not be asked (RFC 9110, section 10.1.1)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+        nginx: "100 200 closed",
+        fulmar: "200 closed",
+    },
+    Difference {
+        reason: "an option of Connection is a whole word (section 7.6.1)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nConnection: closed\r\n\r\n",
+        nginx: "200 closed",
+        fulmar: "200 kept",
+    },
 ];
 
 #[test]
@@ -159,6 +171,40 @@ fn aliases_hold() {
         let nginx = site.start(Server::Nginx);
         assert!(climb(&nginx), "nginx no longer differs");
         nginx.stop();
+    }
+}
+
+/// Reason: white space around a value is blanks and tabs (RFC 9110, section 5.5).
+#[test]
+fn tabs_around_values() {
+    let site = Site::new(r#"server { listen 127.0.0.1:%%PORT%%; return 200 "[$http_x]"; }"#);
+    let text = |server: Server| {
+        let running = site.start(server);
+        let text = running.ask("GET /\nX: \t y \t ").last().text();
+        running.stop();
+        text
+    };
+    assert_eq!(text(Server::Fulmar), "[y]");
+    if have_nginx() {
+        assert_ne!(text(Server::Nginx), "[y]", "nginx no longer differs");
+    }
+}
+
+/// Reason: statuses that Fulmar itself answers with have a reason phrase and a page.
+#[test]
+fn reasons() {
+    let site = Site::new(
+        "server { listen 127.0.0.1:%%PORT%%; location /417 { return 417; } location /425 { return 425; } }",
+    );
+    let reasons = |server: Server| {
+        let running = site.start(server);
+        let reasons = [417, 425].map(|status| running.ask(&format!("GET /{status}")).last().reason.clone());
+        running.stop();
+        reasons
+    };
+    assert_eq!(reasons(Server::Fulmar), ["Expectation Failed", "Too Early"]);
+    if have_nginx() {
+        assert_eq!(reasons(Server::Nginx), ["", ""], "nginx no longer differs");
     }
 }
 

@@ -22,8 +22,11 @@ struct Values {
 #[test]
 fn every_stock_configuration_is_judged_and_serves() {
     let stock = Path::new(env!("CARGO_MANIFEST_DIR")).join("stock");
-    let mut folders: Vec<PathBuf> =
-        fs::read_dir(&stock).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<PathBuf> = fs::read_dir(&stock)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
     folders.sort();
     assert!(folders.len() >= 19, "only {} configurations", folders.len());
     let failures: Vec<String> = folders.iter().filter_map(|folder| try_folder(folder).err()).collect();
@@ -60,7 +63,11 @@ fn try_folder(folder: &Path) -> Result<(), String> {
     if tested.status.success() != accepted {
         return Err(format!("{name}: -t ended with {}", tested.status));
     }
-    if accepted { serve(&name, temporary.path(), &arguments(&["-g", "daemon off;"]), values.ports) } else { Ok(()) }
+    if accepted {
+        serve(&name, temporary.path(), &arguments(&["-g", "daemon off;"]), values.ports)
+    } else {
+        Ok(())
+    }
 }
 
 /// Starts the server and asks every port that the configuration names for its first page.

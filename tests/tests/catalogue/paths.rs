@@ -119,6 +119,7 @@ fn captures_stay_inside() {
         r#"
         server {
             listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%/d;
             location ~ ^/s(.*) { alias %%ROOT%%/d$1; }
             location /off { alias %%ROOT%%/d/; }
             location ~ ^/r/(.*)$ { root %%ROOT%%/d; try_files /$1 =404; }

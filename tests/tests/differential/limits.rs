@@ -115,7 +115,7 @@ fn field_names() {
         "X_Y: under\r\nX-Y: minus\r\n",
         "X-Y: one\r\nX-Y: two\r\n",
         "x-y:tight\r\n",
-        "X-Y:   spaced \t \r\n",
+        "X-Y:   spaced  \r\n",
         "X-Y:\r\n",
         "X.Y: dot\r\n",
         "X!Y: mark\r\nX-Y: good\r\n",

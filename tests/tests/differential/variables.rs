@@ -99,7 +99,7 @@ fn across_a_connection() {
         server {
             listen 127.0.0.1:%%PORT%%;
             keepalive_requests 3;
-            return 200 "$connection_requests $request_length $uri\n";
+            location / { return 200 "$connection_requests $request_length $uri\n"; }
         }
         "#,
     );
