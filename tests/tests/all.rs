@@ -11,4 +11,3 @@ mod differential;
 mod manual;
 mod process;
 mod stock;
-mod stock;
