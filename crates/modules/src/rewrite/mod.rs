@@ -90,8 +90,8 @@ use condition::Condition;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
-    Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Phase, Rule, ScopeBuilder, SectionId,
-    VariableId, View,
+    Args, Definition, Directive, Evaluate, Exchange, Getter, Loading, Module, Phase, Rule, ScopeBuilder,
+    SectionId, VariableId, View,
 };
 use program::{Program, Rewriter};
 use replacement::Replacement;
@@ -198,7 +198,7 @@ fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diag
     let target = match name.as_str() {
         "args" => Target::Args,
         _ => {
-            let unset = Definition::Evaluated(Arc::new(Uninitialized { name: name.clone() }));
+            let unset = Definition::Evaluated(Arc::new(Uninitialized::new(&name)));
             Target::Variable(loading.variables.define_if_new(&name, unset))
         }
     };
@@ -230,13 +230,29 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 /// The value of a variable before `set` sets it.
 struct Uninitialized {
     name: String,
+    /// The family that the name belongs to, as `$http_x` does, with the rest of the name.
+    family: Option<(Getter, String)>,
+}
+
+impl Uninitialized {
+    fn new(name: &str) -> Uninitialized {
+        let family = names::family(name).map(|(family, rest)| (family.get, rest.to_owned()));
+        Uninitialized { name: name.to_owned(), family }
+    }
 }
 
 impl Evaluate for Uninitialized {
-    fn evaluate(&self, exchange: &Exchange, _: &mut Vec<u8>) -> bool {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        if let Some((get, rest)) = &self.family {
+            return get(exchange, rest, out);
+        }
         if exchange.scope.policy.uninitialized_variable_warn {
             exchange.log(Level::Warn, &format!("using uninitialized \"{}\" variable", self.name));
         }
         true
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.family.is_some()
     }
 }

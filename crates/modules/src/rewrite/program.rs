@@ -307,6 +307,12 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_of_a_family_keeps_its_meaning_until_it_is_set() {
+        assert_eq!(run("if ($arg_set) { set $arg_a s; } return 200 $arg_a;", "/?a=1"), "200 1");
+        assert_eq!(run("if ($arg_set) { set $arg_a s; } return 200 $arg_a;", "/?a=1&set=1"), "200 s");
+    }
+
+    #[test]
     fn a_server_rewrites_before_the_location() {
         let site = Site::server("rewrite ^/a /b; if ($args) { return 403; }");
         let mut exchange = site.get("/a");

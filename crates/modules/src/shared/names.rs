@@ -1,7 +1,7 @@
 //! Names of variables that a configuration defines.
 
 use conf::{Diagnostic, Word};
-use contract::Args;
+use contract::{Args, Variable};
 
 /// Variables of the server that a configuration may set.
 const CHANGEABLE: [&str; 2] = ["args", "limit_rate"];
@@ -22,4 +22,12 @@ pub(crate) fn variable(args: &Args<'_>, word: &Word) -> Result<String, Diagnosti
         return Err(error(format!("the duplicate \"{name}\" variable")));
     }
     Ok(name)
+}
+
+/// The family of variables that a name belongs to, and the rest of the name.
+pub(crate) fn family(name: &str) -> Option<(&'static Variable, &str)> {
+    let known = crate::ALL.iter().flat_map(|module| module.variables);
+    let families = known.filter(|variable| variable.family);
+    let fitting = families.filter_map(|family| Some((family, name.strip_prefix(family.name)?)));
+    fitting.min_by_key(|(_, rest)| rest.len())
 }
