@@ -112,10 +112,11 @@ fn side_by_side(left: &str, right: &str) -> String {
 }
 
 fn compare_logs(report: &mut String, name: &str, nginx: &str, fulmar: &str) -> usize {
-    // Whether a connection is kept was compared already; the request that finds it out is no part of a table.
+    let mask = if name == "error.log" { log::mask_error } else { |line: &str| Some(log::mask(line)) };
     let masked = |text: &str| {
+        // Whether a connection is kept was compared already; the request that finds out is no part of a table.
         let lines = text.lines().filter(|line| !line.contains(client::ANOTHER_PATH));
-        lines.map(log::mask).collect::<Vec<_>>()
+        lines.filter_map(mask).collect::<Vec<_>>()
     };
     let (nginx, fulmar) = (masked(nginx), masked(fulmar));
     let mut differing = 0;

@@ -12,6 +12,17 @@ pub fn mask(line: &str) -> String {
     mask_size(&line).unwrap_or(line)
 }
 
+/// A line of an error log about a request that failed, without its time, process and connection: `[level]
+/// message`. None for all other lines, and for what is only worth an `info`.
+pub fn mask_error(line: &str) -> Option<String> {
+    let (place, message) = line.split_once(": *")?;
+    let (_, level) = place.split_once('[')?;
+    let (level, _) = level.split_once(']')?;
+    let (_, message) = message.split_once(' ')?;
+    let told = message.contains(", request: ") && level != "info";
+    told.then(|| format!("[{level}] {message}"))
+}
+
 /// `21/Nov/2026:20:05:00 +0000`, of the width that `$time_local` always has.
 fn is_local_time(text: &str) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
@@ -37,7 +48,20 @@ fn mask_size(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::mask;
+    use super::{mask, mask_error};
+
+    #[test]
+    fn errors_without_what_changes() {
+        let line =
+            "2026/11/21 20:54:54 [error] 14751#1: *13 access forbidden by rule, client: ::1, request: \"x\"";
+        let masked = mask_error(line);
+        assert_eq!(masked.as_deref(), Some("[error] access forbidden by rule, client: ::1, request: \"x\""));
+        assert_eq!(mask_error("2026/11/21 20:54:54 [notice] 14751#1: start worker process 3"), None);
+        assert_eq!(
+            mask_error("2026/11/21 20:54:54 [info] 1#1: *2 client ::1 closed keepalive connection"),
+            None
+        );
+    }
 
     #[test]
     fn time_and_sizes_of_made_up_bodies() {

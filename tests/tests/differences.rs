@@ -75,6 +75,12 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "412 kept",
     },
     Difference {
+        reason: "what is refused is told with a status, also where the client may be one of HTTP/0.9",
+        input: "GET /%\r\n",
+        nginx: "0 closed",
+        fulmar: "400 closed",
+    },
+    Difference {
         reason: "who expects to be asked for a body that is not there need not be asked (RFC 9110, section 10.1.1)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
         nginx: "100 200 closed",

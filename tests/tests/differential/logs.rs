@@ -34,7 +34,6 @@ fn combined() {
             "GET /closed",
             "GET /error",
             "POST /made\n\nbody",
-            "GET /%\r\n\r\n",
             "GET /% HTTP/1.1\r\nHost: a\r\n\r\n",
             "garbage\r\n",
             "\x01\"\\\r\n",
@@ -140,4 +139,63 @@ fn paths_with_variables() {
         ],
         &["per-a", "per-b"],
     );
+}
+
+/// Tools read these lines, such as those that lock out hosts.
+#[test]
+fn errors() {
+    let site = Site::new(
+        r#"
+        client_max_body_size 10;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            server_name named;
+            root %%ROOT%%;
+            location /denied { deny all; }
+            location /loop { try_files /none /loop/again; }
+            location /quiet { log_not_found off; }
+            location /text { return 200 x; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            large_client_header_buffers 2 512;
+            root %%ROOT%%;
+        }
+        "#,
+    )
+    .dir("dir")
+    .file("file", "x");
+    let long = "n".repeat(1000);
+    let requests = [
+        (0, "GET /none?a=\"b\"".to_owned()),
+        (0, "GET /none\nReferer: http://a/".to_owned()),
+        (0, "GET /file/x\nHost: other".to_owned()),
+        (0, "GET /dir/".to_owned()),
+        (0, "GET /denied HTTP/1.0".to_owned()),
+        (0, "GET /loop".to_owned()),
+        (0, "GET /quiet".to_owned()),
+        (0, "GET /none/".to_owned()),
+        (0, "POST /text\n\n01234567890".to_owned()),
+        (0, "GET /% HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (0, "GET / HTTP/1.1\r\n\r\n".to_owned()),
+        (0, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned()),
+        (0, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned()),
+        (0, "get / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (0, "GET / HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n".to_owned()),
+        (0, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n".to_owned()),
+        (
+            0,
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .to_owned(),
+        ),
+        (0, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned()),
+        (0, "POST /text HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned()),
+        (0, "TRACE / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (0, "GET / HTTP/2.0\r\nHost: a\r\n\r\n".to_owned()),
+        (1, format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")),
+        (1, format!("GET / HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n")),
+    ];
+    let cases: Vec<(usize, &str)> =
+        requests.iter().map(|(port, request)| (*port, request.as_str())).collect();
+    agree_with_logs(&site, &cases, &["error.log"]);
 }

@@ -114,8 +114,6 @@ fn protocol_versions() {
             "GET /none\r\n",
             "GET /dir\r\n",
             "GET /text\r\n",
-            "POST /text\r\n",
-            "GET /%\r\n",
             "GET /f.txt HTTP/1.0\r\n\r\n",
             "GET /f.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
             "GET /f.txt HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\nGET /text HTTP/1.0\r\n\r\n",

@@ -148,6 +148,11 @@ fn signals_by_name() {
     send("reload");
     let second = || running.ask("GET /\nConnection: close").last().text() == "second";
     assert!(wait::until(Duration::from_secs(5), second));
+    running.rewrite(&WHOLE.replace("return", "retrun"));
+    let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
+    assert!(!output.status.success(), "a broken configuration is no success");
+    assert!(second(), "and changes nothing");
+    running.rewrite(WHOLE);
     send("reopen");
     send("quit");
     assert!(running.ends_within(Duration::from_secs(5)), "quit");

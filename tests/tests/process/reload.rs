@@ -28,8 +28,7 @@ fn reload_changes_what_is_served() {
     assert_eq!(text(&running), "first");
     running.rewrite(&server("second"));
     assert_eq!(text(&running), "first");
-    running.signal(Signal::HUP);
-    assert!(wait::until(LIMIT, || text(&running) == "second"), "{}", running.all_logs());
+    reload(&running, &server("second"), "second");
     running.stop();
 }
 
@@ -46,9 +45,7 @@ fn a_failed_reload_keeps_the_configuration() {
         running.wait_for_log("error.log", "[emerg]");
         assert_eq!((text(&running).as_str(), running.pid()), ("first", pid));
     }
-    running.rewrite(&server("second"));
-    running.signal(Signal::HUP);
-    assert!(wait::until(LIMIT, || text(&running) == "second"), "{}", running.all_logs());
+    reload(&running, &server("second"), "second");
     running.stop();
 }
 
@@ -62,7 +59,8 @@ fn a_download_survives_reloads() {
     client.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(client.read_some(1000) > 0);
     for turn in 1..4 {
-        reload(&running, turn);
+        let said = turn.to_string();
+        reload(&running, &server(&said), &said);
     }
     let response = client.response("GET").expect("the rest");
     assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
@@ -90,67 +88,39 @@ fn listening_follows_the_configuration() {
 
 #[test]
 fn twenty_reloads_under_load() {
-    let site = Site::new(&server("0")).file("f.txt", "x".repeat(3000));
+    let site = Site::whole(&whole("daemon off;", &server("0"))).file("f.txt", "x".repeat(3000));
     let running = site.start(Server::Fulmar);
     let made = Load::of_new_connections(running.address(), "/made", 2);
     let files = Load::of_new_connections(running.address(), "/f.txt", 1);
     let kept = Load::of_kept_connections(running.address(), "/f.txt", 1);
     for turn in 1..=20 {
-        reload(&running, turn);
+        let said = turn.to_string();
+        reload(&running, &whole("daemon off;", &server(&said)), &said);
     }
-    for (name, load) in [("made", made), ("files", files), ("kept", kept)] {
-        let tally = load.finish();
-        assert!(tally.answered > 50, "{name}: only {} answers", tally.answered);
-        assert!(
-            tally.failed.is_empty(),
-            "{name}: {} of {}: {}",
-            tally.failed.len(),
-            tally.answered,
-            tally.failed[0]
-        );
-    }
+    assert_nothing_lost("made", made);
+    assert_nothing_lost("files", files);
+    assert_nothing_lost("kept", kept);
     running.stop();
 }
 
 #[test]
 fn five_upgrades_under_load() {
-    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    let site = Site::whole(&format!(
-        "daemon on; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; worker_processes 1; \
-         events {{ }} http {{ access_log off; {} }}",
-        server("x")
-    ))
-    .file("f.txt", "x".repeat(3000));
+    let site = Site::whole(&whole("daemon on;", &server("x"))).file("f.txt", "x".repeat(3000));
     let running = site.start(Server::Fulmar);
     let made = Load::of_new_connections(running.address(), "/made", 2);
     let kept = Load::of_kept_connections(running.address(), "/f.txt", 1);
     for _ in 0..5 {
         upgrade(&running);
     }
-    for (name, load) in [("made", made), ("kept", kept)] {
-        let tally = load.finish();
-        assert!(tally.answered > 50, "{name}: only {} answers", tally.answered);
-        assert!(
-            tally.failed.is_empty(),
-            "{name}: {} of {}: {}",
-            tally.failed.len(),
-            tally.answered,
-            tally.failed[0]
-        );
-    }
+    assert_nothing_lost("new connections", made);
+    assert_nothing_lost("kept connections", kept);
     running.stop();
 }
 
 /// The old supervisor takes over again when the new one is told to go.
 #[test]
 fn an_upgrade_taken_back() {
-    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    let site = Site::whole(&format!(
-        "daemon on; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; \
-         events {{ }} http {{ access_log off; {} }}",
-        server("x")
-    ));
-    let running = site.start(Server::Fulmar);
+    let running = Site::whole(&whole("daemon on;", &server("x"))).start(Server::Fulmar);
     assert_eq!(text(&running), "x");
     let before = running.pid();
     let after = start_upgrade(&running, before);
@@ -162,11 +132,27 @@ fn an_upgrade_taken_back() {
     running.stop();
 }
 
-fn reload(running: &Running, turn: usize) {
-    running.rewrite(&server(&turn.to_string()));
+/// A whole file around the content of `http {}`, with several workers.
+fn whole(daemon: &str, http: &str) -> String {
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    format!(
+        "{daemon} {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; worker_processes 2; \
+         events {{ worker_connections 512; }} http {{ access_log off; {http} }}"
+    )
+}
+
+fn assert_nothing_lost(name: &str, load: Load) {
+    let tally = load.finish();
+    assert!(tally.answered > 50, "{name}: only {} answers", tally.answered);
+    let (failed, answered) = (tally.failed.len(), tally.answered);
+    assert!(tally.failed.is_empty(), "{name}: {failed} lost, {answered} answered: {}", tally.failed[0]);
+}
+
+/// Puts a configuration whose server says `said` in place and waits for it to take effect.
+fn reload(running: &Running, configuration: &str, said: &str) {
+    running.rewrite(configuration);
     running.signal(Signal::HUP);
-    let done = wait::until(LIMIT, || text(running) == turn.to_string());
-    assert!(done, "reload {turn}:\n{}", running.all_logs());
+    assert!(wait::until(LIMIT, || text(running) == said), "no {said}:\n{}", running.all_logs());
 }
 
 fn upgrade(running: &Running) {
