@@ -6,7 +6,7 @@ use crate::{Connection, Definition, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -83,8 +83,12 @@ pub struct Exchange {
     pub note: usize,
     variables: Arc<VariableTable>,
     slots: RefCell<Vec<Option<Box<[u8]>>>>,
+    evaluating: Cell<u32>,
     captured: RefCell<Option<Captured>>,
 }
+
+/// How many computed variables may wait for each other. More is a circle.
+const EVALUATING_MAX: u32 = 100;
 
 struct Captured {
     groups: Captures,
@@ -114,6 +118,7 @@ impl Exchange {
             note: 0,
             variables,
             slots: RefCell::new(Vec::new()),
+            evaluating: Cell::new(0),
             captured: RefCell::new(None),
         }
     }
@@ -134,8 +139,16 @@ impl Exchange {
                 if self.slot(id, out) {
                     return true;
                 }
+                let depth = self.evaluating.get();
+                if depth == EVALUATING_MAX {
+                    let name = self.variables.name(id);
+                    self.log(Level::Error, &format!("cycle while evaluating variable \"{name}\""));
+                    return false;
+                }
                 let start = out.len();
+                self.evaluating.set(depth + 1);
                 let found = source.evaluate(self, out);
+                self.evaluating.set(depth);
                 if found && !source.is_volatile() {
                     self.set_slot(id, &out[start..]);
                 }

@@ -73,6 +73,7 @@ struct Entry {
 
 /// The variables of a loaded site.
 pub struct VariableTable {
+    names: Box<[Box<str>]>,
     definitions: Box<[Definition]>,
 }
 
@@ -120,8 +121,9 @@ impl Variables {
                 None => error,
             }),
         };
+        let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(VariableTable { definitions })
+        Ok(VariableTable { names, definitions })
     }
 }
 
@@ -135,6 +137,11 @@ impl VariableTable {
     /// The definition of a variable.
     pub fn definition(&self, id: VariableId) -> &Definition {
         &self.definitions[id.0 as usize]
+    }
+
+    /// The name of a variable, in lower case.
+    pub fn name(&self, id: VariableId) -> &str {
+        &self.names[id.0 as usize]
     }
 
     /// How many slots an exchange needs.

@@ -162,10 +162,11 @@ impl Map {
     }
 
     fn insert(&mut self, key: &[u8], value: Template) -> Result<(), String> {
+        let written = key;
         let key = &key.to_ascii_lowercase();
         let Table { exact, heads, tails } = &mut self.table;
         let mut tables = match kind_of(key, self.hostnames) {
-            None => return Err(format!("invalid hostname or wildcard \"{}\"", printable(key))),
+            None => return Err(format!("invalid hostname or wildcard \"{}\"", printable(written))),
             Some(Kind::Exact(key)) => vec![(exact, key)],
             Some(Kind::Head(key)) => vec![(heads, key)],
             Some(Kind::HeadAndExact(key)) => vec![(exact, key), (heads, key)],
@@ -280,6 +281,13 @@ mod tests {
         assert_eq!(value("*.a w; b. x;", "*.A"), "w");
         assert_eq!(value("*.a w; b. x;", "b."), "x");
         assert_eq!(value("*.a w;", "q.a"), "");
+    }
+
+    #[test]
+    fn a_circle_has_an_end() {
+        let site = Site::location("map $y $x { default x$y; } map $x $y { default y$x; }");
+        let value = site.variable("x", &site.get("/"));
+        assert!(value.starts_with("xyxy") && value.len() == 100, "{value}");
     }
 
     #[test]
