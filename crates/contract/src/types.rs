@@ -14,10 +14,11 @@ impl Types {
         self.by_extension.insert(extension.to_ascii_lowercase().into(), media_type.into())
     }
 
-    /// The type of a path by what follows the last dot of its last segment.
+    /// The type of a path by what follows the last dot of its last segment; a dot at the start of the
+    /// segment begins no extension.
     pub fn of_path(&self, path: &[u8]) -> Option<&[u8]> {
         let name = path.rsplit(|&byte| byte == b'/').next()?;
-        let dot = name.iter().rposition(|&byte| byte == b'.')?;
+        let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
         let extension = &name[dot + 1..];
         if let Some(media_type) = self.by_extension.get(extension) {
             return Some(media_type);
@@ -39,5 +40,6 @@ mod tests {
         assert_eq!(types.of_path(b"/a/b.HtMl"), Some(&b"text/html"[..]));
         assert_eq!(types.of_path(b"/a.html/b"), None);
         assert_eq!(types.of_path(b"/html"), None);
+        assert_eq!(types.of_path(b"/a/.html"), None);
     }
 }

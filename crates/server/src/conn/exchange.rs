@@ -77,7 +77,8 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
 }
 
 fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> Begun {
-    let flow = flow(io, head, target, framing.body);
+    let mut flow = flow(io, head, target, framing.body);
+    flow.exchange.wire.keep_alive = framing.keep_alive;
     let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
     Begun { flow, framing, refused: None, body: None, body_done }
 }

@@ -14,8 +14,9 @@
 //! whatever is not printable ASCII are written as `\xHH`; with `escape=json` they are escaped as in
 //! JSON strings, with `escape=none` not at all, and then a missing value is nothing.
 //!
-//! A line is written at once, so `buffer=` and `flush=` are checked and change nothing. Compressed logs
-//! (`gzip`), logs to `syslog:` and variables in the name of the file are refused.
+//! The name of the file may have variables; then it is opened for each line, and a name that climbs by
+//! `..` is not written to. A line is written at once, so `buffer=` and `flush=` are checked and change
+//! nothing. Compressed logs (`gzip`) and logs to `syslog:` are refused.
 //!
 //! ```conf
 //! log_format timed escape=json '{"request":"$request","status":$status,"time":$request_time}';
@@ -29,15 +30,20 @@
 //! }
 //! ```
 
-use crate::variables;
+mod line;
+
 use conf::catalogue::judge_parameter;
 use conf::{Arity, Contexts, Diagnostic, Word, value};
-use contract::clock::{self, Time};
-use contract::log::LogFile;
+use contract::log::{Level, LogFile};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
 };
+use line::{Escape, Line};
 use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A line for each request.
@@ -75,35 +81,32 @@ pub struct Format {
     line: Arc<Line>,
 }
 
-/// What a line consists of.
-enum Line {
-    /// `combined`, which needs no look at its variables.
-    Combined,
-    Custom {
-        text: Template,
-        escape: Escape,
-    },
-}
-
-#[derive(Clone, Copy)]
-enum Escape {
-    Default,
-    Json,
-    None,
-}
-
 /// What one use of `access_log` asks for.
 pub enum Target {
     /// No log at all.
     Off,
     /// A log.
     To {
-        /// The file.
-        file: Arc<LogFile>,
+        /// Where it is.
+        place: Place,
         /// The name of its format.
         format: Word,
         /// What has to hold.
         condition: Option<Template>,
+    },
+}
+
+/// Where a log is.
+#[derive(Clone)]
+pub enum Place {
+    /// A file that stays open.
+    File(Arc<LogFile>),
+    /// A file whose name depends on the request; it is opened for each line.
+    Computed {
+        /// The name.
+        name: Template,
+        /// Where relative names start.
+        prefix: PathBuf,
     },
 }
 
@@ -127,10 +130,9 @@ fn parse_format(args: &Args<'_>, loading: &mut Loading) -> Result<Format, Diagno
         }
         _ => (Escape::Default, words),
     };
-    let text: Vec<u8> = words.iter().flat_map(|word| word.text.iter().copied()).collect();
-    let place = words.first().unwrap_or(name);
-    let text = loading.template(&Word { text: text.into(), ..place.clone() })?;
-    Ok(Format { name: name.text.clone(), line: Arc::new(Line::Custom { text, escape }) })
+    // Each word is a text of its own: a name at its end does not go on in the next one.
+    let parts = words.iter().map(|word| loading.template(word)).collect::<Result<_, _>>()?;
+    Ok(Format { name: name.text.clone(), line: Arc::new(Line::Custom { parts, escape }) })
 }
 
 fn parse_target(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
@@ -141,28 +143,29 @@ fn parse_target(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagno
             Some(word) => Err(args.invalid(word)),
         };
     }
-    let refuse = |what: &str| {
-        let message = format!("\"access_log\" {what} is not built yet");
-        let error = Diagnostic::emerg(message).at(args.node.span).under(place.span);
-        Err(error.hint("log to a file with a fixed name"))
-    };
     if place.text.starts_with(b"syslog:") {
-        return refuse("to syslog");
+        let message = "\"access_log\" to syslog is not built yet";
+        let error = Diagnostic::emerg(message).at(args.node.span).under(place.span);
+        return Err(error.hint("log to a file"));
     }
-    if place.text.contains(&b'$') {
-        return refuse("with variables in the name of its file");
-    }
-    let file = match &*place.text {
-        b"stderr" => Arc::new(LogFile::stderr()),
-        path => loading.logs.file(&loading.path(path)),
+    let place_of = match &*place.text {
+        b"stderr" => Place::File(Arc::new(LogFile::stderr())),
+        text if text.contains(&b'$') => {
+            Place::Computed { name: loading.template(place)?, prefix: loading.prefix.clone() }
+        }
+        path => Place::File(loading.logs.file(&loading.path(path))),
     };
     let format = args.words().get(1).cloned().unwrap_or_else(|| Word::new("combined", place.span));
-    let condition = parse_parameters(args, loading)?;
-    Ok(Target::To { file, format, condition })
+    let (condition, buffered) = parse_parameters(args, loading)?;
+    if buffered && matches!(place_of, Place::Computed { .. }) {
+        let message = "buffered logs cannot have variables in name";
+        return Err(Diagnostic::emerg(message).at(args.node.span).under(place.span));
+    }
+    Ok(Target::To { place: place_of, format, condition })
 }
 
-/// The condition among the parameters behind the format.
-fn parse_parameters(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Template>, Diagnostic> {
+/// The condition among the parameters behind the format, and whether there is a buffer.
+fn parse_parameters(args: &Args<'_>, loading: &mut Loading) -> Result<(Option<Template>, bool), Diagnostic> {
     let mut condition = None;
     let (mut buffer, mut flush) = (None, None);
     for word in args.words().iter().skip(2) {
@@ -193,7 +196,7 @@ fn parse_parameters(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Tem
         let message = format!("no buffer is defined for access_log \"{}\"", args.word(0)?);
         return Err(Diagnostic::emerg(message).at(args.node.span));
     }
-    Ok(condition)
+    Ok((condition, buffer.is_some()))
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -217,7 +220,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let mut logs = Vec::new();
     for target in &targets {
-        let Target::To { file, format, condition } = target.value else { continue };
+        let Target::To { place, format, condition } = target.value else { continue };
         let named = formats.iter().find(|known| known.value.name.eq_ignore_ascii_case(&format.text));
         let line = match named {
             Some(known) => Arc::clone(&known.value.line),
@@ -227,11 +230,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
                 return Err(Diagnostic::emerg(message).at(target.span).under(format.span));
             }
         };
-        logs.push(Log { file: Arc::clone(file), line, condition: condition.clone() });
+        logs.push(Log { place: place.clone(), line, condition: condition.clone() });
     }
     if targets.is_empty() {
         let file = builder.logs.file(&builder.logs.default_access_log);
-        logs.push(Log { file, line: Arc::new(Line::Combined), condition: None });
+        logs.push(Log { place: Place::File(file), line: Arc::new(Line::Combined), condition: None });
     }
     builder.handle(Phase::Log, AccessLog { logs });
     Ok(())
@@ -243,7 +246,7 @@ struct AccessLog {
 }
 
 struct Log {
-    file: Arc<LogFile>,
+    place: Place,
     line: Arc<Line>,
     condition: Option<Template>,
 }
@@ -262,7 +265,7 @@ impl Handler for AccessLog {
                     line.clear();
                     log.line.write(exchange, line);
                     line.push(b'\n');
-                    log.file.append(line);
+                    log.place.append(exchange, line);
                 });
             }
         }
@@ -270,85 +273,36 @@ impl Handler for AccessLog {
     }
 }
 
-impl Line {
-    fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+impl Place {
+    fn append(&self, exchange: &Exchange, line: &[u8]) {
         match self {
-            Line::Combined => combined(exchange, out),
-            Line::Custom { text, escape: Escape::Default } => text.write_with(exchange, out, hex, b"-"),
-            Line::Custom { text, escape: Escape::Json } => text.write_with(exchange, out, json, b""),
-            Line::Custom { text, escape: Escape::None } => text.write(exchange, out),
-        }
-    }
-}
-
-fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
-    let value = |get: contract::Getter, rest: &str, out: &mut Vec<u8>| {
-        let start = out.len();
-        if !get(exchange, rest, out) {
-            out.push(b'-');
-        } else if out[start..].iter().copied().any(is_escaped) {
-            let value = out.split_off(start);
-            hex(&value, out);
-        }
-    };
-    value(variables::remote_addr, "", out);
-    out.extend_from_slice(b" - ");
-    value(variables::remote_user, "", out);
-    out.extend_from_slice(b" [");
-    out.extend_from_slice(clock::log_time(Time::now()).as_bytes());
-    out.extend_from_slice(b"] \"");
-    value(variables::request_line, "", out);
-    out.extend_from_slice(b"\" ");
-    variables::status(exchange, "", out);
-    out.push(b' ');
-    variables::body_bytes_sent(exchange, "", out);
-    out.extend_from_slice(b" \"");
-    value(variables::http_field, "referer", out);
-    out.extend_from_slice(b"\" \"");
-    value(variables::http_field, "user_agent", out);
-    out.push(b'"');
-}
-
-const HEX: &[u8; 16] = b"0123456789ABCDEF";
-
-/// Writes what could end a value or a line, or is not ASCII, as `\xHH`.
-fn hex(value: &[u8], out: &mut Vec<u8>) {
-    for &byte in value {
-        if is_escaped(byte) {
-            out.extend_from_slice(b"\\x");
-            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        } else {
-            out.push(byte);
-        }
-    }
-}
-
-fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
-}
-
-/// Escapes as the strings of JSON want it (RFC 8259, section 7); bytes above ASCII are kept.
-fn json(value: &[u8], out: &mut Vec<u8>) {
-    for &byte in value {
-        match byte {
-            b'"' | b'\\' => out.extend([b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            0..=0x1f => {
-                out.extend_from_slice(b"\\u00");
-                out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            Place::File(file) => file.append(line),
+            Place::Computed { name, prefix } => {
+                let name = name.evaluate(exchange);
+                if let Err(error) = append_to(&name, prefix, line) {
+                    let name = String::from_utf8_lossy(&name);
+                    exchange.log(Level::Crit, &format!("open() \"{name}\" failed ({error})"));
+                }
             }
-            _ => out.push(byte),
         }
     }
+}
+
+/// Appends a line to a file that is opened for it. A client that can choose a part of the name cannot
+/// climb out of the directory.
+fn append_to(name: &[u8], prefix: &Path, line: &[u8]) -> io::Result<()> {
+    let path = prefix.join(OsStr::from_bytes(name));
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    let file = LogFile::at(&path);
+    file.open()?;
+    file.append(line);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{hex, json};
     use crate::testing::Site;
     use contract::{Exchange, Phase};
 
@@ -394,19 +348,26 @@ mod tests {
     }
 
     #[test]
+    fn a_name_for_each_request_stays_below_its_directory() {
+        let site = Site::location("error_log stderr emerg; access_log in/$arg_n.log combined;");
+        std::fs::create_dir(site.root().join("in")).unwrap();
+        assert_eq!(logged(&site, &mut site.get("/?n=a"), "in/a.log").lines().count(), 1);
+        site.run(Phase::Log, &mut site.get("/?n=../b"));
+        assert!(!site.root().join("b.log").exists());
+    }
+
+    #[test]
+    fn a_variable_ends_with_its_word() {
+        let site = Site::location("log_format a b$uri 'c'; access_log a.log a;");
+        assert_eq!(logged(&site, &mut site.get("/x"), "a.log"), "b/xc\n");
+    }
+
+    #[test]
     fn off_is_no_handler() {
         let off = Site::location("access_log off;").get("/");
         assert!(off.scope.handlers(Phase::Log).is_empty());
         let default = Site::location("").get("/");
         assert_eq!(default.scope.handlers(Phase::Log).len(), 1);
-    }
-
-    #[test]
-    fn escapes() {
-        let mut out = Vec::new();
-        hex(b"a\x7f\n", &mut out);
-        json(b"\x01\n\x7f\xc3\\", &mut out);
-        assert_eq!(out, b"a\\x7F\\x0A\\u0001\\n\x7f\xc3\\\\");
     }
 
     #[test]
@@ -418,6 +379,7 @@ mod tests {
             ("access_log x combined buffer=0;", "invalid buffer size \"0\""),
             ("access_log x combined buffer=1k flush=x;", "invalid flush time \"x\""),
             ("access_log x combined gzip=3;", "\"access_log\" with \"gzip\" is not built yet"),
+            ("access_log $uri combined buffer=1k;", "buffered logs cannot have variables in name"),
             ("access_log syslog:server=x;", "\"access_log\" to syslog is not built yet"),
             ("log_format combined x; access_log x;", "duplicate \"log_format\" name \"combined\""),
             ("log_format a escape=x y; access_log off;", "unknown log format escaping \"x\""),

@@ -1,0 +1,115 @@
+//! What a line of the access log consists of, and how values are escaped in it.
+
+use crate::variables;
+use contract::clock::{self, Time};
+use contract::{Exchange, Template};
+
+/// What a line consists of.
+pub(super) enum Line {
+    /// `combined`, which needs no look at its variables.
+    Combined,
+    Custom {
+        parts: Box<[Template]>,
+        escape: Escape,
+    },
+}
+
+/// How values are written.
+#[derive(Clone, Copy)]
+pub(super) enum Escape {
+    Default,
+    Json,
+    None,
+}
+
+impl Line {
+    /// Appends the line of an exchange, without its end.
+    pub(super) fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        let Line::Custom { parts, escape } = self else { return combined(exchange, out) };
+        for part in parts {
+            match escape {
+                Escape::Default => part.write_with(exchange, out, hex, b"-"),
+                Escape::Json => part.write_with(exchange, out, json, b""),
+                Escape::None => part.write(exchange, out),
+            }
+        }
+    }
+}
+
+fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
+    let value = |get: contract::Getter, rest: &str, out: &mut Vec<u8>| {
+        let start = out.len();
+        if !get(exchange, rest, out) {
+            out.push(b'-');
+        } else if out[start..].iter().copied().any(is_escaped) {
+            let value = out.split_off(start);
+            hex(&value, out);
+        }
+    };
+    value(variables::remote_addr, "", out);
+    out.extend_from_slice(b" - ");
+    value(variables::remote_user, "", out);
+    out.extend_from_slice(b" [");
+    out.extend_from_slice(clock::log_time(Time::now()).as_bytes());
+    out.extend_from_slice(b"] \"");
+    value(variables::request_line, "", out);
+    out.extend_from_slice(b"\" ");
+    variables::status(exchange, "", out);
+    out.push(b' ');
+    variables::body_bytes_sent(exchange, "", out);
+    out.extend_from_slice(b" \"");
+    value(variables::http_field, "referer", out);
+    out.extend_from_slice(b"\" \"");
+    value(variables::http_field, "user_agent", out);
+    out.push(b'"');
+}
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Writes what could end a value or a line, or is not ASCII, as `\xHH`.
+fn hex(value: &[u8], out: &mut Vec<u8>) {
+    for &byte in value {
+        if is_escaped(byte) {
+            out.extend_from_slice(b"\\x");
+            out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
+}
+
+/// Escapes as the strings of JSON want it (RFC 8259, section 7); bytes above ASCII are kept.
+fn json(value: &[u8], out: &mut Vec<u8>) {
+    for &byte in value {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            0..=0x1f => {
+                out.extend_from_slice(b"\\u00");
+                out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+            _ => out.push(byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hex, json};
+
+    #[test]
+    fn escapes() {
+        let mut out = Vec::new();
+        hex(b"a\x7f\n", &mut out);
+        json(b"\x01\n\x7f\xc3\\", &mut out);
+        assert_eq!(out, b"a\\x7F\\x0A\\u0001\\n\x7f\xc3\\\\");
+    }
+}
