@@ -204,13 +204,15 @@ impl Io {
         }
     }
 
-    /// Nothing to read: waits, unless the time is up or the thread drains and no request began.
+    /// Nothing to read: waits, unless the time is up or the thread drains and the connection only waits for another
+    /// request.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
         let idle = self.input.is_empty();
         if idle {
             // An idle connection holds no buffer.
             self.input.release();
-            if self.thread().draining.get() {
+            // The first request of a new connection is on its way: it is answered, as nginx does.
+            if self.thread().draining.get() && self.info.requests.get() > 0 {
                 return Poll::Ready(Input::Over);
             }
         }
