@@ -75,7 +75,7 @@ fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
     }
     match flags.signal {
         Some(command) => send(command, &reader, &log),
-        None => start::run(reader, &log, Purpose::Server(arguments)),
+        None => start::run(reader, log, Purpose::Server(arguments)),
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     match prepare(&arguments) {
         Ok((reader, greeting)) => {
             let greet = move || out(greeting.as_bytes());
-            start::run(reader, &ErrorLog::default(), Purpose::Embedded(Box::new(greet)))
+            start::run(reader, ErrorLog::default(), Purpose::Embedded(Box::new(greet)))
         }
         Err(text) => {
             say(&text);

@@ -29,24 +29,27 @@ pub(crate) enum Purpose {
 }
 
 /// Starts a server and runs it; returns when it stopped, or in each process that has nothing left to do.
-pub(crate) fn run(reader: Reader, log: &ErrorLog, purpose: Purpose) -> ExitCode {
+///
+/// `log` is the one that is written to until the configuration's own are open.
+pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     let inherited = match inherited::take() {
         Ok(inherited) => inherited,
-        Err(error) => return give_up(&system_message(&error), log),
+        Err(error) => return give_up(&system_message(&error), &log),
     };
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
-            report::refusal(&refusal, log);
+            report::refusal(&refusal, &log);
             return ExitCode::FAILURE;
         }
     };
-    report::notes(&configuration.read, log);
+    report::notes(&configuration.read, &log);
     let problems = configuration.open_logs();
     if !problems.is_empty() {
-        problems.iter().for_each(|problem| report::message(Level::Emerg, problem, log));
+        problems.iter().for_each(|problem| report::message(Level::Emerg, problem, &log));
         return ExitCode::FAILURE;
     }
+    drop(log);
     let has_predecessor = inherited.is_some();
     let sockets = match sockets(&configuration, inherited) {
         Ok(sockets) => sockets,
