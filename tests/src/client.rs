@@ -10,9 +10,9 @@ use crate::response::{self, Response};
 /// No exchange takes longer than this.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Silence after which a server that answered once is taken to wait for more.
-const QUIET: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(600);
 /// Silence after which a server that never answered is taken to wait for more.
-const SILENT: Duration = Duration::from_millis(1500);
+const SILENT: Duration = Duration::from_millis(2000);
 
 /// What became of the connection after the last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

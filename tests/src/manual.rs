@@ -217,8 +217,8 @@ fn wrap(configuration: &str) -> String {
         match line.split_once("listen ") {
             Some((before, after)) if before.is_empty() || before.ends_with([' ', '\t', '{', ';']) => {
                 let end = after.find([';', ' ']).unwrap_or(after.len());
-                let placeholder = port_placeholder(&mut ports, &after[..end]);
-                let _ = writeln!(out, "{before}listen 127.0.0.1:{placeholder}{}", &after[end..]);
+                let mark = port_mark(&mut ports, &after[..end]);
+                let _ = writeln!(out, "{before}listen 127.0.0.1:{mark}{}", &after[end..]);
             }
             _ if !listens && starts_with_word(line, "server") => {
                 let _ = writeln!(out, "{}", line.replacen('{', "{ listen 127.0.0.1:%%PORT%%;", 1));
@@ -236,7 +236,7 @@ fn has_word(configuration: &str, word: &str) -> bool {
 }
 
 /// The first address of a configuration is `%%PORT%%`, the next `%%PORT_1%%`, and so on.
-fn port_placeholder(ports: &mut Vec<String>, address: &str) -> String {
+fn port_mark(ports: &mut Vec<String>, address: &str) -> String {
     let at = ports.iter().position(|port| port == address).unwrap_or_else(|| {
         ports.push(address.to_owned());
         ports.len() - 1

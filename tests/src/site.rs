@@ -41,7 +41,7 @@ impl Site {
         Site { directory, configuration: http.to_owned(), whole: false }
     }
 
-    /// A site whose configuration is the whole file; only placeholders are replaced.
+    /// A site whose configuration is the whole file; only marks are replaced.
     pub fn whole(configuration: &str) -> Site {
         Site { whole: true, ..Site::new(configuration) }
     }
@@ -379,23 +379,23 @@ fn fill(text: &str, prefix: &Path, logs: &Path, ports: &BTreeMap<usize, u16>) ->
         .replace("%%LOGS%%", &logs.display().to_string())
         .replace("%%DIR%%", &prefix.display().to_string());
     for (n, port) in ports {
-        text = text.replace(&placeholder(*n), &port.to_string());
+        text = text.replace(&mark(*n), &port.to_string());
     }
-    assert!(!text.contains("%%"), "unknown placeholder in:\n{text}");
+    assert!(!text.contains("%%"), "unknown mark in:\n{text}");
     text
 }
 
 /// `%%PORT%%` is number 0.
-fn placeholder(n: usize) -> String {
+fn mark(n: usize) -> String {
     if n == 0 { "%%PORT%%".to_owned() } else { format!("%%PORT_{n}%%") }
 }
 
-/// A free port for each placeholder. No port is given twice in this process.
+/// A free port for each mark. No port is given twice in this process.
 fn choose_ports(text: &str) -> BTreeMap<usize, u16> {
     static GIVEN: OnceLock<Mutex<HashSet<u16>>> = OnceLock::new();
     let mut given = GIVEN.get_or_init(Mutex::default).lock().expect("ports");
     let mut ports = BTreeMap::new();
-    for n in (0..10).filter(|&n| text.contains(&placeholder(n))) {
+    for n in (0..10).filter(|&n| text.contains(&mark(n))) {
         let port = loop {
             let port = free_port().expect("a free port");
             // Five digits each, so that lengths do not depend on the port.

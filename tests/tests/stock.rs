@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tests::binary::Server;
 use tests::wait;
 
-/// What is put in place of the placeholders.
+/// What is put in place of the marks.
 struct Values {
     directory: PathBuf,
     ports: [u16; 2],
@@ -116,7 +116,7 @@ fn user_name() -> String {
     String::from_utf8(printed).unwrap().trim().to_owned()
 }
 
-/// Copies a folder with its placeholders filled in; links stay links.
+/// Copies a folder with its marks filled in; links stay links.
 fn copy(from: &Path, to: &Path, values: &Values) {
     for entry in fs::read_dir(from).unwrap() {
         let (source, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
