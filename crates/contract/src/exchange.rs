@@ -77,6 +77,8 @@ pub struct Exchange {
     pub uri_behind_alias: bool,
     /// The error whose page is being served.
     pub error: Option<Status>,
+    /// Whether an `error_page` took over already.
+    pub error_page_used: bool,
     /// What was sent.
     pub wire: Wire,
     /// A note that a handler leaves for its own `resume`.
@@ -114,6 +116,7 @@ impl Exchange {
             valid_location: true,
             uri_behind_alias: false,
             error: None,
+            error_page_used: false,
             wire: Wire::default(),
             note: 0,
             variables,

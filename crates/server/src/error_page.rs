@@ -15,11 +15,11 @@ pub(crate) enum Replacement {
 /// Replaces a status: by the scope's `error_page` if one names it, else by the server's own page.
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
     let recursive = exchange.scope.policy.recursive_error_pages;
-    let first = exchange.error.is_none();
     exchange.error = Some(status);
-    if may_reroute && (first || recursive) {
+    if may_reroute && (recursive || !exchange.error_page_used) {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
+            exchange.error_page_used = true;
             return configured(exchange, page, status);
         }
     }
@@ -70,68 +70,65 @@ pub(crate) fn split_args(uri: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
 /// The server's own page. A status that nobody knows has no content.
 fn own_page(exchange: &mut Exchange, status: Status) -> Body {
     let sent = status_on_the_wire(status);
-    let response = &mut exchange.response;
-    response.status = sent;
     exchange.error = Some(sent);
-    response.last_modified = None;
-    response.etag = None;
-    response.accept_ranges = false;
-    let title = title(status);
-    if title.is_empty() || sent.is_bodiless() {
-        response.content_type = None;
-        response.content_length = if sent.is_bodiless() { None } else { Some(0) };
-        return Body::Empty;
-    }
     let name = match &exchange.scope.policy.server_tokens {
         ServerTokens::Off => "Fulmar".to_owned(),
         ServerTokens::On | ServerTokens::Build => format!("Fulmar/{}", crate::VERSION),
     };
-    let heading = heading(status);
-    let detail = detail(status).map(|text| format!("<center>{text}</center>\r\n")).unwrap_or_default();
+    let response = &mut exchange.response;
+    response.status = sent;
+    response.last_modified = None;
+    response.etag = None;
+    response.accept_ranges = false;
+    let Some(Texts { title, heading, detail }) = texts(status) else {
+        response.content_type = None;
+        response.content_length = if sent.is_bodiless() { None } else { Some(0) };
+        return Body::Empty;
+    };
+    let detail = detail.map(|text| format!("<center>{text}</center>\r\n")).unwrap_or_default();
     let page = format!(
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{heading}</h1></center>\r\n\
          {detail}<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
     );
-    let response = &mut exchange.response;
     response.content_type = Some(Box::from(&b"text/html"[..]));
     response.content_length = Some(page.len() as u64);
     Body::bytes(page)
 }
 
-/// nginx's own codes stand for others on the wire.
+/// nginx's own codes about a request that cannot be understood are 400 on the wire.
 fn status_on_the_wire(status: Status) -> Status {
-    match status.0 {
-        494..=497 => Status::BAD_REQUEST,
-        498 | 499 => Status::BAD_REQUEST,
-        _ => status,
-    }
+    if matches!(status.0, 494..=497) { Status::BAD_REQUEST } else { status }
 }
 
-fn heading(status: Status) -> String {
-    match status.0 {
-        494..=497 => title_of(Status::BAD_REQUEST),
-        _ => title(status),
-    }
+/// What a page says.
+struct Texts {
+    title: String,
+    heading: String,
+    detail: Option<&'static str>,
 }
 
-fn title(status: Status) -> String {
-    match status.0 {
-        494 => "400 Request Header Or Cookie Too Large".to_owned(),
-        302 => "302 Found".to_owned(),
-        503 => "503 Service Temporarily Unavailable".to_owned(),
-        300 | 304 | 100..=299 => String::new(),
-        _ => title_of(status),
-    }
+/// The texts of a status, in the words that tools know from nginx.
+fn texts(status: Status) -> Option<Texts> {
+    let detail = match status.0 {
+        494 => "Request Header Or Cookie Too Large",
+        495 => "The SSL certificate error",
+        496 => "No required SSL certificate was sent",
+        497 => "The plain HTTP request was sent to HTTPS port",
+        _ => {
+            let title = plain_title(status)?;
+            return Some(Texts { heading: title.clone(), title, detail: None });
+        }
+    };
+    let heading = plain_title(Status::BAD_REQUEST)?;
+    Some(Texts { title: format!("400 {detail}"), heading, detail: Some(detail) })
 }
 
-fn title_of(status: Status) -> String {
-    let reason = status.reason();
-    if reason.is_empty() { String::new() } else { format!("{} {reason}", status.0) }
-}
-
-fn detail(status: Status) -> Option<&'static str> {
-    match status.0 {
-        494 => Some("Request Header Or Cookie Too Large"),
-        _ => None,
-    }
+fn plain_title(status: Status) -> Option<String> {
+    let words = match status.0 {
+        302 => "Found",
+        401 => "Authorization Required",
+        301 | 303 | 307 | 308 | 400.. => status.reason(),
+        _ => "",
+    };
+    (!words.is_empty()).then(|| format!("{} {words}", status.0))
 }

@@ -8,6 +8,7 @@
 mod conn;
 mod error_page;
 mod hosts;
+mod keepalive;
 mod listens;
 mod load;
 mod locations;

@@ -2,6 +2,7 @@
 //! [`Step`]; it does no I/O, so that a test can drive it without a socket.
 
 use crate::error_page::{self, Replacement};
+use crate::keepalive;
 use crate::locations::Location;
 use crate::redirect;
 use crate::route;
@@ -222,11 +223,11 @@ impl Flow {
     }
 
     fn finish(&mut self, status: Status) -> Option<Progress> {
-        if status == Status::CLOSE {
+        if matches!(status, Status::CLOSE | Status::REQUEST_TIMEOUT | Status::CLIENT_CLOSED) {
             self.exchange.response.status = status;
             return Some(Progress::Close);
         }
-        let may_reroute = self.reroutes < REROUTE_LIMIT;
+        let may_reroute = self.reroutes <= REROUTE_LIMIT;
         match error_page::replace(&mut self.exchange, status, may_reroute) {
             Replacement::Page(body) => Some(self.respond(body)),
             Replacement::Reroute(reroute) => self.reroute(reroute),
@@ -237,6 +238,7 @@ impl Flow {
         if let Some(status) = self.exchange.error {
             self.exchange.response.status = status;
         }
+        self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         let scope = Arc::clone(&self.exchange.scope);
         let mut body = body;
         for filter in scope.filters() {

@@ -120,8 +120,12 @@ pub(crate) struct Compiler<'a> {
 impl Compiler<'_> {
     fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
         let view = self.config.view(section);
-        let names: Vec<ServerName> =
-            view.here(&SERVER_NAME).iter().flat_map(|written| written.value).cloned().collect();
+        let written = view.here(&SERVER_NAME);
+        let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
+        if names.is_empty() {
+            // It answers to requests that name no host.
+            names.push(ServerName::Exact(Box::default()));
+        }
         let specs = self.location_specs(section)?;
         let mut named = HashMap::new();
         let mut locations = Vec::new();

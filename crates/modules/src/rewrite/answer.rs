@@ -35,6 +35,7 @@ impl Answer {
         if self.status >= Status::BAD_REQUEST && self.text.constant().is_some_and(<[u8]>::is_empty) {
             return Step::Finish(self.status);
         }
+        exchange.response.status = self.status;
         let text = self.text.evaluate(exchange);
         if matches!(self.status.0, 301 | 302 | 303 | 307 | 308) {
             exchange.response.location = Some(text.into());
@@ -42,7 +43,6 @@ impl Answer {
         }
         let media_type = exchange.media_type(&exchange.request.path);
         let response = &mut exchange.response;
-        response.status = self.status;
         response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
         response.content_length = Some(text.len() as u64);
         Step::Respond(Body::bytes(text))

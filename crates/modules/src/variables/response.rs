@@ -63,19 +63,13 @@ pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> 
 fn connection(exchange: &Exchange) -> &'static [u8] {
     match exchange.response.status {
         Status::SWITCHING_PROTOCOLS => b"upgrade",
-        _ if is_kept(exchange) => b"keep-alive",
+        _ if exchange.wire.keep_alive => b"keep-alive",
         _ => b"close",
     }
 }
 
-/// Whether the connection stays open: before the head is sent, as far as client and settings say.
-fn is_kept(exchange: &Exchange) -> bool {
-    let wire = &exchange.wire;
-    wire.keep_alive && (wire.head_sent || !exchange.scope.policy.keepalive.timeout.is_zero())
-}
-
 fn keep_alive(exchange: &Exchange) -> Option<Vec<u8>> {
-    let announced = exchange.scope.policy.keepalive.announced.filter(|_| is_kept(exchange))?;
+    let announced = exchange.scope.policy.keepalive.announced.filter(|_| exchange.wire.keep_alive)?;
     Some(format!("timeout={announced}").into_bytes())
 }
 

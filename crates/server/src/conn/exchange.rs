@@ -162,5 +162,6 @@ impl Begun {
     /// Takes note that nothing after this request can be understood.
     pub(crate) fn framing_is_lost(&mut self) {
         self.framing.keep_alive = false;
+        self.flow.exchange.wire.keep_alive = false;
     }
 }

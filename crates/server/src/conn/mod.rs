@@ -302,7 +302,7 @@ fn answer(
         Ok(head) => exchange::begin(&io, head),
         Err((head, error)) => exchange::broken(&io, head, error),
     };
-    let body = match request.advance() {
+    let body = match request.advance(io.thread().draining.get()) {
         Progress::Respond(body) => body,
         other => return Turn::Wait(Box::pin(work::finish(io, request, other))),
     };
@@ -314,7 +314,7 @@ fn answer(
 }
 
 fn answer_in_memory(mut io: Box<Io>, cx: &mut Context<'_>, mut request: Begun, body: Body) -> Turn {
-    let answer = Answer::new(&mut request.flow, &request.framing, io.thread().draining.get());
+    let answer = Answer::new(&mut request.flow);
     respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
     request.flow.log();
     let keepalive = request.flow.exchange.scope.policy.keepalive.timeout;
@@ -345,7 +345,8 @@ fn peer_of(address: &SocketAddress) -> Peer {
 }
 
 impl Begun {
-    fn advance(&mut self) -> Progress {
+    fn advance(&mut self, draining: bool) -> Progress {
+        self.flow.exchange.wire.keep_alive = self.framing.keep_alive && !draining;
         match self.refused {
             Some(status) => self.flow.fail(status),
             None => self.flow.run(),
@@ -356,7 +357,7 @@ impl Begun {
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
     fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
         match self.skip_body(io) {
-            Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
+            Ok(done) => (body, self.refused.is_some() || done),
             Err(error) => {
                 self.flow.exchange.log(contract::log::Level::Info, error.reason);
                 self.refused = Some(error.status);

@@ -3,10 +3,10 @@
 use super::pool::Buffer;
 use crate::pipeline::Flow;
 use contract::clock::{self, Time};
-use contract::policy::{KeepalivePolicy, ServerTokens};
-use contract::{Body, Exchange, Piece};
-use h1::{Connection, Framing, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
-use http::{Method, Status};
+use contract::policy::ServerTokens;
+use contract::{Body, Piece};
+use h1::{Connection, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
+use http::Status;
 
 /// A body up to this many bytes is copied behind its head, so that both leave in one write.
 const COPY_LIMIT: u64 = 64 * 1024;
@@ -21,51 +21,19 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Decides how the response of an exchange is framed and whether its connection lives on.
-    pub(crate) fn new(flow: &mut Flow, framing: &Framing, draining: bool) -> Answer {
+    pub(crate) fn new(flow: &mut Flow) -> Answer {
         let exchange = &mut flow.exchange;
-        let wanted = framing.keep_alive && !draining && may_keep_alive(exchange);
         let framed = frame_response(
             &exchange.response,
             exchange.request.method,
             exchange.request.head.version,
-            wanted,
+            exchange.wire.keep_alive,
             exchange.scope.policy.sending.chunked,
         );
         exchange.wire.keep_alive = framed.keep_alive;
         exchange.wire.chunked = framed.chunked;
         Answer { keep_alive: framed.keep_alive, chunked: framed.chunked, has_body: framed.has_body }
     }
-}
-
-/// Whether the settings and the client allow another request on this connection.
-fn may_keep_alive(exchange: &Exchange) -> bool {
-    let policy = &exchange.scope.policy.keepalive;
-    let connection = &exchange.connection;
-    let lost_framing = exchange.error.is_some()
-        && matches!(exchange.response.status.0, 400 | 413 | 414 | 494..=497 | 500 | 501);
-    !policy.timeout.is_zero()
-        && !lost_framing
-        && connection.requests.get() < policy.requests
-        && connection.accepted.instant.elapsed() < policy.time
-        && !is_disabled(exchange, policy)
-}
-
-/// Old browsers that nginx's `keepalive_disable` names.
-fn is_disabled(exchange: &Exchange, policy: &KeepalivePolicy) -> bool {
-    if !policy.disable_msie6 && !policy.disable_safari {
-        return false;
-    }
-    let Some(agent) = exchange.request.head.fields.get("user-agent") else { return false };
-    let has = |text: &str| memmem(agent, text.as_bytes());
-    let msie = agent.windows(6).find(|part| part.starts_with(b"MSIE ") && part[5].is_ascii_digit());
-    let msie6 = msie.is_some_and(|part| part[5] < b'7') && !has("Opera");
-    let safari = has("Safari/") && has("Mac OS X") && !has("Chrome") && !has("MSIE ") && !has("Opera");
-    (policy.disable_msie6 && msie6 && exchange.request.head.method() == Method::Post)
-        || (policy.disable_safari && safari)
-}
-
-fn memmem(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 /// Whether a body can be copied behind its head.
@@ -93,8 +61,8 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
             }
         }
     }
-    append_end(output, flow, answer);
     flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
+    append_end(output, flow, answer);
 }
 
 /// Appends the head of a response.
@@ -145,8 +113,10 @@ pub(crate) fn append_bytes(output: &mut Buffer, answer: &Answer, bytes: &[u8]) {
 }
 
 /// Appends what ends a chunked body.
-pub(crate) fn append_end(output: &mut Buffer, flow: &Flow, answer: &Answer) {
+pub(crate) fn append_end(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
     if answer.chunked && answer.has_body {
+        let before = output.bytes().len();
         output.append(|out| encode_last_chunk(&flow.exchange.response.trailers, out));
+        flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, bo
             },
         }
     }
-    append_end(&mut io.output, &begun.flow, answer);
+    append_end(&mut io.output, &mut begun.flow, answer);
     flush(io, timeout_of(begun)).await
 }
 

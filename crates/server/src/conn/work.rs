@@ -34,11 +34,12 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
             }
         }
     };
-    let too_large = begun.flow.exchange.response.status == Status::CONTENT_TOO_LARGE;
-    if begun.framing.expect_continue && !begun.body_done && !too_large {
+    // An error needs no body, so nobody is told to send one.
+    let is_error = begun.flow.exchange.error.is_some();
+    if begun.framing.expect_continue && !begun.body_done && !is_error {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
-    let answer = Answer::new(&mut begun.flow, &begun.framing, io.thread().draining.get());
+    let answer = Answer::new(&mut begun.flow);
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
         let text = format!("{error} while sending response to client");
         begun.flow.exchange.log(Level::Info, &text);
