@@ -102,18 +102,26 @@ impl Configuration {
         self.site.listens.iter().map(want).collect()
     }
 
-    /// Opens all log files, or opens them anew; nothing if all went well, else a text for each that did not.
+    /// Opens all log files; nothing if all went well, else a text for each that did not.
     pub(crate) fn open_logs(&self) -> Vec<String> {
+        self.each_log(|_| Ok(()))
+    }
+
+    /// Opens all log files anew, and lets the worker do the same by itself. Texts as of [`Self::open_logs`].
+    pub(crate) fn reopen_logs(&self) -> Vec<String> {
+        self.each_log(|path| self.hand_over(path))
+    }
+
+    fn each_log(&self, then: impl Fn(&Path) -> io::Result<()>) -> Vec<String> {
         let open = |file: Arc<LogFile>| {
-            let path = file.path()?.to_path_buf();
-            let result = file.open().and_then(|()| self.hand_over(&path));
-            let error = result.err()?;
+            let path = file.path()?;
+            let error = file.open().and_then(|()| then(path)).err()?;
             Some(format!("open() \"{}\" failed ({})", path.display(), system_message(&error)))
         };
         self.site.logs.iter().filter_map(open).collect()
     }
 
-    /// Lets the worker open a log file by itself, when logs are reopened.
+    /// Lets the worker open a log file that is the supervisor's.
     fn hand_over(&self, path: &Path) -> io::Result<()> {
         let Some(identity) = &self.identity else { return Ok(()) };
         let metadata = fs::metadata(path)?;

@@ -10,10 +10,11 @@ use std::process::ExitCode;
 mod command_line;
 mod configuration;
 mod console;
+mod messages;
 mod paths;
 mod pid_file;
 mod reload;
-mod report;
+mod reports;
 mod respawn;
 mod serve;
 mod sockets;
@@ -67,7 +68,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
-    let log = report::first_log(&paths);
+    let log = messages::first_log(&paths);
     let globals = flags.globals;
     let reader = Reader { inputs: Box::new(conf::Disk), paths, globals, modules: modules::ALL.to_vec() };
     if flags.test {
@@ -84,11 +85,11 @@ fn send(command: Command, reader: &Reader, log: &contract::log::ErrorLog) -> Exi
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
-            report::refusal(&refusal, log);
+            messages::refusal(&refusal, log);
             return ExitCode::FAILURE;
         }
     };
-    report::notes(&configuration.read, log);
+    messages::notes(&configuration.read, log);
     match tell::tell(&configuration.process.pid, command) {
         Verdict::Done => ExitCode::SUCCESS,
         Verdict::Unknown => {
@@ -100,7 +101,7 @@ fn send(command: Command, reader: &Reader, log: &contract::log::ErrorLog) -> Exi
             ExitCode::FAILURE
         }
         Verdict::Failed(text) => {
-            report::message(contract::log::Level::Error, &text, log);
+            messages::message(contract::log::Level::Error, &text, log);
             ExitCode::FAILURE
         }
     }

@@ -4,6 +4,7 @@
 //! process. There is no second way to serve files.
 
 use std::ffi::OsString;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -95,7 +96,7 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     let address = socket_address(arguments.listen, arguments.port, environment.as_deref())?;
     let directory = &arguments.directory;
     let complain = |reason: &str| format!("cannot serve \"{}\": {reason}", directory.display());
-    let root = directory.canonicalize().map_err(|error| complain(&net::system_message(&error)))?;
+    let root = directory.canonicalize().map_err(|error| complain(reason(&error)))?;
     if !root.is_dir() {
         return Err(complain("it is no directory"));
     }
@@ -110,6 +111,15 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     modules.push(&MODULE);
     let reader = Reader { inputs: Box::new(inputs), paths, globals: None, modules };
     Ok((reader, greeting(&root, address)))
+}
+
+/// A reason in words that need no knowledge of system calls.
+fn reason(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such directory",
+        io::ErrorKind::PermissionDenied => "you may not enter it",
+        _ => "it cannot be entered",
+    }
 }
 
 fn socket_address(

@@ -15,8 +15,8 @@ use net::signal::SignalQueue;
 use net::system_message;
 
 use crate::configuration::{Configuration, Reader};
+use crate::messages;
 use crate::pid_file::PidFile;
-use crate::report;
 use crate::sockets::Sockets;
 use crate::supervisor::{Generation, Role, Settled, Supervisor};
 
@@ -39,14 +39,14 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
-            report::refusal(&refusal, &log);
+            messages::refusal(&refusal, &log);
             return ExitCode::FAILURE;
         }
     };
-    report::notes(&configuration.read, &log);
+    messages::notes(&configuration.read, &log);
     let problems = configuration.open_logs();
     if !problems.is_empty() {
-        problems.iter().for_each(|problem| report::message(Level::Emerg, problem, &log));
+        problems.iter().for_each(|problem| messages::message(Level::Emerg, problem, &log));
         return ExitCode::FAILURE;
     }
     drop(log);
@@ -142,7 +142,7 @@ fn keep_last_words(configuration: &Configuration) {
 }
 
 fn give_up(text: &str, log: &ErrorLog) -> ExitCode {
-    report::message(Level::Emerg, text, log);
+    messages::message(Level::Emerg, text, log);
     ExitCode::FAILURE
 }
 
@@ -155,6 +155,6 @@ fn give_up_with(configuration: &Configuration, text: &str) -> ExitCode {
 fn tell(configuration: &Configuration, level: Level, text: &str) {
     configuration.site.log(level, text);
     if configuration.error_log.is_some() {
-        report::message(level, text, &ErrorLog::default());
+        messages::message(level, text, &ErrorLog::default());
     }
 }

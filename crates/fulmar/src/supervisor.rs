@@ -6,14 +6,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use contract::log::Level;
-use net::channel::{Command, Report};
+use net::channel::Command;
 use net::control::{self, Answer, ControlSocket, Request};
-use net::process::{self, Pid};
+use net::process::Pid;
 use net::signal::{Received, Signal, SignalQueue};
 use net::system_message;
 
@@ -23,7 +21,7 @@ use crate::reload::Reload;
 use crate::respawn::Respawn;
 use crate::sockets::Sockets;
 use crate::upgrade::Upgrade;
-use crate::worker::{FATAL, Launched, Stage, Task, Worker, launch};
+use crate::worker::{Launched, Stage, Task, Worker, launch};
 
 /// How long workers may take to end at once before they are killed.
 const TERMINATION: Duration = Duration::from_secs(1);
@@ -79,7 +77,7 @@ pub(crate) struct Supervisor {
     signals: SignalQueue,
     control: Option<ControlSocket>,
     daemon: bool,
-    served: bool,
+    pub(crate) served: bool,
 }
 
 /// The way to the end.
@@ -237,99 +235,8 @@ impl Supervisor {
         }
     }
 
-    fn take_reports(&mut self) {
-        let mut ready = None;
-        let mut complaints = Vec::new();
-        for worker in &mut self.workers {
-            while let Some(report) = worker.report() {
-                match report {
-                    Report::Ready if worker.stage == Stage::Starting => {
-                        worker.stage = Stage::Serving;
-                        ready = Some(worker.generation);
-                    }
-                    Report::Ready => {}
-                    Report::Text(text) => {
-                        complaints.push(format!("{}: {text}", worker.name()));
-                        worker.complaint = Some(text);
-                    }
-                }
-            }
-        }
-        complaints.iter().for_each(|text| self.log(Level::Error, text));
-        if let Some(generation) = ready {
-            self.served = true;
-            self.complete_reload(generation);
-        }
-        while let Some(index) = self.workers.iter().position(Worker::is_thread_at_its_end) {
-            let worker = self.workers.swap_remove(index);
-            let (generation, stage, started) = (worker.generation, worker.stage, worker.started);
-            let failure =
-                worker.join().err().map(|error| format!("the worker failed ({})", system_message(&error)));
-            if let Some(reason) = &failure {
-                self.log(Level::Alert, reason);
-            }
-            self.after_the_end(generation, stage, started, failure);
-        }
-    }
-
-    /// Takes note of the children that ended.
-    fn bury(&mut self) {
-        for (pid, status) in process::reap().unwrap_or_default() {
-            if let Some(index) = self.workers.iter().position(|worker| worker.is_process(pid)) {
-                let mut worker = self.workers.swap_remove(index);
-                // Its last words may wait to be read.
-                while let Some(report) = worker.report() {
-                    if let Report::Text(text) = report {
-                        worker.complaint = Some(text);
-                    }
-                }
-                let name = worker.name();
-                self.log_end(&name, status);
-                if status.code() == Some(FATAL) {
-                    self.respawn.never();
-                }
-                let reason = worker.complaint.unwrap_or_else(|| format!("{name} ended before it was ready"));
-                self.after_the_end(worker.generation, worker.stage, worker.started, Some(reason));
-            } else if self.upgrade.is(pid) {
-                self.log_end(&format!("new binary process {pid}"), status);
-                self.undo_upgrade();
-            }
-        }
-    }
-
-    fn log_end(&self, name: &str, status: ExitStatus) {
-        match (status.signal(), status.code()) {
-            (Some(signal), _) => {
-                let core = if status.core_dumped() { " (core dumped)" } else { "" };
-                // A terminal sends its signals to workers, too.
-                let level = if self.stop.is_some() { Level::Notice } else { Level::Alert };
-                self.log(level, &format!("{name} exited on signal {signal}{core}"));
-            }
-            (None, code) => {
-                let code = code.unwrap_or(0);
-                self.log(Level::Notice, &format!("{name} exited with code {code}"));
-                if code == FATAL && self.stop.is_none() {
-                    let message = format!("{name} exited with fatal code {code} and cannot be respawned");
-                    self.log(Level::Alert, &message);
-                }
-            }
-        }
-    }
-
-    /// Replaces a worker that was not told to end, or gives a reload up.
-    fn after_the_end(&mut self, generation: u32, stage: Stage, started: Instant, reason: Option<String>) {
-        if stage == Stage::Leaving {
-            return;
-        }
-        if generation != self.current.number {
-            self.refuse_reload(&reason.unwrap_or_default());
-        } else {
-            self.respawn.after(started.elapsed());
-        }
-    }
-
     fn reopen_logs(&mut self) -> Vec<String> {
-        let problems = self.current.configuration.open_logs();
+        let problems = self.current.configuration.reopen_logs();
         problems.iter().for_each(|problem| self.log(Level::Emerg, problem));
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::ReopenLogs));
         problems

@@ -6,7 +6,7 @@ use contract::log::{ErrorLog, Level};
 
 use crate::configuration::{Configuration, Reader};
 use crate::console::{out, say};
-use crate::report;
+use crate::messages;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +26,19 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
-            report::refusal(&refusal, log);
+            messages::refusal(&refusal, log);
             say(&format!("configuration file {path} test failed"));
             return ExitCode::FAILURE;
         }
     };
-    report::notes(&configuration.read, log);
+    messages::notes(&configuration.read, log);
     if !detail.quiet {
         say(&format!("the configuration file {path} syntax is ok"));
     }
     let problems = problems(&configuration);
     if !problems.is_empty() {
         for problem in &problems {
-            report::message(Level::Emerg, problem, log);
+            messages::message(Level::Emerg, problem, log);
         }
         say(&format!("configuration file {path} test failed"));
         return ExitCode::FAILURE;
