@@ -73,7 +73,11 @@ pub fn format(seconds: i64, local: bool, format: &str) -> String {
 fn with_texts<T>(time: Time, read: impl FnOnce(&Texts) -> T) -> T {
     TEXTS.with_borrow_mut(|cached| {
         let stale = cached.as_ref().is_none_or(|texts| texts.second != time.seconds);
-        let texts = if stale { cached.insert(texts_of(time.seconds)) } else { cached.get_or_insert_with(|| texts_of(time.seconds)) };
+        let texts = if stale {
+            cached.insert(texts_of(time.seconds))
+        } else {
+            cached.get_or_insert_with(|| texts_of(time.seconds))
+        };
         read(texts)
     })
 }

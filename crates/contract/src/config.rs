@@ -133,8 +133,7 @@ impl Config {
     /// Whether a level hands even unnamed settings down: `if` and `limit_except` are part of the
     /// location around them.
     fn is_unnamed(&self, section: SectionId) -> bool {
-        const UNNAMED: Contexts =
-            Contexts::SERVER_IF.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT);
+        const UNNAMED: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT);
         UNNAMED.contains(self.context(section))
     }
 }

@@ -36,7 +36,7 @@ pub use exchange::{Exchange, Request, Wire};
 pub use filter::Filter;
 pub use loading::Loading;
 pub use mapping::{LocationKind, LocationName, MapError, Root};
-pub use module::Module;
+pub use module::{Compile, Module};
 pub use policy::Policy;
 pub use regex::Regex;
 pub use scope::{Phase, Scope, ScopeBuilder};

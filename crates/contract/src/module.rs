@@ -13,5 +13,8 @@ pub struct Module {
     pub variables: &'static [Variable],
     /// Turns what was written for one server, location or `if` into handlers, filters and policy.
     /// It is the only place that checks a setting against others.
-    pub compile: Option<fn(&View<'_>, &mut ScopeBuilder) -> Result<(), Diagnostic>>,
+    pub compile: Option<Compile>,
 }
+
+/// Adds what a scope configured to the scope.
+pub type Compile = fn(&View<'_>, &mut ScopeBuilder) -> Result<(), Diagnostic>;

@@ -35,7 +35,6 @@ impl Directive<u64> {
     }
 }
 
-
 impl View<'_> {
     /// Puts the value of a directive in its place, where the directive is set.
     pub fn assign<T: Clone>(&self, directive: &Directive<T>, place: &mut T) {

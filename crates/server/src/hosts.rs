@@ -50,7 +50,10 @@ impl Hosts {
 
     /// Whether every request gets the default server, whatever its host.
     pub(crate) fn has_one(&self) -> bool {
-        self.exact.is_empty() && self.leading.is_empty() && self.trailing.is_empty() && self.regexes.is_empty()
+        self.exact.is_empty()
+            && self.leading.is_empty()
+            && self.trailing.is_empty()
+            && self.regexes.is_empty()
     }
 
     /// The server for a host name in lower case. The order is nginx's: exact, the longest leading

@@ -1,7 +1,7 @@
 //! `listen`: addresses and their options, and which servers answer on which address.
 
-use conf::value::{self, Host};
 use conf::catalogue::judge_parameter;
+use conf::value::{self, Host};
 use conf::{Diagnostic, Level, Span, Word};
 use contract::{Args, Loading};
 use net::{KeepAlive, ListenOptions, SocketAddress};

@@ -18,7 +18,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-const ANYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(IFS).or(Contexts::HTACCESS);
+const ANYWHERE: Contexts =
+    Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(IFS).or(Contexts::HTACCESS);
 const IFS: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
 
 fn template(args: &Args<'_>, loading: &mut Loading) -> Result<Template, Diagnostic> {
@@ -51,9 +52,7 @@ static IF: Directive<(Template, SectionId)> = Directive::new("when", |args, load
 
 static MINIATURES: Module = Module {
     name: "miniatures",
-    directives: &[
-        &BODY, &AUTH, &DELAY, &TRY, &ACCEL, &PASSWORD, &SSI, &UPPER, &SLICE, &MIRROR, &IF,
-    ],
+    directives: &[&BODY, &AUTH, &DELAY, &TRY, &ACCEL, &PASSWORD, &SSI, &UPPER, &SLICE, &MIRROR, &IF],
     variables: &[contract::Variable::new("uri", |exchange, _, out| {
         out.extend_from_slice(&exchange.request.path);
         true
@@ -149,7 +148,9 @@ impl Handler for Miniature {
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         match (self, outcome) {
-            (Miniature::Auth(_), Outcome::Subresponse(answer)) if answer.head.status == Status::OK => Step::Next,
+            (Miniature::Auth(_), Outcome::Subresponse(answer)) if answer.head.status == Status::OK => {
+                Step::Next
+            }
             (Miniature::Auth(_), Outcome::Subresponse(answer)) => Step::Finish(answer.head.status),
             (Miniature::Password(_), Outcome::Job(right)) => match right.downcast_ref() {
                 Some(true) => Step::Next,
@@ -447,7 +448,9 @@ fn a_mirror_shares_the_body() {
 
 #[test]
 fn an_if_block_is_a_scope_that_takes_over() {
-    let bench = Bench::new("location / { body out; when /x { body in; } when /y { auth /none; } } location /none { }");
+    let bench = Bench::new(
+        "location / { body out; when /x { body in; } when /y { auth /none; } } location /none { }",
+    );
     assert_eq!(bench.get("/"), (200, "out".into()));
     assert_eq!(bench.get("/x"), (200, "in".into()));
     assert_eq!(bench.get("/y").0, 404, "what the block does not set is the location's");

@@ -16,10 +16,7 @@ pub(crate) fn server<'a>(hosts: &'a Hosts, exchange: &Exchange) -> &'a Arc<Serve
             false => hosts.default_server(),
         };
     }
-    hosts
-        .find(host)
-        .or_else(|| hosts.find_by_regex(exchange, host))
-        .unwrap_or(hosts.default_server())
+    hosts.find(host).or_else(|| hosts.find_by_regex(exchange, host)).unwrap_or(hosts.default_server())
 }
 
 /// The location for the exchange's path.

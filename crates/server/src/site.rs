@@ -345,7 +345,9 @@ impl AddressUse {
 fn covers(wide: &SocketAddress, narrow: &SocketAddress) -> bool {
     match (wide.ip(), narrow.ip()) {
         (Some(wide_ip), Some(narrow_ip)) => {
-            wide_ip.is_unspecified() && wide_ip.is_ipv4() == narrow_ip.is_ipv4() && wide.port() == narrow.port()
+            wide_ip.is_unspecified()
+                && wide_ip.is_ipv4() == narrow_ip.is_ipv4()
+                && wide.port() == narrow.port()
         }
         _ => false,
     }

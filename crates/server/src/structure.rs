@@ -100,9 +100,8 @@ fn parse_location(args: &Args<'_>, loading: &mut Loading) -> Result<LocationSpec
     let first = args.word(0)?;
     let (modifier, word, text) = match args.words() {
         [modifier, word] => (&*modifier.text, word, &*word.text),
-        _ => split_modifier(&first.text).map_or((&b""[..], first, &*first.text), |(modifier, text)| {
-            (modifier, first, text)
-        }),
+        _ => split_modifier(&first.text)
+            .map_or((&b""[..], first, &*first.text), |(modifier, text)| (modifier, first, text)),
     };
     let kind = match modifier {
         b"" if text.starts_with(b"@") => LocationKind::Named,
@@ -111,8 +110,7 @@ fn parse_location(args: &Args<'_>, loading: &mut Loading) -> Result<LocationSpec
         b"^~" => LocationKind::PrefixOnly,
         b"~" | b"~*" => LocationKind::Regex,
         _ => {
-            let message =
-                format!("invalid location modifier \"{}\"", String::from_utf8_lossy(modifier));
+            let message = format!("invalid location modifier \"{}\"", String::from_utf8_lossy(modifier));
             return Err(Diagnostic::emerg(message).at(args.node.span));
         }
     };

@@ -81,7 +81,12 @@ fn runtime() -> io::Result<Runtime> {
 }
 
 /// Passes the supervisor's commands on until the threads are to end.
-async fn obey(channel: WorkerEnd, site: &Site, order: &watch::Sender<Order>, _orders: &watch::Receiver<Order>) {
+async fn obey(
+    channel: WorkerEnd,
+    site: &Site,
+    order: &watch::Sender<Order>,
+    _orders: &watch::Receiver<Order>,
+) {
     let Ok(channel) = channel.into_tokio() else {
         order.send_replace(Order::Drain);
         return;

@@ -1,6 +1,6 @@
 //! From a head to an exchange in its virtual server.
 
-use super::Io;
+use super::{BrokenHead, Io};
 use crate::pipeline::Flow;
 use crate::route;
 use contract::clock::Time;
@@ -41,8 +41,8 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
 pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
     let mut target = Target::default();
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let examined = parse_target(head.target(), merge_slashes, &mut target)
-        .and_then(|()| examine(&head, &mut target));
+    let examined =
+        parse_target(head.target(), merge_slashes, &mut target).and_then(|()| examine(&head, &mut target));
     match examined {
         Ok(framing) => match check_body(io, &framing) {
             Ok(()) => whole(io, head, target, framing),
@@ -53,8 +53,8 @@ pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
 }
 
 /// Starts a request whose head is broken, only to answer it.
-pub(crate) fn broken(io: &Io, head: Box<RequestHead>, error: HeadError) -> Begun {
-    refuse(io, head, Target::default(), error)
+pub(crate) fn broken(io: &Io, broken: BrokenHead) -> Begun {
+    refuse(io, broken.head, Target::default(), broken.error)
 }
 
 /// A request that never came whole, only to be logged.
@@ -65,15 +65,17 @@ pub(crate) fn unparsed(io: &Io, head: Box<RequestHead>) -> Flow {
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
 /// framing is broken.
 fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
+    if framing.body != BodyLength::Chunked {
+        return Ok(());
+    }
     let mut decoder = BodyDecoder::new(framing.body, u64::MAX)?;
     let mut input = io.input.bytes();
-    while framing.body == BodyLength::Chunked {
+    loop {
         match decoder.decode(input)? {
             Chunk::Data { skip, length } => input = &input[skip + length..],
-            Chunk::NeedMore { .. } | Chunk::End { .. } => break,
+            Chunk::NeedMore { .. } | Chunk::End { .. } => return Ok(()),
         }
     }
-    Ok(())
 }
 
 fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> Begun {

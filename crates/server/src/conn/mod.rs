@@ -14,8 +14,8 @@ use crate::timer::Timer;
 use crate::worker::{Counted, Thread};
 use contract::clock::Time;
 use contract::{Body, Peer};
-use h1::{HeadError, HeadParser, HeadProgress};
 use exchange::Begun;
+use h1::{HeadError, HeadParser, HeadProgress};
 use http::RequestHead;
 use net::{SocketAddress, Stream};
 use pool::Buffer;
@@ -151,10 +151,19 @@ impl Future for Connection {
     }
 }
 
+/// A head that is complete, or cannot be.
+type HeadResult = Result<Box<RequestHead>, BrokenHead>;
+
+/// A head that breaks the rules, with what was understood of it.
+struct BrokenHead {
+    head: Box<RequestHead>,
+    error: HeadError,
+}
+
 /// What reading came to.
 enum Input {
     /// A head is complete, or broken.
-    Head(Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>),
+    Head(HeadResult),
     /// The client went away, or was too slow.
     Over,
 }
@@ -234,7 +243,7 @@ impl Io {
     }
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.
-    fn parse(&mut self) -> Option<Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>> {
+    fn parse(&mut self) -> Option<HeadResult> {
         if self.started.is_none() {
             self.started = Some(Time::now());
             let limit = self.default_policy().head.client_header_timeout;
@@ -258,7 +267,7 @@ impl Io {
             }
             Err(error) => {
                 self.head_length = self.input.bytes().len();
-                Some(Err((head, error)))
+                Some(Err(BrokenHead { head, error }))
             }
         }
     }
@@ -293,14 +302,10 @@ impl Io {
 }
 
 /// Answers one request: at once if its answer is in memory, else by a future.
-fn answer(
-    mut io: Box<Io>,
-    cx: &mut Context<'_>,
-    head: Result<Box<RequestHead>, (Box<RequestHead>, HeadError)>,
-) -> Turn {
+fn answer(mut io: Box<Io>, cx: &mut Context<'_>, head: HeadResult) -> Turn {
     let mut request = match head {
         Ok(head) => exchange::begin(&io, head),
-        Err((head, error)) => exchange::broken(&io, head, error),
+        Err(broken) => exchange::broken(&io, broken),
     };
     let body = match request.advance(io.thread().draining.get()) {
         Progress::Respond(body) => body,

@@ -12,6 +12,7 @@ const KEPT_CAPACITY: usize = 128 * 1024;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -111,7 +111,12 @@ async fn send_file(
 }
 
 /// Sends a range of a file through memory (`sendfile off`).
-async fn read_file(io: &mut Io, file: &File, (offset, length): (u64, u64), limit: Duration) -> io::Result<()> {
+async fn read_file(
+    io: &mut Io,
+    file: &File,
+    (offset, length): (u64, u64),
+    limit: Duration,
+) -> io::Result<()> {
     let (mut offset, end) = (offset, offset + length);
     while offset < end {
         let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
