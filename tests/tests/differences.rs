@@ -214,6 +214,23 @@ fn reasons() {
     }
 }
 
+/// Reason: a chunked request has no length, and that nobody wanted its body does not give it one.
+#[test]
+fn length_of_chunked_requests() {
+    let site = Site::new(r#"server { listen 127.0.0.1:%%PORT%%; return 200 "[$content_length]"; }"#);
+    let text = |server: Server| {
+        let running = site.start(server);
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+        let text = running.ask_bytes(&[&head[..], b"1\r\na\r\n0\r\n\r\n"].concat()).last().text();
+        running.stop();
+        text
+    };
+    assert_eq!(text(Server::Fulmar), "[]");
+    if have_nginx() {
+        assert_eq!(text(Server::Nginx), "[0]", "nginx no longer differs");
+    }
+}
+
 /// Statuses, and whether the connection is kept.
 fn summary(answer: &Answer) -> String {
     let statuses: Vec<String> = answer.statuses().iter().map(ToString::to_string).collect();

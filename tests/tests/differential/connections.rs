@@ -7,7 +7,7 @@ const SITE: &str = r#"
     server {
         listen 127.0.0.1:%%PORT%%;
         root %%ROOT%%;
-        location /text { return 200 "$request_method $uri $content_length"; }
+        location /text { return 200 "$request_method $uri $http_content_length"; }
         location /error { return 503; }
         location /empty { return 204; }
         location /head { keepalive_timeout 60s 15s; }

@@ -157,8 +157,6 @@ fn built_in_pages_and_their_fields() {
         }
         server {
             listen 127.0.0.1:%%PORT_1%%;
-            msie_padding off;
-            msie_refresh on;
             types { }
             default_type application/x;
             root %%ROOT%%;
@@ -174,11 +172,31 @@ fn built_in_pages_and_their_fields() {
             (0, "GET /dir/"),
             (0, "GET /dir"),
             (0, "GET /none HTTP/1.0"),
-            (0, "GET /none\nUser-Agent: Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"),
-            (1, "GET /none\nUser-Agent: Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"),
             (1, "GET /none"),
             (1, "GET /dir/"),
             (1, "GET /there"),
         ],
     );
+}
+
+/// Browsers that replace short error pages by their own get longer ones.
+#[test]
+fn padding() {
+    let site = Site::new(
+        r#"
+        server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /moved { return 302 /; } location /402 { return 402; } }
+        server { listen 127.0.0.1:%%PORT_1%%; root %%ROOT%%; msie_padding off; }
+        "#,
+    );
+    let chrome = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36";
+    let explorer = "User-Agent: Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)";
+    let mut cases = Vec::new();
+    for agent in [chrome, explorer, "User-Agent: curl/8"] {
+        for port in [0, 1] {
+            cases.extend(["/none", "/402", "/moved"].map(|path| (port, format!("GET {path}\n{agent}"))));
+        }
+        cases.push((0, format!("GET /none HTTP/1.0\n{agent}")));
+        cases.push((0, format!("HEAD /none\n{agent}")));
+    }
+    agree(&site, &cases.iter().map(|(port, request)| (*port, request.as_str())).collect::<Vec<_>>());
 }
