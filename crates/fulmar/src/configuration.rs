@@ -198,3 +198,75 @@ fn default_identity() -> Result<Identity, Diagnostic> {
         Diagnostic::emerg(message).hint("name another one with the \"user\" directive")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Configuration, Box<Refusal>> {
+        let conf = Path::new("/etc/x/x.conf");
+        let paths = Paths {
+            conf: conf.to_path_buf(),
+            prefix: PathBuf::from("/p"),
+            error_log: None,
+            error_log_given: false,
+        };
+        let inputs = Box::new(conf::Memory::default().with(conf, text));
+        Reader { inputs, paths, globals: None, modules: modules::ALL.to_vec() }.read()
+    }
+
+    fn error(text: &str) -> String {
+        let refusal = read(text).map(|_| ()).unwrap_err();
+        refusal.read.line(&refusal.error)
+    }
+
+    #[test]
+    fn what_a_configuration_says_of_processes_is_found() {
+        let text = "worker_processes 3; error_log e.log; events {}
+            http { access_log a.log; server { listen 8081; } server { listen [::1]:8082; } }";
+        let configuration = read(text).map_err(|refusal| refusal.error).unwrap();
+        assert_eq!(configuration.error_log.as_deref(), Some(Path::new("/p/e.log")));
+        let wanted = configuration.wanted();
+        let shown: Vec<_> = wanted.iter().map(|want| (want.address.to_string(), want.count)).collect();
+        assert_eq!(shown, [("0.0.0.0:8081".to_owned(), 3), ("[::1]:8082".to_owned(), 3)]);
+        assert_eq!(configuration.identity.is_some(), is_superuser());
+        let stderr = read("events {}").map_err(|refusal| refusal.error).unwrap();
+        assert_eq!(stderr.error_log, None);
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        assert_eq!(error("\nnonsense;"), "unknown directive \"nonsense\" in /etc/x/x.conf:2");
+        assert_eq!(error("events {} http { server { listen 1; listen 1; } }"), {
+            "a duplicate listen 0.0.0.0:1 in /etc/x/x.conf:1"
+        });
+        if is_superuser() {
+            let text = "getpwnam(\"no-such-user\") failed in /etc/x/x.conf:1";
+            assert_eq!(error("user no-such-user;"), text);
+        } else {
+            let read = read("user root;").map_err(|refusal| refusal.error).unwrap().read;
+            assert!(read.line(&read.notes[0]).ends_with("privileges, ignored in /etc/x/x.conf:1"));
+        }
+    }
+
+    #[test]
+    fn every_level_has_its_name_in_the_log() {
+        for level in [conf::Level::Emerg, conf::Level::Warn, conf::Level::Debug] {
+            assert_eq!(log_level(level).name(), level.name());
+        }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_opened_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (good, bad) = (directory.path().join("e"), directory.path().join("none/e"));
+        let open = |path: &Path| {
+            let configuration = read(&format!("error_log {};", path.display()));
+            configuration.map_err(|refusal| refusal.error).unwrap().open_logs()
+        };
+        assert!(open(&good).is_empty() && good.exists());
+        let text = format!("open() \"{}\" failed (2: No such file or directory)", bad.display());
+        assert_eq!(open(&bad), [text]);
+        assert_eq!(fs::metadata(&good).unwrap().permissions().mode() & 0o022, 0);
+    }
+}

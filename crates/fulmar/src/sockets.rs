@@ -42,14 +42,15 @@ impl Sockets {
     /// connections in its queue with it.
     ///
     /// # Errors
-    /// An address that cannot be listened on. What was opened is closed again.
+    /// An address that cannot be listened on; `notice` was told of it. What was opened is closed again.
     pub(crate) fn prepare(
         &self,
         wanted: &[Wanted],
         patience: Patience,
-        notice: impl FnMut(Notice<'_>),
+        mut notice: impl FnMut(Notice<'_>),
     ) -> Result<Sockets, BindError> {
-        let mut groups = wanted.iter().map(|want| self.keep(want)).collect::<Result<Vec<_>, _>>()?;
+        let kept: Result<Vec<_>, _> = wanted.iter().map(|want| self.keep(want)).collect();
+        let mut groups = kept.inspect_err(|error| notice(Notice::Failed(error)))?;
         let missing: Vec<Wanted> = wanted
             .iter()
             .zip(&groups)

@@ -12,7 +12,7 @@ use net::control::ControlSocket;
 use net::inherited::{self, Inherited};
 use net::process::{Fork, daemonize, redirect_stderr};
 use net::signal::SignalQueue;
-use net::system_message;
+use net::{BindError, system_message};
 
 use crate::configuration::{Configuration, Reader};
 use crate::messages;
@@ -53,7 +53,9 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     let has_predecessor = inherited.is_some();
     let sockets = match sockets(&configuration, inherited) {
         Ok(sockets) => sockets,
-        Err(text) => return give_up_with(&configuration, &text),
+        // Failures of single addresses are told already.
+        Err(error @ BindError::StillInUse) => return give_up_with(&configuration, &error.to_string()),
+        Err(BindError::Call { .. }) => return ExitCode::FAILURE,
     };
     match settle(&configuration, purpose, has_predecessor) {
         Ok(Some(settled)) => {
@@ -78,7 +80,7 @@ fn supervise(supervisor: Supervisor) -> ExitCode {
 }
 
 /// Opens what is to be listened on, apart from what was inherited.
-fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Result<Sockets, String> {
+fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Result<Sockets, BindError> {
     let site = &configuration.site;
     let inherited = inherited.unwrap_or_default();
     if !inherited.value.is_empty() {
@@ -94,9 +96,7 @@ fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Resul
             site.log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));
         }
     };
-    let prepared =
-        Sockets::inherited(inherited.sockets).prepare(&configuration.wanted(), Patience::default(), notice);
-    prepared.map_err(|error| error.to_string())
+    Sockets::inherited(inherited.sockets).prepare(&configuration.wanted(), Patience::default(), notice)
 }
 
 /// Goes to the background, writes the pid file, and listens to signals; none in the process that stays behind.

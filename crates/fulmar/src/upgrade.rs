@@ -87,3 +87,20 @@ impl Supervisor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_upgrade_at_a_time() {
+        let arguments = || Some(vec![OsString::from("fulmar")]);
+        let mut first = Upgrade::new(arguments(), false);
+        assert!(first.is_possible() && !first.shares_sockets());
+        first.successor = Some(Pid::this());
+        assert!(!first.is_possible() && first.is_under_way() && first.is(Pid::this()));
+        let second = Upgrade::new(arguments(), true);
+        assert!(!second.is_possible() && second.shares_sockets(), "its predecessor still runs");
+        assert!(!Upgrade::new(None, false).is_possible());
+    }
+}
