@@ -28,6 +28,18 @@ pub enum Level {
 }
 
 impl Level {
+    /// All levels, the worst first.
+    pub const ALL: [Level; 8] = [
+        Level::Emerg,
+        Level::Alert,
+        Level::Crit,
+        Level::Error,
+        Level::Warn,
+        Level::Notice,
+        Level::Info,
+        Level::Debug,
+    ];
+
     /// The name in brackets at the beginning of a line.
     pub const fn name(self) -> &'static str {
         match self {
