@@ -151,7 +151,7 @@ fn signals_by_name() {
     running.rewrite(&WHOLE.replace("return", "retrun"));
     let output = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
     assert!(!output.status.success(), "a broken configuration is no success");
-    assert!(second(), "and changes nothing");
+    assert!(wait::until(Duration::from_secs(5), second), "and changes nothing");
     running.rewrite(WHOLE);
     send("reopen");
     send("quit");
