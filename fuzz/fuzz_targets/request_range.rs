@@ -68,6 +68,7 @@ fn exchange(scope: &Arc<Scope>, ranges: &[u8]) -> Option<Exchange> {
         chunked: false,
         body: None,
         length: 0,
+        pipelined: false,
     };
     let connection = Connection {
         serial: 1,

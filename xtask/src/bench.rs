@@ -39,7 +39,10 @@ struct Plan {
 impl Plan {
     /// The cores of the servers, as taskset takes them.
     fn server_cores(&self) -> String {
-        format!("0-{}", self.threads - 1)
+        match self.threads - 1 {
+            0 => "0".into(),
+            last => format!("0-{last}"),
+        }
     }
 
     /// The core of the load generator.
