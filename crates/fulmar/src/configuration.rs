@@ -148,12 +148,6 @@ impl Read {
     }
 }
 
-/// The log's level of the same name.
-pub(crate) fn log_level(level: conf::Level) -> contract::log::Level {
-    let same = |other: &contract::log::Level| other.name() == level.name();
-    contract::log::Level::ALL.into_iter().find(same).unwrap_or(contract::log::Level::Error)
-}
-
 struct Checked {
     site: Site,
     process: ProcessSettings,
@@ -246,13 +240,6 @@ mod tests {
         } else {
             let read = read("user root;").map_err(|refusal| refusal.error).unwrap().read;
             assert!(read.line(&read.notes[0]).ends_with("privileges, ignored in /etc/x/x.conf:1"));
-        }
-    }
-
-    #[test]
-    fn every_level_has_its_name_in_the_log() {
-        for level in [conf::Level::Emerg, conf::Level::Warn, conf::Level::Debug] {
-            assert_eq!(log_level(level).name(), level.name());
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contract::log::{ErrorLog, Level, LogFile};
 
-use crate::configuration::{Read, Refusal, log_level};
+use crate::configuration::{Read, Refusal};
 use crate::console::{err, say};
 use crate::paths::Paths;
 
@@ -47,5 +47,5 @@ pub(crate) fn message(level: Level, text: &str, log: &ErrorLog) {
 
 fn diagnostic(diagnostic: &conf::Diagnostic, read: &Read, log: &ErrorLog) {
     err(&read.render(diagnostic));
-    log.write(log_level(diagnostic.level), &read.line(diagnostic));
+    log.write(diagnostic.level, &read.line(diagnostic));
 }

@@ -7,7 +7,7 @@ use net::bind::{Notice, Patience};
 use net::channel::Command;
 use net::control::Request;
 
-use crate::configuration::{Configuration, log_level};
+use crate::configuration::Configuration;
 use crate::pid_file::PidFile;
 use crate::supervisor::{Generation, Supervisor, answer};
 
@@ -98,7 +98,7 @@ impl Supervisor {
             Ok(configuration) => configuration,
             Err(refusal) => {
                 let error = &refusal.error;
-                self.log(log_level(error.level), &refusal.read.line(error));
+                self.log(error.level, &refusal.read.line(error));
                 return Err(refusal.read.render(error));
             }
         };
@@ -113,7 +113,7 @@ impl Supervisor {
             return Err(refuse(problems.join("; ")));
         }
         let read = &configuration.read;
-        read.notes.iter().for_each(|note| log(log_level(note.level), &read.line(note)));
+        read.notes.iter().for_each(|note| log(note.level, &read.line(note)));
         let notice = |notice: Notice<'_>| {
             if let Notice::Retrying(pause) = notice {
                 log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));
