@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<bool> {
         .map(|(name, _)| name.as_str())
         .collect();
     if !beyond.is_empty() {
-        println!("Not in {RATCHET}, but passing: {}", beyond.join(" "));
+        let what = if wanted.update { "Added to" } else { "Not in" };
+        println!("{what} {RATCHET}, and passing: {}", beyond.join(" "));
     }
     let lost: Vec<&str> = results
         .iter()
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<bool> {
         .map(|(name, _)| name.as_str())
         .collect();
     if !lost.is_empty() {
-        println!("In {RATCHET}, but not passing: {}", lost.join(" "));
+        println!("In {RATCHET}, and not passing: {}", lost.join(" "));
     }
     if wanted.update && !beyond.is_empty() {
         ratchet.add(&beyond);
