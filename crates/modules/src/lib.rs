@@ -69,3 +69,33 @@ pub static ALL: &[&Module] = &[
     &range::MODULE,
     &access_log::MODULE,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use conf::{Contexts, catalogue};
+
+    /// Directives that nginx does not have.
+    const OURS: [&str; 1] = ["strict_line_ends"];
+
+    #[test]
+    fn directives_stand_where_nginx_has_them_and_take_as_many_words() {
+        for info in ALL.iter().flat_map(|module| module.directives).map(|directive| directive.info()) {
+            if OURS.contains(&info.name) {
+                assert_eq!(catalogue::entries(info.name).count(), 0, "{} is of nginx, too", info.name);
+                continue;
+            }
+            let entries =
+                catalogue::entries(info.name).filter(|entry| entry.contexts.intersects(info.contexts));
+            let theirs: Vec<_> = entries.collect();
+            let contexts = theirs.iter().fold(Contexts::EMPTY, |all, entry| all.or(entry.contexts));
+            assert_eq!(info.contexts, contexts, "contexts of {}", info.name);
+            for entry in theirs {
+                let counts = |shape: conf::Shape| (0..10).filter(move |count| shape.arity.admits(*count));
+                let (own, their) = (counts(info.shape), counts(entry.shape));
+                assert!(own.eq(their), "{}: {:?}, nginx {:?}", info.name, info.shape, entry.shape);
+                assert_eq!(info.shape.block, entry.shape.block, "block of {}", info.name);
+            }
+        }
+    }
+}
