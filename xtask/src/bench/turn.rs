@@ -104,12 +104,14 @@ impl Comparison {
         }
     }
 
-    /// What may be said: a win only where the interval leaves 1 out.
+    /// What may be said: a win only where the interval leaves out 1 and all that nginx differs from itself.
     fn verdict(&self) -> &'static str {
-        match self.ratio.includes(1.0) {
-            true => "no difference shown",
-            false if self.ratio.median < 1.0 => "Fulmar is cheaper",
-            false => "nginx is cheaper",
+        if self.ratio.high < self.noise.low.min(1.0) {
+            "Fulmar is cheaper"
+        } else if self.ratio.low > self.noise.high.max(1.0) {
+            "nginx is cheaper"
+        } else {
+            "no difference shown"
         }
     }
 }
@@ -147,11 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_where_the_interval_holds_one() {
+    fn nothing_is_claimed_within_the_noise() {
         let figures: Vec<_> = (0..20).map(|turn| [if turn % 2 == 0 { 7.0 } else { 9.0 }, 8.0, 8.0]).collect();
         let comparison = Comparison::of("x", &turns(&figures));
         assert_eq!(comparison.verdict(), "no difference shown");
         assert_eq!(Comparison::of("x", &turns(&[[9.0, 8.0, 8.0]; 3])).verdict(), "nginx is cheaper");
+        let noisy = Comparison::of("x", &turns(&[[9.0, 8.0, 9.5]; 3]));
+        assert_eq!(noisy.verdict(), "no difference shown", "nginx differs as much from itself");
         assert!(comparison.to_string().contains("50 %"), "{comparison}");
     }
 }
