@@ -231,6 +231,22 @@ fn length_of_chunked_requests() {
     }
 }
 
+/// Reason: browsers that replaced short error pages by their own are gone (`msie_padding`).
+#[test]
+fn padding() {
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 404; }");
+    let has_comments = |server: Server| {
+        let running = site.start(server);
+        let text = running.ask("GET /\nUser-Agent: Mozilla/5.0 Chrome/126.0 Safari/537.36").last().text();
+        running.stop();
+        text.contains("<!--")
+    };
+    assert!(!has_comments(Server::Fulmar));
+    if have_nginx() {
+        assert!(has_comments(Server::Nginx), "nginx no longer differs");
+    }
+}
+
 /// Statuses, and whether the connection is kept.
 fn summary(answer: &Answer) -> String {
     let statuses: Vec<String> = answer.statuses().iter().map(ToString::to_string).collect();

@@ -87,10 +87,12 @@ enum Asked {
 
 impl Filter for Ranges {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        let response = &exchange.response;
+        let response = &mut exchange.response;
         let (Some(length), Status::OK, true) =
             (response.content_length, response.status, response.accept_ranges)
         else {
+            // Ranges of an error page are not on offer.
+            response.accept_ranges = false;
             return body;
         };
         if self.most == 0 || exchange.request.head.version < Version::Http10 {

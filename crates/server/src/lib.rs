@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod commands;
 mod conn;
 mod error_page;
 mod hosts;
@@ -17,6 +18,8 @@ mod pipeline;
 mod prototypes;
 mod redirect;
 mod route;
+#[cfg(test)]
+mod serving;
 mod site;
 mod structure;
 mod timer;

@@ -260,8 +260,13 @@ impl Flow {
     fn reroute(&mut self, reroute: Reroute) -> Option<Progress> {
         self.reroutes += 1;
         if self.reroutes > REROUTE_LIMIT {
-            let path = String::from_utf8_lossy(&self.exchange.request.path).into_owned();
-            let message = format!("rewrite or internal redirection cycle while processing \"{path}\"");
+            let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+            let doing = match &reroute {
+                Reroute::Location => format!("processing \"{}\"", shown(&self.exchange.request.path)),
+                Reroute::Internal { path, .. } => format!("internally redirecting to \"{}\"", shown(path)),
+                Reroute::Named(name) => format!("redirect to named location \"{}\"", shown(name)),
+            };
+            let message = format!("rewrite or internal redirection cycle while {doing}");
             self.exchange.log(Level::Error, &message);
             return self.finish(Status::INTERNAL_SERVER_ERROR);
         }

@@ -99,6 +99,8 @@ impl Site {
         let main_scope = compiler.scope(Config::MAIN, None)?;
         let mut addresses = Addresses::default();
         if let Some(http) = http {
+            // What is wrong in `http` itself is told also where no server inherits it.
+            compiler.scope(*http.value, None)?;
             for server in loaded.config.view(*http.value).here(&SERVER) {
                 compiler.server(*server.value, server.span, &mut addresses)?;
             }

@@ -1,5 +1,6 @@
 //! The worker: threads that share a site, each with its own sockets, timers and connections.
 
+use crate::commands::Commands;
 use crate::conn::Connection;
 use crate::site::Site;
 use crate::timer::{Timer, Timers};
@@ -87,55 +88,45 @@ async fn obey(
     order: &watch::Sender<Order>,
     _orders: &watch::Receiver<Order>,
 ) {
-    let Ok(channel) = channel.into_tokio() else {
+    let Ok(mut commands) = Commands::new(channel) else {
         order.send_replace(Order::Drain);
         return;
     };
     loop {
-        let command = channel.receive().await;
-        match command {
-            Ok(Some(Command::ReopenLogs)) => {
-                for file in site.logs.iter() {
-                    if let (Err(error), Some(path)) = (file.open(), file.path()) {
-                        let text = format!("open() \"{}\" failed: {error}", path.display());
-                        drop(channel.send(&Report::Text(text)));
-                    }
-                }
-            }
-            Ok(Some(Command::Terminate)) => {
+        match commands.next().await {
+            Command::ReopenLogs => reopen_logs(site, &commands),
+            Command::Terminate => {
                 order.send_replace(Order::Stop);
                 return;
             }
-            // Without a supervisor nobody could stop this worker: it drains, too.
-            Ok(Some(Command::Quit) | None) | Err(_) => {
+            Command::Quit => {
                 order.send_replace(Order::Drain);
-                drained_or_terminated(&channel, order).await;
+                drained_or_terminated(&mut commands, order).await;
                 return;
             }
         }
     }
 }
 
+fn reopen_logs(site: &Site, commands: &Commands) {
+    for file in site.logs.iter() {
+        if let (Err(error), Some(path)) = (file.open(), file.path()) {
+            commands.report(format!("open() \"{}\" failed: {error}", path.display()));
+        }
+    }
+}
+
 /// Waits until the last thread has ended, or for the command to end at once.
-async fn drained_or_terminated(channel: &net::channel::AsyncWorkerEnd, order: &watch::Sender<Order>) {
+async fn drained_or_terminated(commands: &mut Commands, order: &watch::Sender<Order>) {
     // `obey` holds one receiver, every thread that still serves another one.
     let drained = async {
         while order.receiver_count() > 1 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let terminated = async {
-        loop {
-            match channel.receive().await {
-                Ok(Some(Command::Terminate)) => return,
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => std::future::pending().await,
-            }
-        }
-    };
     tokio::select! {
         () = drained => {}
-        () = terminated => { order.send_replace(Order::Stop); }
+        () = commands.terminated() => { order.send_replace(Order::Stop); }
     }
 }
 

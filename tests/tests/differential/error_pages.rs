@@ -178,25 +178,3 @@ fn built_in_pages_and_their_fields() {
         ],
     );
 }
-
-/// Browsers that replace short error pages by their own get longer ones.
-#[test]
-fn padding() {
-    let site = Site::new(
-        r#"
-        server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /moved { return 302 /; } location /402 { return 402; } }
-        server { listen 127.0.0.1:%%PORT_1%%; root %%ROOT%%; msie_padding off; }
-        "#,
-    );
-    let chrome = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36";
-    let explorer = "User-Agent: Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)";
-    let mut cases = Vec::new();
-    for agent in [chrome, explorer, "User-Agent: curl/8"] {
-        for port in [0, 1] {
-            cases.extend(["/none", "/402", "/moved"].map(|path| (port, format!("GET {path}\n{agent}"))));
-        }
-        cases.push((0, format!("GET /none HTTP/1.0\n{agent}")));
-        cases.push((0, format!("HEAD /none\n{agent}")));
-    }
-    agree(&site, &cases.iter().map(|(port, request)| (*port, request.as_str())).collect::<Vec<_>>());
-}

@@ -37,6 +37,7 @@ use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::log::{Level, LogFile};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
+    Written,
 };
 use line::{Escape, Line};
 use std::cell::RefCell;
@@ -201,6 +202,24 @@ fn parse_parameters(args: &Args<'_>, loading: &mut Loading) -> Result<(Option<Te
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let formats = view.all(&LOG_FORMAT);
+    let logs = logs_of(view, &formats)?;
+    // Outside of servers there are no requests, and so no default log.
+    if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP)) {
+        return check_names(&formats);
+    }
+    let logs = match logs {
+        None => return Ok(()),
+        Some(logs) if logs.is_empty() => {
+            let file = builder.logs.file(&builder.logs.default_access_log);
+            vec![Log { place: Place::File(file), line: Arc::new(Line::Combined), condition: None }]
+        }
+        Some(logs) => logs,
+    };
+    builder.handle(Phase::Log, AccessLog { logs });
+    Ok(())
+}
+
+fn check_names(formats: &[Written<'_, Format>]) -> Result<(), Diagnostic> {
     for (index, format) in formats.iter().enumerate() {
         let name = &format.value.name;
         let earlier = formats[..index].iter().any(|earlier| earlier.value.name == *name);
@@ -210,13 +229,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             return Err(Diagnostic::emerg(message).at(format.span));
         }
     }
-    // Outside of `http` there are no requests, and so no default log.
-    if view.context() == Contexts::MAIN {
-        return Ok(());
-    }
+    Ok(())
+}
+
+/// The logs that a scope names; `None` where it wants none.
+fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Vec<Log>>, Diagnostic> {
     let targets = view.all(&ACCESS_LOG);
     if targets.iter().any(|target| matches!(target.value, Target::Off)) {
-        return Ok(());
+        return Ok(None);
     }
     let mut logs = Vec::new();
     for target in &targets {
@@ -232,12 +252,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         };
         logs.push(Log { place: place.clone(), line, condition: condition.clone() });
     }
-    if targets.is_empty() {
-        let file = builder.logs.file(&builder.logs.default_access_log);
-        logs.push(Log { place: Place::File(file), line: Arc::new(Line::Combined), condition: None });
-    }
-    builder.handle(Phase::Log, AccessLog { logs });
-    Ok(())
+    Ok(Some(logs))
 }
 
 /// The logs of a scope.

@@ -4,6 +4,7 @@ use super::{BrokenHead, Io};
 use crate::pipeline::Flow;
 use crate::route;
 use contract::clock::Time;
+use contract::log::Level;
 use contract::policy::HeadPolicy;
 use contract::{Exchange, Request};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
@@ -46,15 +47,15 @@ pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
     match examined {
         Ok(framing) => match check_body(io, &framing) {
             Ok(()) => whole(io, head, target, framing),
-            Err(error) => refuse(io, head, target, error),
+            Err(error) => refuse(io, head, target, error, Level::Error),
         },
-        Err(error) => refuse(io, head, target, error),
+        Err(error) => refuse(io, head, target, error, Level::Info),
     }
 }
 
 /// Starts a request whose head is broken, only to answer it.
 pub(crate) fn broken(io: &Io, broken: BrokenHead) -> Begun {
-    refuse(io, broken.head, Target::default(), broken.error)
+    refuse(io, broken.head, Target::default(), broken.error, Level::Info)
 }
 
 /// A request that never came whole, only to be logged.
@@ -85,13 +86,13 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> B
     Begun { flow, framing, refused: None, body: None, body_done }
 }
 
-fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError) -> Begun {
+fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError, level: Level) -> Begun {
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
     let flow = flow(io, head, target, BodyLength::None);
-    flow.exchange.log(contract::log::Level::Info, error.reason);
+    flow.exchange.log(level, error.reason);
     let framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
     Begun { flow, framing, refused: Some(error.status), body: None, body_done: false }
 }

@@ -13,7 +13,7 @@ use crate::site::Listen;
 use crate::timer::Timer;
 use crate::worker::{Counted, Thread};
 use contract::clock::Time;
-use contract::{Body, Peer};
+use contract::{Body, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
 use http::RequestHead;
@@ -34,6 +34,9 @@ const READ_SIZE: usize = 16 * 1024;
 
 /// Answers that were not written yet are sent before they grow past this.
 const OUTPUT_LIMIT: usize = 64 * 1024;
+
+/// How many requests of one connection are answered in a turn, so that other connections have theirs.
+const TURN_REQUESTS: usize = 32;
 
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
@@ -71,6 +74,10 @@ pub(crate) struct Io {
     head_length: usize,
     /// Whether the request was there before the one before it was answered.
     pipelined: bool,
+    /// How long the next request may be waited for.
+    patience: Duration,
+    /// How long the client may be waited for while it takes no answer.
+    send_timeout: Duration,
 }
 
 /// What a turn of reading came to.
@@ -79,8 +86,6 @@ enum Turn {
     Again(Box<Io>),
     /// Nothing more can be done before the future is ready.
     Wait(Pin<Box<dyn Future<Output = Option<Box<Io>>>>>),
-    /// The connection is over.
-    Over,
 }
 
 impl Connection {
@@ -100,7 +105,7 @@ impl Connection {
             secure: false,
         };
         let timer = Timer::new(&thread.timers);
-        let io = Box::new(Io {
+        let mut io = Box::new(Io {
             stream,
             counted,
             info: Rc::new(info),
@@ -113,8 +118,12 @@ impl Connection {
             started: None,
             head_length: 0,
             pipelined: false,
+            patience: Duration::ZERO,
+            send_timeout: Duration::ZERO,
         });
-        io.timer.set(io.default_policy().head.client_header_timeout);
+        let policy = io.default_policy();
+        (io.patience, io.send_timeout) = (policy.head.client_header_timeout, policy.sending.send_timeout);
+        io.set_timer();
         Connection { state: State::Reading(io) }
     }
 }
@@ -123,7 +132,7 @@ impl Future for Connection {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
+        for _ in 0..TURN_REQUESTS {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Closed => return Poll::Ready(()),
                 State::Busy(mut future) => match future.as_mut().poll(cx) {
@@ -140,14 +149,16 @@ impl Future for Connection {
                         return Poll::Pending;
                     }
                     Poll::Ready(Input::Over) => return Poll::Ready(()),
-                    Poll::Ready(Input::Head(result)) => match answer(io, cx, result) {
+                    Poll::Ready(Input::Unsent) => self.state = State::Busy(Box::pin(send::answers(io))),
+                    Poll::Ready(Input::Head(result)) => match answer(io, result) {
                         Turn::Again(io) => self.state = State::Reading(io),
                         Turn::Wait(future) => self.state = State::Busy(future),
-                        Turn::Over => return Poll::Ready(()),
                     },
                 },
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -164,6 +175,8 @@ struct BrokenHead {
 enum Input {
     /// A head is complete, or broken.
     Head(HeadResult),
+    /// The client has to take answers first.
+    Unsent,
     /// The client went away, or was too slow.
     Over,
 }
@@ -193,13 +206,18 @@ impl Io {
     /// Reads until a head is complete.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
         loop {
+            // A client that asks for more than it takes must not make the answers pile up.
+            let is_full = self.output.bytes().len() >= OUTPUT_LIMIT;
+            if is_full && let Some(stop) = self.flush_now(cx) {
+                return Poll::Ready(stop);
+            }
             if !self.input.is_empty()
                 && let Some(result) = self.parse()
             {
                 return Poll::Ready(Input::Head(result));
             }
-            if ready!(self.poll_flush(cx)).is_err() {
-                return Poll::Ready(Input::Over);
+            if let Some(stop) = self.flush_now(cx) {
+                return Poll::Ready(stop);
             }
             let count = match self.poll_read(cx) {
                 Poll::Ready(Ok(count)) => count,
@@ -216,8 +234,7 @@ impl Io {
     /// Nothing to read: waits, unless the time is up or the thread drains and the connection only waits for another
     /// request.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
-        let idle = self.input.is_empty();
-        if idle {
+        if self.started.is_none() {
             // An idle connection holds no buffer.
             self.input.release();
             // The first request of a new connection is on its way: it is answered, as nginx does.
@@ -244,28 +261,26 @@ impl Io {
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.
     fn parse(&mut self) -> Option<HeadResult> {
-        if self.started.is_none() {
-            self.started = Some(Time::now());
-            let limit = self.default_policy().head.client_header_timeout;
-            self.timer.set(limit);
-        }
         let mut head = self.head.take().unwrap_or_else(pool::head);
         let limits = exchange::limits(&self.default_policy().head);
         match self.parser.parse(self.input.bytes(), &mut head, &limits) {
             Ok(HeadProgress::Complete { consumed }) => {
+                self.started.get_or_insert_with(Time::now);
                 self.input.consume(consumed);
                 self.head_length = consumed;
                 Some(Ok(head))
             }
             Ok(HeadProgress::Partial) => {
-                if self.parser.is_idle() {
-                    // Only empty lines so far.
-                    self.started = None;
-                }
                 self.head = Some(head);
+                // Empty lines before a request are none of it, and gain no time.
+                if self.started.is_none() && !self.parser.is_idle() {
+                    self.started = Some(Time::now());
+                    self.set_timer();
+                }
                 None
             }
             Err(error) => {
+                self.started.get_or_insert_with(Time::now);
                 self.head_length = self.input.bytes().len();
                 Some(Err(BrokenHead { head, error }))
             }
@@ -284,25 +299,39 @@ impl Io {
         flow.log();
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    /// Writes answers as far as the client takes them; gives what ends the turn if that is not all.
+    fn flush_now(&mut self, cx: &mut Context<'_>) -> Option<Input> {
         while !self.output.is_empty() {
-            let count = ready!(self.stream.poll_write(cx, self.output.bytes()))?;
-            self.output.consume(count);
+            match self.stream.poll_write(cx, self.output.bytes()) {
+                Poll::Ready(Ok(count)) => self.output.consume(count),
+                Poll::Ready(Err(_)) => return Some(Input::Over),
+                Poll::Pending => return Some(Input::Unsent),
+            }
         }
         self.output.release();
-        Poll::Ready(Ok(()))
+        None
     }
 
     /// Makes ready for the next request.
-    fn rewind(&mut self, keepalive: Duration) {
+    fn rewind(&mut self, policy: &Policy) {
         self.started = None;
         self.pipelined = !self.input.is_empty();
-        self.timer.set(keepalive);
+        (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
+        self.set_timer();
+    }
+
+    /// Limits the wait for the rest of a head, or for a request.
+    fn set_timer(&self) {
+        let limit = match self.started {
+            Some(_) => self.default_policy().head.client_header_timeout,
+            None => self.patience,
+        };
+        self.timer.set(limit);
     }
 }
 
 /// Answers one request: at once if its answer is in memory, else by a future.
-fn answer(mut io: Box<Io>, cx: &mut Context<'_>, head: HeadResult) -> Turn {
+fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
     let mut request = match head {
         Ok(head) => exchange::begin(&io, head),
         Err(broken) => exchange::broken(&io, broken),
@@ -313,28 +342,23 @@ fn answer(mut io: Box<Io>, cx: &mut Context<'_>, head: HeadResult) -> Turn {
     };
     let (body, complete) = request.settle(&mut io, body);
     if complete && respond::fits_in_memory(&body) {
-        return answer_in_memory(io, cx, request, body);
+        return answer_in_memory(io, request, body);
     }
     Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))))
 }
 
-fn answer_in_memory(mut io: Box<Io>, cx: &mut Context<'_>, mut request: Begun, body: Body) -> Turn {
+fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
     let answer = Answer::new(&mut request.flow);
     respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
     request.flow.log();
-    let keepalive = request.flow.exchange.scope.policy.keepalive.timeout;
+    let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
     if !answer.keep_alive {
-        let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
         let manner = close::Manner { unread: !request.body_done };
         return Turn::Wait(Box::pin(close::flush_and_close(io, scope, manner)));
     }
     pool::recycle(request.flow);
-    io.rewind(keepalive);
     // Further requests may be there already: their answers leave in the same write.
-    let more = !io.input.is_empty() && io.output.bytes().len() < OUTPUT_LIMIT;
-    if !more && let Poll::Ready(Err(_)) = io.poll_flush(cx) {
-        return Turn::Over;
-    }
+    io.rewind(&scope.policy);
     Turn::Again(io)
 }
 
@@ -362,9 +386,9 @@ impl Begun {
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
     fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
         match self.skip_body(io) {
-            Ok(done) => (body, self.refused.is_some() || done),
+            Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
             Err(error) => {
-                self.flow.exchange.log(contract::log::Level::Info, error.reason);
+                self.flow.exchange.log(contract::log::Level::Error, error.reason);
                 self.refused = Some(error.status);
                 match self.flow.fail(error.status) {
                     Progress::Respond(body) => (body, true),

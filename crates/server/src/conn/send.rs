@@ -4,6 +4,7 @@ use super::Io;
 use super::exchange::Begun;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::work;
+use contract::policy::LingeringPolicy;
 use contract::{Body, Piece, Pull};
 use std::fs::File;
 use std::future::poll_fn;
@@ -105,7 +106,7 @@ async fn send_file(
             // The file became shorter than the length that was announced.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        tokio::task::consume_budget().await;
+        tokio::task::yield_now().await;
     }
     Ok(())
 }
@@ -130,6 +131,28 @@ async fn read_file(
         flush(io, limit).await?;
     }
     Ok(())
+}
+
+/// Waits until the client has taken all answers; gives the connection back for the next request.
+pub(crate) async fn answers(mut io: Box<Io>) -> Option<Box<Io>> {
+    let limit = io.send_timeout;
+    match flush(&mut io, limit).await {
+        Ok(()) => {
+            io.set_timer();
+            Some(io)
+        }
+        Err(error) => {
+            reset_if_timed_out(&io, &error, &io.default_policy().lingering);
+            None
+        }
+    }
+}
+
+/// Closes at once, where `reset_timedout_connection` asks for it, what a slow client left unread.
+pub(crate) fn reset_if_timed_out(io: &Io, error: &io::Error, policy: &LingeringPolicy) {
+    if error.kind() == io::ErrorKind::TimedOut && policy.reset_timed_out {
+        drop(io.stream.set_linger_zero());
+    }
 }
 
 /// Writes all output.

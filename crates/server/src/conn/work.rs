@@ -36,7 +36,8 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     };
     // An error needs no body, so nobody is told to send one.
     let is_error = begun.flow.exchange.error.is_some();
-    if begun.framing.expect_continue && !begun.body_done && !is_error {
+    let has_body = begun.framing.body != h1::BodyLength::None;
+    if begun.framing.expect_continue && has_body && !is_error {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
     let answer = Answer::new(&mut begun.flow);
@@ -44,10 +45,7 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
         let text = format!("{error} while sending response to client");
         begun.flow.exchange.log(Level::Info, &text);
         begun.flow.log();
-        let timed_out = error.kind() == std::io::ErrorKind::TimedOut;
-        if timed_out && begun.flow.exchange.scope.policy.lingering.reset_timed_out {
-            drop(io.stream.set_linger_zero());
-        }
+        send::reset_if_timed_out(&io, &error, &begun.flow.exchange.scope.policy.lingering);
         return None;
     }
     let scope = std::sync::Arc::clone(&begun.flow.exchange.scope);
@@ -59,7 +57,7 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
         close::close(io, &scope, Manner { unread }).await;
         return None;
     }
-    io.rewind(scope.policy.keepalive.timeout);
+    io.rewind(&scope.policy);
     Some(io)
 }
 

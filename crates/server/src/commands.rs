@@ -1,0 +1,65 @@
+//! What a worker is told: by its supervisor, or by a signal sent straight to it (nginx(8)).
+
+use net::channel::{AsyncWorkerEnd, Command, Report, WorkerEnd};
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Where commands come from.
+pub(crate) struct Commands {
+    channel: AsyncWorkerEnd,
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    reopen: Signal,
+}
+
+impl Commands {
+    /// Listens to the supervisor and to signals.
+    pub(crate) fn new(channel: WorkerEnd) -> io::Result<Commands> {
+        Ok(Commands {
+            channel: channel.into_tokio()?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            reopen: signal(SignalKind::user_defined1())?,
+        })
+    }
+
+    /// The next command. Without a supervisor nobody could stop this worker, so its end means to quit.
+    pub(crate) async fn next(&mut self) -> Command {
+        tokio::select! {
+            command = self.channel.receive() => command.ok().flatten().unwrap_or(Command::Quit),
+            _ = self.terminate.recv() => Command::Terminate,
+            _ = self.interrupt.recv() => Command::Terminate,
+            _ = self.quit.recv() => Command::Quit,
+            _ = self.reopen.recv() => Command::ReopenLogs,
+        }
+    }
+
+    /// The command to end at once, and nothing else.
+    pub(crate) async fn terminated(&mut self) {
+        loop {
+            tokio::select! {
+                command = self.channel.receive() => match command {
+                    Ok(Some(Command::Terminate)) => return,
+                    Ok(Some(_)) => {}
+                    // The supervisor is gone; what is left is to drain, or a signal.
+                    Ok(None) | Err(_) => {
+                        tokio::select! {
+                            _ = self.terminate.recv() => return,
+                            _ = self.interrupt.recv() => return,
+                        }
+                    }
+                },
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+            }
+        }
+    }
+
+    /// Tells the supervisor something.
+    pub(crate) fn report(&self, text: String) {
+        // A supervisor that is gone, or does not listen, has nobody to tell it to.
+        drop(self.channel.send(&Report::Text(text)));
+    }
+}
