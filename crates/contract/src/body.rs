@@ -3,7 +3,10 @@
 use crate::{Outcome, Work};
 use bytes::Bytes;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// The content of a response.
 pub enum Body {
@@ -13,6 +16,30 @@ pub enum Body {
     Pieces(Vec<Piece>),
     /// Content that comes into being while it is sent.
     Source(Box<dyn Source>),
+    /// No content but another protocol: after the head, bytes go both ways (RFC 9110, section 7.8).
+    Tunnel(Tunnel),
+}
+
+/// The far end of a tunnel.
+pub struct Tunnel {
+    /// The connection to the other server.
+    pub far: Box<dyn Duplex>,
+    /// What the other server sent behind its head.
+    pub first: Bytes,
+    /// How long both sides may be silent.
+    pub idle: Duration,
+}
+
+/// A connection that is read and written, on the event loop of its thread.
+pub trait Duplex {
+    /// Reads what is there into the buffer and returns how many bytes; 0 at the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    /// Writes a part of the bytes and returns how many.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Tells the other side that nothing more will be written.
+    fn shutdown_write(&mut self) -> io::Result<()>;
 }
 
 /// A part of the content.
@@ -63,7 +90,7 @@ impl Body {
         match self {
             Body::Empty => Some(0),
             Body::Pieces(pieces) => Some(pieces.iter().map(Piece::length).sum()),
-            Body::Source(_) => None,
+            Body::Source(_) | Body::Tunnel(_) => None,
         }
     }
 }

@@ -28,7 +28,7 @@ mod types;
 mod variable;
 
 pub use args::Args;
-pub use body::{Body, Piece, Pull, Source};
+pub use body::{Body, Duplex, Piece, Pull, Source, Tunnel};
 pub use config::{Config, SectionId, View, Written};
 pub use connection::{Connection, Peer};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
@@ -40,7 +40,7 @@ pub use module::{Compile, Module};
 pub use policy::Policy;
 pub use regex::Regex;
 pub use scope::{Phase, Scope, ScopeBuilder};
-pub use step::{Handler, Outcome, Reroute, Step, Subrequest, Subresponse, Work};
+pub use step::{Handler, Outcome, Reroute, Step, Subrequest, Subresponse, Task, Work};
 pub use template::Template;
 pub use types::Types;
 pub use variable::{Definition, Evaluate, Getter, Variable, VariableId, VariableTable, Variables};

@@ -4,6 +4,8 @@ use crate::{Body, Exchange};
 use bytes::Bytes;
 use http::{ResponseHead, Status};
 use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 /// A feature's part in the processing of a request.
@@ -60,7 +62,12 @@ pub enum Work {
     Subrequest(Subrequest),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
+    /// A future of this thread, for what waits on another server. It is dropped if the client leaves.
+    Task(Task),
 }
+
+/// A future of this thread; its result is what [`Outcome::Task`] holds.
+pub type Task = Pin<Box<dyn Future<Output = Box<dyn Any>>>>;
 
 /// What became of the work.
 pub enum Outcome {
@@ -70,6 +77,8 @@ pub enum Outcome {
     Subresponse(Subresponse),
     /// The job's result.
     Job(Box<dyn Any + Send>),
+    /// The task's result.
+    Task(Box<dyn Any>),
     /// The work failed; the status says how.
     Failed(Status),
 }

@@ -100,7 +100,7 @@ impl Filter for Ranges {
             return body;
         }
         let pieces = match body {
-            Body::Source(_) => return body,
+            Body::Source(_) | Body::Tunnel(_) => return body,
             Body::Pieces(pieces) => pieces,
             Body::Empty => Vec::new(),
         };

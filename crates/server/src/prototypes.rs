@@ -202,6 +202,7 @@ impl Filter for Wrap {
         exchange.response.content_length = None;
         let inner: Box<dyn Source> = match body {
             Body::Source(source) => source,
+            Body::Tunnel(_) => unreachable!("no tunnel here"),
             Body::Pieces(pieces) => Box::new(Listed(pieces.into_iter())),
             Body::Empty => Box::new(Listed(Vec::new().into_iter())),
         };
@@ -266,6 +267,11 @@ impl Source for Upper {
 }
 
 /// A loaded configuration and a driver that does work on the spot.
+/// A site whose only server has this content.
+pub(crate) fn site(server: &str) -> Arc<Site> {
+    Bench::new(server).site
+}
+
 struct Bench {
     loaded: Loaded,
     site: Arc<Site>,
@@ -347,7 +353,7 @@ impl Bench {
             Piece::File { .. } => unreachable!("no file here"),
         };
         match body {
-            Body::Empty => {}
+            Body::Empty | Body::Tunnel(_) => {}
             Body::Pieces(pieces) => pieces.into_iter().for_each(|piece| take(piece, content)),
             Body::Source(mut source) => loop {
                 match source.pull() {
@@ -382,6 +388,7 @@ impl Bench {
                 Outcome::Subresponse(contract::Subresponse { head, content: content.into() })
             }
             Work::Job(job) => Outcome::Job(job()),
+            Work::Task(_) => unreachable!("no other server here"),
         }
     }
 }

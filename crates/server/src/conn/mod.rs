@@ -6,6 +6,7 @@ mod exchange;
 mod pool;
 mod respond;
 mod send;
+mod tunnel;
 mod work;
 
 use crate::pipeline::Progress;
@@ -238,7 +239,9 @@ impl Io {
             // An idle connection holds no buffer.
             self.input.release();
             // The first request of a new connection is on its way: it is answered, as nginx does.
-            if self.thread().draining.get() && self.info.requests.get() > 0 {
+            let is_new = self.info.requests.get() == 0;
+            let is_drained = self.thread().draining.get() && !is_new;
+            if is_drained || self.thread().places.give_way(is_new, self.info.accepted.instant) {
                 return Poll::Ready(Input::Over);
             }
         }

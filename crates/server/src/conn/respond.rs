@@ -44,7 +44,7 @@ pub(crate) fn fits_in_memory(body: &Body) -> bool {
             let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
             pieces.iter().all(in_memory) && body.length().is_some_and(|length| length <= COPY_LIMIT)
         }
-        Body::Source(_) => false,
+        Body::Source(_) | Body::Tunnel(_) => false,
     }
 }
 

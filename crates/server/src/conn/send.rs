@@ -3,7 +3,7 @@
 use super::Io;
 use super::exchange::Begun;
 use super::respond::{Answer, append_bytes, append_end, append_head};
-use super::work;
+use super::{tunnel, work};
 use contract::policy::LingeringPolicy;
 use contract::{Body, Piece, Pull};
 use std::fs::File;
@@ -23,9 +23,13 @@ const READ_SIZE: usize = 64 * 1024;
 /// Sends a response. After an error the connection is of no more use.
 pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, body: Body) -> io::Result<()> {
     append_head(&mut io.output, &mut begun.flow, answer);
+    if let Body::Tunnel(far) = body {
+        begun.flow.exchange.wire.bytes += tunnel::run(io, far).await;
+        return Ok(());
+    }
     if answer.has_body {
         match body {
-            Body::Empty => {}
+            Body::Empty | Body::Tunnel(_) => {}
             Body::Pieces(pieces) => {
                 for item in &pieces {
                     piece(io, begun, answer, item).await?;

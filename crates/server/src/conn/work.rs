@@ -9,9 +9,10 @@ use bytes::Bytes;
 use contract::log::Level;
 use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Work};
 use http::Status;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
+use std::task::Poll;
 
 /// How deep subrequests may nest, as in nginx.
 const SUBREQUEST_DEPTH: u32 = 50;
@@ -41,6 +42,7 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
     let answer = Answer::new(&mut begun.flow);
+    let is_tunnel = matches!(content, Body::Tunnel(_));
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
         let text = format!("{error} while sending response to client");
         begun.flow.exchange.log(Level::Info, &text);
@@ -49,7 +51,7 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
         return None;
     }
     let scope = std::sync::Arc::clone(&begun.flow.exchange.scope);
-    let kept = answer.keep_alive && body::discard(&mut io, &mut begun).await;
+    let kept = answer.keep_alive && !is_tunnel && body::discard(&mut io, &mut begun).await;
     begun.flow.log();
     let unread = !begun.body_done;
     pool::recycle(begun.flow);
@@ -65,8 +67,25 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
 pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outcome {
     match work {
         Work::RequestBody => body::read(io, begun).await,
+        Work::Task(task) => {
+            let left = client_left(io);
+            tokio::select! {
+                biased;
+                result = task => Outcome::Task(result),
+                () = left => Outcome::Failed(Status::CLIENT_CLOSED),
+            }
+        }
         other => perform_inside(&begun.flow, other, 0).await,
     }
+}
+
+/// Ready when the client has closed its side. What it sends meanwhile stays where it is.
+async fn client_left(io: &mut Io) {
+    poll_fn(|cx| match io.stream.poll_peek(cx, &mut [0]) {
+        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+        Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+    })
+    .await;
 }
 
 /// Does work that needs no connection.
@@ -79,6 +98,7 @@ fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<O
             }
             Work::RequestBody => Outcome::Done,
             Work::Subrequest(subrequest) => run_subrequest(parent, subrequest, depth).await,
+            Work::Task(task) => Outcome::Task(task.await),
             Work::Job(job) => match tokio::task::spawn_blocking(job).await {
                 Ok(result) => Outcome::Job(result),
                 Err(_) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
@@ -117,7 +137,7 @@ async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Ou
 async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
     let mut content = Vec::new();
     match body {
-        Body::Empty => {}
+        Body::Empty | Body::Tunnel(_) => {}
         Body::Pieces(pieces) => pieces.iter().try_for_each(|piece| append(piece, &mut content))?,
         Body::Source(mut source) => loop {
             match source.pull() {

@@ -1,0 +1,115 @@
+//! After a change of protocol: bytes go both ways until both sides have ended, one of them breaks, or
+//! both are silent for too long.
+
+use super::pool::Buffer;
+use super::{Io, READ_SIZE};
+use contract::{Duplex, Tunnel};
+use net::Stream;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+use tokio::io::ReadBuf;
+
+/// Copies until the end; gives back how many bytes went to the client.
+pub(crate) async fn run(io: &mut Io, tunnel: Tunnel) -> u64 {
+    let Tunnel { mut far, first, idle } = tunnel;
+    io.output.append(|out| out.extend_from_slice(&first));
+    let Io { stream, timer, input, output, .. } = io;
+    let mut up = Way::new(std::mem::take(input));
+    let mut down = Way::new(std::mem::take(output));
+    timer.set(idle);
+    poll_fn(|cx| {
+        let mut near = Near(stream);
+        match (up.poll(&mut near, &mut *far, cx), down.poll(&mut *far, &mut near, cx)) {
+            (Err(_), _) | (_, Err(_)) => return Poll::Ready(()),
+            (Ok(moved_up), Ok(moved_down)) if moved_up || moved_down => timer.set(idle),
+            (Ok(_), Ok(_)) => {}
+        }
+        if up.ended && down.ended {
+            return Poll::Ready(());
+        }
+        timer.poll(cx)
+    })
+    .await;
+    timer.clear();
+    down.written
+}
+
+/// One direction.
+struct Way {
+    buffer: Buffer,
+    /// The source has sent its last byte.
+    source_ended: bool,
+    /// All was handed on, the end too.
+    ended: bool,
+    written: u64,
+}
+
+impl Way {
+    fn new(buffer: Buffer) -> Way {
+        Way { buffer, source_ended: false, ended: false, written: 0 }
+    }
+
+    /// Moves what can be moved now; tells whether that was anything.
+    fn poll(
+        &mut self,
+        source: &mut dyn Duplex,
+        sink: &mut dyn Duplex,
+        cx: &mut Context<'_>,
+    ) -> io::Result<bool> {
+        let mut moved = false;
+        while !self.ended {
+            let step = if !self.buffer.is_empty() {
+                self.write(sink, cx)
+            } else if self.source_ended {
+                self.ended = true;
+                sink.shutdown_write()?;
+                return Ok(true);
+            } else {
+                self.read(source, cx)
+            };
+            match step {
+                Poll::Ready(result) => result?,
+                Poll::Pending => return Ok(moved),
+            }
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    fn write(&mut self, sink: &mut dyn Duplex, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        sink.poll_write(cx, self.buffer.bytes()).map_ok(|count| {
+            self.buffer.consume(count);
+            self.written += count as u64;
+        })
+    }
+
+    fn read(&mut self, source: &mut dyn Duplex, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = source.poll_read(cx, self.buffer.room(READ_SIZE));
+        match &polled {
+            Poll::Ready(Ok(0)) => self.source_ended = true,
+            Poll::Ready(Ok(count)) => self.buffer.grew(*count),
+            // A silent side holds no buffer.
+            Poll::Ready(Err(_)) | Poll::Pending => self.buffer.release(),
+        }
+        polled.map_ok(|_| ())
+    }
+}
+
+/// The client's side.
+struct Near<'a>(&'a mut Stream);
+
+impl Duplex for Near<'_> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut read = ReadBuf::new(buffer);
+        self.0.poll_read(cx, &mut read).map_ok(|()| read.filled().len())
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_write(cx, bytes)
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        self.0.shutdown_write()
+    }
+}
