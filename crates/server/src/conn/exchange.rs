@@ -42,9 +42,11 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
 pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
     let mut target = Target::default();
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let examined =
-        parse_target(head.target(), merge_slashes, &mut target).and_then(|()| examine(&head, &mut target));
-    match examined {
+    if let Err(error) = parse_target(head.target(), merge_slashes, &mut target) {
+        // What was understood of a target that is none is nobody's URI.
+        return refuse(io, head, Target::default(), error, Level::Info);
+    }
+    match examine(&head, &mut target) {
         Ok(framing) => match check_body(io, &framing) {
             Ok(()) => whole(io, head, target, framing),
             Err(error) => refuse(io, head, target, error, Level::Error),
@@ -104,7 +106,7 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
         method: head.method(),
         length: io.head_length as u64,
         pipelined: io.pipelined,
-        uri: target.request_uri(head.target()).into(),
+        uri: if target.path.is_empty() { Box::default() } else { target.request_uri(head.target()).into() },
         path: target.path,
         args: if target.args.is_empty() { None } else { Some(target.args) },
         host: target.host.name,
