@@ -14,6 +14,7 @@ mod listens;
 mod load;
 mod locations;
 mod pipeline;
+mod places;
 #[cfg(test)]
 mod prototypes;
 mod redirect;

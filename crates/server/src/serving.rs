@@ -177,3 +177,18 @@ fn a_panic_ends_its_own_connection_only() {
     assert!(serving.get("/").starts_with("HTTP/1.1 200"), "its place among the connections is free again");
     serving.end().unwrap();
 }
+
+#[test]
+fn idle_connections_give_way_to_new_ones() {
+    let serving = Serving::new("bytes 1;", 4);
+    let mut idle = Vec::new();
+    for _ in 0..12 {
+        let mut stream = serving.connect();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        idle.push(stream);
+    }
+    serving.end().unwrap();
+}

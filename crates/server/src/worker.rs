@@ -2,6 +2,7 @@
 
 use crate::commands::Commands;
 use crate::conn::Connection;
+use crate::places::Places;
 use crate::site::Site;
 use crate::timer::{Timer, Timers};
 use contract::log::{self, Level};
@@ -12,10 +13,10 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::sync::{mpsc as events, watch};
+use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -45,6 +46,10 @@ enum Order {
 }
 
 /// Serves until the supervisor says otherwise, or is gone. The supervisor is told when all threads accept.
+///
+/// # Errors
+/// A thread could not be started, or ended by itself. All others are ended then, too: clients would wait in
+/// its queues for ever, and the supervisor starts a worker that is whole.
 pub fn run(worker: Worker) -> io::Result<()> {
     let threads = worker.threads.max(1);
     let mut shares: Vec<Vec<(usize, BoundSocket)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -56,12 +61,15 @@ pub fn run(worker: Worker) -> io::Result<()> {
     drop(worker.sockets);
     let (order, orders) = watch::channel(Order::Serve);
     let (ready, readiness) = mpsc::channel();
+    let (end, mut ends) = events::unbounded_channel();
     let start = |(index, sockets): (usize, Vec<(usize, BoundSocket)>)| {
         let (site, orders, ready) = (Arc::clone(&worker.site), orders.clone(), ready.clone());
+        let end = End(end.clone());
         let settings = (worker.connections, worker.shutdown_timeout);
-        std::thread::Builder::new()
-            .name(format!("serve-{index}"))
-            .spawn(move || serve(index, site, sockets, settings, (orders, ready)))
+        std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
+            let _end = end;
+            serve(index, site, sockets, settings, (orders, ready))
+        })
     };
     let handles: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
     drop(ready);
@@ -69,12 +77,27 @@ pub fn run(worker: Worker) -> io::Result<()> {
         readiness.recv().map_err(|_| io::Error::other("a thread of the worker ended"))??;
     }
     worker.channel.send(&Report::Ready)?;
-    runtime()?.block_on(obey(worker.channel, &worker.site, &order, &orders));
+    runtime()?.block_on(async {
+        tokio::select! {
+            () = obey(worker.channel, &worker.site, &order, &orders) => {}
+            _ = ends.recv() => { order.send_replace(Order::Stop); }
+        }
+    });
     drop(orders);
     for handle in handles {
-        handle.join().map_err(|_| io::Error::other("a thread of the worker panicked"))?;
+        handle.join().map_err(|_| io::Error::other("a thread of the worker panicked"))??;
     }
     Ok(())
+}
+
+/// Tells of the end of a thread, however it comes.
+struct End(events::UnboundedSender<()>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Nobody listens where the end was asked for.
+        let _ = self.0.send(());
+    }
 }
 
 fn runtime() -> io::Result<Runtime> {
@@ -136,8 +159,7 @@ pub(crate) struct Thread {
     pub(crate) timers: Rc<Timers>,
     /// Whether idle connections are to be closed and no response keeps one.
     pub(crate) draining: Cell<bool>,
-    connections: Cell<usize>,
-    limit: usize,
+    pub(crate) places: Places,
 }
 
 /// Counts a connection for as long as it lives.
@@ -145,12 +167,7 @@ pub(crate) struct Counted(Rc<Thread>);
 
 impl Counted {
     fn new(thread: &Rc<Thread>) -> Option<Counted> {
-        let count = thread.connections.get();
-        if count >= thread.limit {
-            return None;
-        }
-        thread.connections.set(count + 1);
-        Some(Counted(Rc::clone(thread)))
+        thread.places.take().then(|| Counted(Rc::clone(thread)))
     }
 
     pub(crate) fn thread(&self) -> &Rc<Thread> {
@@ -160,7 +177,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.connections.set(self.0.connections.get() - 1);
+        self.0.places.release();
     }
 }
 
@@ -172,64 +189,78 @@ fn serve(
     sockets: Vec<(usize, BoundSocket)>,
     (limit, shutdown_timeout): (usize, Option<Duration>),
     (orders, ready): Signals,
-) {
+) -> io::Result<()> {
     log::name_thread(u32::try_from(index + 1).unwrap_or(0));
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             drop(ready.send(Err(error)));
-            return;
+            return Ok(());
         }
     };
     let thread = Rc::new(Thread {
         site,
         timers: Timers::new(),
         draining: Cell::new(false),
-        connections: Cell::new(0),
-        limit,
+        places: Places::new(limit),
     });
     let local = LocalSet::new();
-    local.block_on(&runtime, async {
-        let listening = listen(&thread, sockets);
-        let accepting = match listening {
+    let result = local.block_on(&runtime, async {
+        let tasks = match Tasks::start(&thread, sockets) {
             Ok(tasks) => tasks,
             Err(error) => {
                 drop(ready.send(Err(error)));
-                return;
+                return Ok(());
             }
         };
         drop(ready.send(Ok(())));
         drop(ready);
-        until_told(&thread, orders, accepting, shutdown_timeout).await;
+        until_told(&thread, orders, tasks, shutdown_timeout).await
     });
     // Jobs off the event loop may still run; nobody waits for their results.
     runtime.shutdown_background();
+    result
 }
 
-type Tasks = Vec<tokio::task::JoinHandle<()>>;
+/// What a thread cannot serve without.
+struct Tasks {
+    timers: JoinHandle<()>,
+    accepting: JoinSet<()>,
+}
 
-fn listen(thread: &Rc<Thread>, sockets: Vec<(usize, BoundSocket)>) -> io::Result<Tasks> {
-    let timers = Rc::clone(&thread.timers);
-    tokio::task::spawn_local(async move { timers.run().await });
-    let accept_on = |(listen, socket): (usize, BoundSocket)| {
-        let listener = socket.into_tokio()?;
-        Ok(tokio::task::spawn_local(accept(Rc::clone(thread), listen, listener)))
-    };
-    sockets.into_iter().map(accept_on).collect()
+impl Tasks {
+    fn start(thread: &Rc<Thread>, sockets: Vec<(usize, BoundSocket)>) -> io::Result<Tasks> {
+        let timers = Rc::clone(&thread.timers);
+        let timers = spawn_local(async move { timers.run().await });
+        let mut accepting = JoinSet::new();
+        for (listen, socket) in sockets {
+            accepting.spawn_local(accept(Rc::clone(thread), listen, socket.into_tokio()?));
+        }
+        Ok(Tasks { timers, accepting })
+    }
+
+    /// Gives the reason, once a task has ended that never should.
+    async fn broken(&mut self) -> io::Error {
+        tokio::select! {
+            _ = &mut self.timers => io::Error::other("the timers of a thread stand still"),
+            Some(_) = self.accepting.join_next() => io::Error::other("a thread accepts no more"),
+        }
+    }
 }
 
 async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => match Counted::new(&thread) {
-                Some(counted) => {
-                    tokio::task::spawn_local(Connection::new(counted, listen, stream, &peer));
-                }
-                None => {
-                    let text = format!("{} worker_connections are not enough", thread.limit);
+            Ok((stream, peer)) => {
+                let counted = Counted::new(&thread);
+                make_room(&thread);
+                if let Some(counted) = counted {
+                    spawn_local(Connection::new(counted, listen, stream, &peer));
+                } else if thread.places.complains(Instant::now()) {
+                    let text = format!("{} worker_connections are not enough", thread.places.limit());
                     thread.site.log(Level::Error, &text);
                 }
-            },
+            }
             Err(error) => {
                 thread.site.log(Level::Crit, &format!("accept() failed: {error}"));
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -238,27 +269,37 @@ async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
     }
 }
 
+/// Asks idle connections to give way, where there will soon be no place for new ones.
+fn make_room(thread: &Thread) {
+    let now = Instant::now();
+    if thread.places.asks(now) {
+        if thread.places.complains(now) {
+            let limit = thread.places.limit();
+            let text = format!("{limit} worker_connections are not enough, reusing connections");
+            thread.site.log(Level::Warn, &text);
+        }
+        thread.timers.wake_all();
+    }
+}
+
 async fn until_told(
     thread: &Rc<Thread>,
     mut orders: watch::Receiver<Order>,
-    accepting: Tasks,
+    mut tasks: Tasks,
     shutdown_timeout: Option<Duration>,
-) {
-    let told = orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order);
-    for task in &accepting {
-        task.abort();
-    }
+) -> io::Result<()> {
+    let told = tokio::select! {
+        told = orders.wait_for(|order| *order != Order::Serve) => told.map_or(Order::Stop, |order| *order),
+        error = tasks.broken() => return Err(error),
+    };
     if told == Order::Stop {
-        return;
+        return Ok(());
     }
-    for task in accepting {
-        // A cancelled task is no error here.
-        drop(task.await);
-    }
+    tasks.accepting.shutdown().await;
     thread.draining.set(true);
     thread.timers.wake_all();
     let drained = async {
-        while thread.connections.get() > 0 {
+        while thread.places.taken() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -270,7 +311,60 @@ async fn until_told(
         }
     };
     tokio::select! {
-        () = bounded => {}
-        _ = orders.wait_for(|order| *order == Order::Stop) => {}
+        () = bounded => Ok(()),
+        _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
+        error = tasks.broken() => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, Order, Tasks, Thread, Timers, events, runtime, until_told};
+    use crate::places::Places;
+    use crate::prototypes::site;
+    use std::cell::Cell;
+    use std::io;
+    use std::rc::Rc;
+    use tokio::sync::watch;
+    use tokio::task::{JoinSet, LocalSet, spawn_local};
+
+    /// How a thread ends whose tasks are these; it is never told to.
+    fn end_with(
+        timers: impl Future<Output = ()> + 'static,
+        accept: impl Future<Output = ()> + 'static,
+    ) -> String {
+        let thread = Rc::new(Thread {
+            site: site("location / { }"),
+            timers: Timers::new(),
+            draining: Cell::new(false),
+            places: Places::new(1),
+        });
+        let (_order, orders) = watch::channel(Order::Serve);
+        let end: io::Result<()> = LocalSet::new().block_on(&runtime().unwrap(), async {
+            let mut accepting = JoinSet::new();
+            accepting.spawn_local(accept);
+            let tasks = Tasks { timers: spawn_local(timers), accepting };
+            until_told(&thread, orders, tasks, None).await
+        });
+        end.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_thread_that_lost_a_task_ends() {
+        let panics = || async { panic!("a fault of the server") };
+        assert!(end_with(panics(), std::future::pending()).contains("timers"));
+        assert!(end_with(std::future::pending(), panics()).contains("accepts"));
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_told_however_it_comes() {
+        let (end, mut ends) = events::unbounded_channel();
+        let end = End(end);
+        let thread = std::thread::spawn(move || {
+            let _end = end;
+            panic!("a fault of the server");
+        });
+        assert!(thread.join().is_err());
+        assert!(ends.try_recv().is_ok());
     }
 }
