@@ -18,6 +18,8 @@ pub(crate) struct Places {
     taken: Cell<usize>,
     /// How many idle connections shall still go.
     wanted: Cell<usize>,
+    /// Whether the system had no descriptor left for the last connection.
+    lacking: Cell<bool>,
     asked: Cell<Option<Instant>>,
     complained: Cell<Option<Instant>>,
 }
@@ -25,8 +27,14 @@ pub(crate) struct Places {
 impl Places {
     /// So many places, all free.
     pub(crate) fn new(limit: usize) -> Places {
-        let (taken, wanted) = (Cell::new(0), Cell::new(0));
-        Places { limit, taken, wanted, asked: Cell::new(None), complained: Cell::new(None) }
+        Places {
+            limit,
+            taken: Cell::new(0),
+            wanted: Cell::new(0),
+            lacking: Cell::new(false),
+            asked: Cell::new(None),
+            complained: Cell::new(None),
+        }
     }
 
     /// How many connections there may be.
@@ -41,6 +49,7 @@ impl Places {
 
     /// Takes a place; `false` where none is free.
     pub(crate) fn take(&self) -> bool {
+        self.lacking.set(false);
         let free = self.taken.get() < self.limit;
         self.taken.set(self.taken.get() + usize::from(free));
         free
@@ -49,6 +58,11 @@ impl Places {
     /// Gives a place back.
     pub(crate) fn release(&self) {
         self.taken.set(self.taken.get().saturating_sub(1));
+    }
+
+    /// Takes note that there are fewer places than were promised, until one is taken again.
+    pub(crate) fn lack(&self) {
+        self.lacking.set(true);
     }
 
     /// Whether idle connections should be woken, so that some give way: a sixteenth of the places or less is
@@ -84,7 +98,7 @@ impl Places {
     }
 
     fn are_scarce(&self) -> bool {
-        self.limit.saturating_sub(self.taken.get()) <= self.limit / 16
+        self.lacking.get() || self.limit.saturating_sub(self.taken.get()) <= self.limit / 16
     }
 }
 
@@ -119,6 +133,16 @@ mod tests {
         assert!(!places.give_way(false, now), "there is room again");
         assert!(places.take() && places.asks(now), "nobody is asked any more");
         assert!(places.asks(now + Duration::from_millis(100)), "they had their time");
+    }
+
+    #[test]
+    fn the_idle_give_way_where_descriptors_lack() {
+        let (places, now) = (Places::new(100), Instant::now());
+        assert!(places.take() && places.take() && !places.asks(now));
+        places.lack();
+        assert!(places.asks(now) && places.give_way(false, now));
+        places.release();
+        assert!(places.take() && !places.give_way(false, now), "there was a descriptor");
     }
 
     #[test]

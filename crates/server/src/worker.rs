@@ -252,8 +252,11 @@ async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let counted = Counted::new(&thread);
-                make_room(&thread);
+                let mut counted = Counted::new(&thread);
+                if make_room(&thread) && counted.is_none() {
+                    tokio::task::yield_now().await;
+                    counted = Counted::new(&thread);
+                }
                 if let Some(counted) = counted {
                     spawn_local(Connection::new(counted, listen, stream, &peer));
                 } else if thread.places.complains(Instant::now()) {
@@ -262,17 +265,21 @@ async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
                 }
             }
             Err(error) => {
-                thread.site.log(Level::Crit, &format!("accept() failed: {error}"));
+                let reason = net::system_message(&error);
+                thread.site.log(Level::Crit, &format!("accept() failed ({reason})"));
+                thread.places.lack();
+                make_room(&thread);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// Asks idle connections to give way, where there will soon be no place for new ones.
-fn make_room(thread: &Thread) {
+/// Asks idle connections to give way, where there will soon be no place for new ones; whether it did.
+fn make_room(thread: &Thread) -> bool {
     let now = Instant::now();
-    if thread.places.asks(now) {
+    let asks = thread.places.asks(now);
+    if asks {
         if thread.places.complains(now) {
             let limit = thread.places.limit();
             let text = format!("{limit} worker_connections are not enough, reusing connections");
@@ -280,6 +287,7 @@ fn make_room(thread: &Thread) {
         }
         thread.timers.wake_all();
     }
+    asks
 }
 
 async fn until_told(
