@@ -6,7 +6,8 @@ use crate::{Connection, Definition, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -83,14 +84,24 @@ pub struct Exchange {
     pub wire: Wire,
     /// A note that a handler leaves for its own `resume`.
     pub note: usize,
+    /// Whether the request was made inside of the server, for the content of another one.
+    pub subrequest: bool,
     variables: Arc<VariableTable>,
-    slots: RefCell<Vec<Option<Box<[u8]>>>>,
+    /// Made when something is kept, so that most requests do without.
+    kept: OnceCell<Rc<Kept>>,
     evaluating: Cell<u32>,
     captured: RefCell<Option<Captured>>,
 }
 
 /// How many computed variables may wait for each other. More is a circle.
 const EVALUATING_MAX: u32 = 100;
+
+/// What a request and the requests inside of the server on its behalf have in common.
+#[derive(Default)]
+struct Kept {
+    slots: RefCell<Vec<Option<Box<[u8]>>>>,
+    attached: RefCell<Vec<Rc<dyn Any>>>,
+}
 
 struct Captured {
     groups: Captures,
@@ -119,18 +130,44 @@ impl Exchange {
             error_page_used: false,
             wire: Wire::default(),
             note: 0,
+            subrequest: false,
             variables,
-            slots: RefCell::new(Vec::new()),
+            kept: OnceCell::new(),
             evaluating: Cell::new(0),
             captured: RefCell::new(None),
         }
     }
 
-    /// An exchange for a request inside of the server, on behalf of this one.
+    /// An exchange for a request inside of the server, on behalf of this one. The two share the
+    /// variables that were set, and what is attached.
     #[must_use]
     pub fn inner(&self, request: Request) -> Exchange {
         let variables = Arc::clone(&self.variables);
-        Exchange::new(Rc::clone(&self.connection), request, Arc::clone(&self.scope), variables)
+        let inner = Exchange::new(Rc::clone(&self.connection), request, Arc::clone(&self.scope), variables);
+        Exchange { kept: Rc::clone(self.kept()).into(), subrequest: true, ..inner }
+    }
+
+    /// Keeps a value until the exchange ends, for whatever reason that is; its destructor runs then.
+    /// A feature attaches types of its own.
+    pub fn attach<T: 'static>(&self, value: T) {
+        self.kept().attached.borrow_mut().push(Rc::new(value));
+    }
+
+    /// The value of a type that was attached last.
+    pub fn attached<T: 'static>(&self) -> Option<Rc<T>> {
+        let attached = self.kept.get()?.attached.borrow();
+        attached.iter().rev().find_map(|value| Rc::clone(value).downcast().ok())
+    }
+
+    /// Drops all attached values of a type.
+    pub fn detach<T: 'static>(&self) {
+        if let Some(kept) = self.kept.get() {
+            kept.attached.borrow_mut().retain(|value| !value.is::<T>());
+        }
+    }
+
+    fn kept(&self) -> &Rc<Kept> {
+        self.kept.get_or_init(Rc::default)
     }
 
     /// Appends a variable's value; `false` where it has none.
@@ -162,7 +199,7 @@ impl Exchange {
 
     /// Sets a variable that has a slot.
     pub fn set_slot(&self, id: VariableId, value: &[u8]) {
-        let mut slots = self.slots.borrow_mut();
+        let mut slots = self.kept().slots.borrow_mut();
         if slots.len() < self.variables.len() {
             slots.resize(self.variables.len(), None);
         }
@@ -172,7 +209,8 @@ impl Exchange {
     }
 
     fn slot(&self, id: VariableId, out: &mut Vec<u8>) -> bool {
-        let slots = self.slots.borrow();
+        let Some(kept) = self.kept.get() else { return false };
+        let slots = kept.slots.borrow();
         let value = slots.get(id.0 as usize).and_then(Option::as_deref);
         value.inspect(|value| out.extend_from_slice(value)).is_some()
     }

@@ -37,6 +37,8 @@ pub struct Policy {
     pub recursive_error_pages: bool,
     /// Whether one granted access rule is enough.
     pub satisfy_any: bool,
+    /// How long a refusal with 401 waits.
+    pub auth_delay: Duration,
     /// Whether only internal redirects reach this scope.
     pub internal: bool,
     /// Whether the use of a variable that `set` has not set yet is logged.
@@ -208,6 +210,7 @@ impl Policy {
             error_pages: Arc::new([]),
             recursive_error_pages: false,
             satisfy_any: false,
+            auth_delay: Duration::ZERO,
             internal: false,
             uninitialized_variable_warn: true,
             server_tokens: ServerTokens::On,

@@ -2,7 +2,7 @@
 
 use crate::{Body, Exchange};
 use bytes::Bytes;
-use http::{ResponseHead, Status};
+use http::Status;
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -90,14 +90,14 @@ pub struct Subrequest {
     pub path: Vec<u8>,
     /// The query, without `?`.
     pub args: Option<Vec<u8>>,
-    /// Whether the content is left out, as for HEAD.
+    /// Whether the content is of no use to who asks; the request is a GET all the same.
     pub head_only: bool,
 }
 
 /// The response to a [`Subrequest`].
 pub struct Subresponse {
-    /// The head.
-    pub head: ResponseHead,
+    /// The exchange as it ended, with the head and all that variables show of it.
+    pub exchange: Box<Exchange>,
     /// The content.
     pub content: Bytes,
 }

@@ -73,8 +73,9 @@ impl Flow {
         let mut request = parent.request.clone();
         request.path = wanted.path;
         request.args = wanted.args;
-        request.method = if wanted.head_only { Method::Head } else { Method::Get };
+        request.method = Method::Get;
         request.content_length = None;
+        request.chunked = false;
         let mut exchange = parent.inner(request);
         exchange.internal = true;
         Flow::new(exchange, Arc::clone(&self.server))
@@ -138,6 +139,8 @@ impl Flow {
         let next = match phase {
             Phase::ServerRewrite => Stage::FindLocation,
             Phase::Rewrite => Stage::Handlers(Phase::Preaccess),
+            // Access was checked for the request that it belongs to.
+            Phase::Preaccess if self.exchange.subrequest => Stage::Handlers(Phase::Precontent),
             Phase::Preaccess => Stage::Handlers(Phase::Access),
             Phase::Access => {
                 let denied = self.denied.take();
@@ -145,7 +148,7 @@ impl Flow {
                 if denied == Some(Status::FORBIDDEN) {
                     self.exchange.log(Level::Error, "access forbidden by rule");
                 }
-                return denied.map(Step::Finish);
+                return denied.map(|status| self.refusal(status));
             }
             Phase::Precontent => Stage::Handlers(Phase::Content),
             Phase::Content | Phase::Log => return Some(self.no_content()),
@@ -205,6 +208,7 @@ impl Flow {
             Step::Allow => {
                 if any {
                     self.denied = None;
+                    self.exchange.response.fields.remove("www-authenticate");
                     self.enter(Stage::Handlers(Phase::Precontent));
                 }
                 None
@@ -215,11 +219,27 @@ impl Flow {
                 }
                 None
             }
+            Step::Finish(Status::UNAUTHORIZED) if in_access => {
+                self.enter(Stage::Handlers(Phase::Precontent));
+                let step = self.refusal(Status::UNAUTHORIZED);
+                self.perform(step)
+            }
             Step::Finish(status) => self.finish(status),
             Step::Respond(body) => Some(self.respond(body)),
             Step::Reroute(reroute) => self.reroute(reroute),
             Step::Await(work) => Some(Progress::Wait(work)),
         }
+    }
+
+    /// Ends a request that the access phase refused. Who guesses passwords has to wait for the answer.
+    fn refusal(&mut self, status: Status) -> Step {
+        let delay = self.exchange.scope.policy.auth_delay;
+        if status != Status::UNAUTHORIZED || delay.is_zero() {
+            return Step::Finish(status);
+        }
+        self.exchange.log(Level::Info, "delaying unauthorized request");
+        self.waiting = Some(Arc::new(Unauthorized));
+        Step::Await(Work::Sleep(delay))
     }
 
     fn finish(&mut self, status: Status) -> Option<Progress> {
@@ -241,7 +261,9 @@ impl Flow {
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         let scope = Arc::clone(&self.exchange.scope);
         let mut body = body;
-        for filter in scope.filters() {
+        // Filters are about what a client sees.
+        let filters = if self.exchange.subrequest { &[] } else { scope.filters() };
+        for filter in filters {
             let was_good = !self.exchange.response.status.is_error();
             body = filter.apply(&mut self.exchange, body);
             let status = self.exchange.response.status;
@@ -301,5 +323,18 @@ impl Flow {
         self.location = Some(Arc::clone(location));
         self.enter(Stage::Handlers(Phase::Rewrite));
         None
+    }
+}
+
+/// Ends a request whose refusal was delayed.
+struct Unauthorized;
+
+impl Handler for Unauthorized {
+    fn run(&self, _: &mut Exchange) -> Step {
+        Step::Finish(Status::UNAUTHORIZED)
+    }
+
+    fn resume(&self, exchange: &mut Exchange, _: Outcome) -> Step {
+        self.run(exchange)
     }
 }

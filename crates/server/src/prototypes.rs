@@ -122,7 +122,7 @@ fn ask(path: Vec<u8>) -> Step {
 impl Handler for Miniature {
     fn run(&self, exchange: &mut Exchange) -> Step {
         match self {
-            Miniature::Auth(_) | Miniature::Mirror(_) if exchange.internal => Step::Next,
+            Miniature::Mirror(_) if exchange.internal => Step::Next,
             Miniature::Auth(uri) => ask(uri.evaluate(exchange)),
             Miniature::Delay => Step::Await(Work::Sleep(std::time::Duration::from_secs(1))),
             Miniature::Password(secret) => {
@@ -148,10 +148,10 @@ impl Handler for Miniature {
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         match (self, outcome) {
-            (Miniature::Auth(_), Outcome::Subresponse(answer)) if answer.head.status == Status::OK => {
+            (Miniature::Auth(_), Outcome::Subresponse(answer)) if answer.exchange.response.status == Status::OK => {
                 Step::Next
             }
-            (Miniature::Auth(_), Outcome::Subresponse(answer)) => Step::Finish(answer.head.status),
+            (Miniature::Auth(_), Outcome::Subresponse(answer)) => Step::Finish(answer.exchange.response.status),
             (Miniature::Password(_), Outcome::Job(right)) => match right.downcast_ref() {
                 Some(true) => Step::Next,
                 _ => Step::Finish(Status::UNAUTHORIZED),
@@ -384,8 +384,8 @@ impl Bench {
                 let mut inner = flow.subrequest(wanted);
                 assert_eq!(inner.exchange.request.body, flow.exchange.request.body, "the body is shared");
                 let (_, content) = self.drive(&mut inner);
-                let head = inner.exchange.response;
-                Outcome::Subresponse(contract::Subresponse { head, content: content.into() })
+                let exchange = Box::new(inner.exchange);
+                Outcome::Subresponse(contract::Subresponse { exchange, content: content.into() })
             }
             Work::Job(job) => Outcome::Job(job()),
             Work::Task(_) => unreachable!("no other server here"),

@@ -41,6 +41,8 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     if begun.framing.expect_continue && has_body && !is_error {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
+    // The server may have been told to stop while the request waited.
+    begun.flow.exchange.wire.keep_alive &= !io.thread().draining.get();
     let answer = Answer::new(&mut begun.flow);
     let is_tunnel = matches!(content, Body::Tunnel(_));
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
@@ -67,15 +69,16 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
 pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outcome {
     match work {
         Work::RequestBody => body::read(io, begun).await,
-        Work::Task(task) => {
+        // It is done soon, and then the answer, even for a client that has closed its side of the connection.
+        Work::Job(_) => perform_inside(&begun.flow, work, 0).await,
+        other => {
             let left = client_left(io);
             tokio::select! {
                 biased;
-                result = task => Outcome::Task(result),
+                outcome = perform_inside(&begun.flow, other, 0) => outcome,
                 () = left => Outcome::Failed(Status::CLIENT_CLOSED),
             }
         }
-        other => perform_inside(&begun.flow, other, 0).await,
     }
 }
 
@@ -112,6 +115,7 @@ async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Ou
         parent.exchange.log(Level::Error, "subrequests cycle");
         return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
     }
+    let head_only = subrequest.head_only;
     let mut flow = parent.subrequest(subrequest);
     let mut progress = flow.run();
     let body = loop {
@@ -124,11 +128,9 @@ async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Ou
             }
         }
     };
+    let body = if head_only { Body::Empty } else { body };
     match collect(&flow, body, depth).await {
-        Some(content) => {
-            let head = std::mem::replace(&mut flow.exchange.response, http::ResponseHead::new(Status::OK));
-            Outcome::Subresponse(Subresponse { head, content })
-        }
+        Some(content) => Outcome::Subresponse(Subresponse { exchange: Box::new(flow.exchange), content }),
         None => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
     }
 }
