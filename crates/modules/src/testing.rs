@@ -71,6 +71,7 @@ impl Site {
                 if find(node, fits).is_some() { (section, context) } else { (http, Contexts::HTTP) };
             reader.node(node, section, context)?;
         }
+        reader.compile(http)?;
         let scope = reader.compile(section)?;
         let inner = reader.inner.get(&section).and_then(|inner| inner.first());
         let inner = inner.map(|&inner| reader.compile(inner)).transpose()?;

@@ -1,5 +1,6 @@
 //! What replaces a status without content: `error_page`, or a small page of the server's own.
 
+use crate::keepalive;
 use contract::policy::{ErrorAnswer, ErrorPage, ServerTokens};
 use contract::{Body, Exchange, Reroute};
 use http::{Method, Status};
@@ -16,6 +17,7 @@ pub(crate) enum Replacement {
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
     let recursive = exchange.scope.policy.recursive_error_pages;
     exchange.error = Some(status);
+    exchange.wire.keep_alive &= !keepalive::ends_with(status);
     if may_reroute && (recursive || !exchange.error_page_used) {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {

@@ -2,19 +2,22 @@
 
 use contract::Exchange;
 use contract::policy::KeepalivePolicy;
-use http::Method;
+use http::{Method, Status};
 
 /// Whether the settings and the client allow another request on this connection.
 pub(crate) fn is_allowed(exchange: &Exchange) -> bool {
     let policy = &exchange.scope.policy.keepalive;
     let connection = &exchange.connection;
-    let lost_framing = exchange.error.is_some()
-        && matches!(exchange.response.status.0, 400 | 413 | 414 | 494..=497 | 500 | 501);
     !policy.timeout.is_zero()
-        && !lost_framing
         && connection.requests.get() < policy.requests
         && connection.accepted.instant.elapsed() < policy.time
         && !is_disabled(exchange, policy)
+}
+
+/// Whether a connection ends with this error, whatever is sent in its place: what follows on it may not be
+/// what it seems, or the server is in trouble.
+pub(crate) fn ends_with(error: Status) -> bool {
+    matches!(error.0, 400 | 413 | 414 | 494..=497 | 500 | 501)
 }
 
 /// Old browsers that nginx's `keepalive_disable` names.

@@ -281,6 +281,8 @@ impl Flow {
 
     fn reroute(&mut self, reroute: Reroute) -> Option<Progress> {
         self.reroutes += 1;
+        // A location that a request passes through has its say about the connection, too.
+        self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         if self.reroutes > REROUTE_LIMIT {
             let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
             let doing = match &reroute {
@@ -319,7 +321,7 @@ impl Flow {
         };
         debug_assert_eq!(location.name.kind, LocationKind::Named);
         self.exchange.internal = true;
-        self.exchange.scope = Arc::clone(&location.scope);
+        self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
         self.location = Some(Arc::clone(location));
         self.enter(Stage::Handlers(Phase::Rewrite));
         None

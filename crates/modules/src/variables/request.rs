@@ -4,6 +4,7 @@ use super::lists::{joined, put, put_some};
 use super::user;
 use contract::Exchange;
 use contract::log::Level;
+use http::Method;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
@@ -66,7 +67,10 @@ pub(super) fn request_uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 }
 
 pub(super) fn request_method(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let name = exchange.request.head.method_name();
+    let request = &exchange.request;
+    // An error page is fetched by GET, and sees that.
+    let is_page = exchange.error_page_used && request.method == Method::Get;
+    let name = if is_page { b"GET" } else { request.head.method_name() };
     put_some((!name.is_empty()).then_some(name), out)
 }
 
