@@ -21,6 +21,10 @@ use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
+/// How many jobs off the event loop of a thread run at once; more wait for their turn. It is what a thread
+/// pool of nginx has by default.
+const JOBS: usize = 32;
+
 /// What a worker process serves, and how.
 pub struct Worker {
     /// The configuration.
@@ -101,7 +105,7 @@ impl Drop for End {
 }
 
 fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
+    Builder::new_current_thread().enable_all().max_blocking_threads(JOBS).build()
 }
 
 /// Passes the supervisor's commands on until the threads are to end.
@@ -327,12 +331,14 @@ async fn until_told(
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Order, Tasks, Thread, Timers, events, runtime, until_told};
+    use super::{End, JOBS, Order, Tasks, Thread, Timers, events, runtime, until_told};
     use crate::places::Places;
     use crate::prototypes::site;
     use std::cell::Cell;
     use std::io;
     use std::rc::Rc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
     use tokio::sync::watch;
     use tokio::task::{JoinSet, LocalSet, spawn_local};
 
@@ -362,6 +368,23 @@ mod tests {
         let panics = || async { panic!("a fault of the server") };
         assert!(end_with(panics(), std::future::pending()).contains("timers"));
         assert!(end_with(std::future::pending(), panics()).contains("accepts"));
+    }
+
+    #[test]
+    fn many_slow_jobs_do_not_take_all_threads_of_the_system() {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        let job = || {
+            let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+            std::thread::park_timeout(Duration::from_millis(5));
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+            running
+        };
+        runtime().unwrap().block_on(async {
+            let jobs: Vec<_> = (0..10 * JOBS).map(|_| tokio::task::spawn_blocking(job)).collect();
+            for job in jobs {
+                assert!(job.await.unwrap() <= JOBS);
+            }
+        });
     }
 
     #[test]
