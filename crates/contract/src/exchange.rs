@@ -2,7 +2,7 @@
 
 use crate::clock::Time;
 use crate::log::Level;
-use crate::{Connection, Definition, Scope, VariableId, VariableTable};
+use crate::{Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
@@ -86,6 +86,8 @@ pub struct Exchange {
     pub note: usize,
     /// Whether the request was made inside of the server, for the content of another one.
     pub subrequest: bool,
+    /// The file that the content is, from its first byte to its last, where it is one.
+    pub file: Option<FileIdentity>,
     variables: Arc<VariableTable>,
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
@@ -131,6 +133,7 @@ impl Exchange {
             wire: Wire::default(),
             note: 0,
             subrequest: false,
+            file: None,
             variables,
             kept: OnceCell::new(),
             evaluating: Cell::new(0),

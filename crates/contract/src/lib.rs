@@ -28,7 +28,7 @@ mod types;
 mod variable;
 
 pub use args::Args;
-pub use body::{Body, Duplex, Piece, Pull, Source, Tunnel};
+pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use config::{Config, SectionId, View, Written};
 pub use connection::{Connection, Peer};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};

@@ -30,8 +30,6 @@ pub struct HeadOptions<'a> {
     pub connection: Connection,
     /// Whether the body is chunked.
     pub chunked: bool,
-    /// Whether `Vary: Accept-Encoding` is sent (`gzip_vary`).
-    pub vary: bool,
     /// A reason phrase in place of the status code's own.
     pub reason: Option<&'a [u8]>,
 }
@@ -96,7 +94,7 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
     write_connection(out, options.connection);
-    if options.vary {
+    if head.vary {
         out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
     }
     if let Some(etag) = &head.etag {
@@ -203,7 +201,6 @@ mod tests {
         server: Some("fulmar"),
         connection: Connection::Close,
         chunked: false,
-        vary: false,
         reason: None,
     };
 
@@ -228,7 +225,9 @@ mod tests {
     #[test]
     fn the_order_of_fields() {
         let connection = Connection::KeepAlive { announced: Some(9) };
-        let text = encode(&full_head(200), &HeadOptions { connection, vary: true, ..OPTIONS });
+        let mut head = full_head(200);
+        head.vary = true;
+        let text = encode(&head, &HeadOptions { connection, ..OPTIONS });
         let expected = "HTTP/1.1 200 OK\r\n\
             Server: fulmar\r\n\
             Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\

@@ -19,6 +19,9 @@ pub struct ResponseHead {
     pub location: Option<Box<[u8]>>,
     /// Whether ranges of the content may be asked for.
     pub accept_ranges: bool,
+    /// Whether the content depends on the request's `Accept-Encoding`, which a `Vary` field then tells
+    /// (RFC 9110, section 12.5.5).
+    pub vary: bool,
     /// All other fields, in order.
     pub fields: Fields,
     /// Fields sent behind a chunked body (RFC 9110, section 6.5).
@@ -36,6 +39,7 @@ impl ResponseHead {
             etag: None,
             location: None,
             accept_ranges: false,
+            vary: false,
             fields: Fields::new(),
             trailers: Fields::new(),
         }

@@ -62,7 +62,7 @@ use crate::shared::{escape, files};
 use bytes::Bytes;
 use conf::Diagnostic;
 use contract::log::Level;
-use contract::{Body, Exchange, Handler, Module, Phase, Piece, ScopeBuilder, Step, View};
+use contract::{Body, Exchange, FileIdentity, Handler, Module, Phase, Piece, ScopeBuilder, Step, View};
 use http::{Method, Status};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -116,8 +116,8 @@ fn serve(exchange: &mut Exchange) -> Result<Step, Status> {
     Ok(Step::Respond(body(exchange, file, metadata.size())))
 }
 
-/// Opens without waiting, because a pipe without a writer would hold up the thread.
-fn open(path: &[u8]) -> io::Result<(File, Metadata)> {
+/// Opens a file, or a directory, with its properties. Opens without waiting, because a pipe without a writer would hold up the thread.
+pub(crate) fn open(path: &[u8]) -> io::Result<(File, Metadata)> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(flags).open(files::as_path(path))?;
     let metadata = file.metadata()?;
@@ -147,9 +147,11 @@ fn with_slash(exchange: &Exchange) -> Vec<u8> {
     location
 }
 
-fn describe(exchange: &mut Exchange, metadata: &Metadata) {
+/// Sets the head for a file, with the media type of the name that was asked for.
+pub(crate) fn describe(exchange: &mut Exchange, metadata: &Metadata) {
     let media_type = exchange.media_type(&exchange.request.path);
     let etag = exchange.scope.policy.etag;
+    exchange.file = Some(FileIdentity::new(metadata));
     let response = &mut exchange.response;
     response.status = Status::OK;
     response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
@@ -163,7 +165,7 @@ fn describe(exchange: &mut Exchange, metadata: &Metadata) {
 }
 
 /// The content; a small file goes as bytes, so that it leaves in one write with the head.
-fn body(exchange: &Exchange, file: File, length: u64) -> Body {
+pub(crate) fn body(exchange: &Exchange, file: File, length: u64) -> Body {
     if length == 0 {
         return Body::Pieces(Vec::new());
     }

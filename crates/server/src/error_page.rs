@@ -18,6 +18,7 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     let recursive = exchange.scope.policy.recursive_error_pages;
     exchange.error = Some(status);
     exchange.wire.keep_alive &= !keepalive::ends_with(status);
+    exchange.file = None;
     if may_reroute && (recursive || !exchange.error_page_used) {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {

@@ -303,6 +303,7 @@ impl Flow {
                 self.exchange.internal = true;
                 self.exchange.valid_location = true;
                 self.exchange.uri_behind_alias = false;
+                self.exchange.response.vary = false;
                 self.exchange.request.path = path;
                 self.exchange.request.args = args;
                 self.exchange.scope = Arc::clone(&self.server.scope);

@@ -85,7 +85,6 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
         server: Some(server),
         connection,
         chunked: answer.chunked,
-        vary: false,
         reason: None,
     };
     let before = output.bytes().len();
