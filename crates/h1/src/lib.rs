@@ -23,6 +23,7 @@ mod path;
 #[cfg(test)]
 mod properties;
 mod request;
+mod response;
 mod semantics;
 mod target;
 
@@ -38,5 +39,9 @@ pub use host::{Host, InvalidHost};
 pub use limits::HeadLimits;
 pub use path::{InvalidPath, is_unsafe_uri, normalise_path};
 pub use request::{HeadParser, HeadProgress};
+pub use response::{
+    ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response, has_token,
+    parse_response, tokens,
+};
 pub use semantics::{BodyLength, Framing, examine};
 pub use target::{Target, TargetForm, parse_target};

@@ -1,0 +1,345 @@
+//! The head and the body of a response that another server sends (RFC 9112, sections 4 and 6). That server
+//! is not trusted: what two readers could understand differently is refused.
+
+use http::{Fields, Status, Version};
+use memchr::memchr;
+
+use crate::bytes::trim;
+use crate::line::parse_field;
+use crate::{BodyDecoder, BodyLength, Chunk, HeadError};
+
+/// The head of a response as it came.
+#[derive(Clone, Debug)]
+pub struct ReceivedHead {
+    /// The version of the status line.
+    pub version: Version,
+    /// The status code.
+    pub status: Status,
+    /// The reason phrase, which may be empty.
+    pub reason: Vec<u8>,
+    /// The fields, in the order and case of the wire.
+    pub fields: Fields,
+}
+
+/// Why a response cannot be used. Its connection is of no more use either.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ResponseError(
+    /// The line for the error log.
+    pub String,
+);
+
+/// How many fields a head may have.
+const FIELDS_MAX: usize = 1000;
+
+/// Reads a head. `input` is everything from the end of the last response; `None` asks for more of it.
+/// Gives the head and how many bytes it took.
+///
+/// # Errors
+/// No status line, a line that is no field, or more than `limit` bytes without an end.
+pub fn parse_response(input: &[u8], limit: usize) -> Result<Option<(ReceivedHead, usize)>, ResponseError> {
+    let mut lines = Lines { input, at: 0, limit };
+    let Some(line) = lines.next()? else {
+        let seen = &input[..input.len().min(STATUS_LINE.len())];
+        let may_become = seen.iter().zip(STATUS_LINE).all(|(&byte, form)| fits(byte, *form));
+        return if may_become { Ok(None) } else { Err(no_status_line()) };
+    };
+    let (version, status, reason) = parse_status_line(line).ok_or_else(no_status_line)?;
+    let mut head = ReceivedHead { version, status, reason: reason.to_vec(), fields: Fields::new() };
+    while let Some(line) = lines.next()? {
+        if line.is_empty() {
+            return Ok(Some((head, lines.at)));
+        }
+        let invalid = || {
+            let shown = String::from_utf8_lossy(line).into_owned();
+            ResponseError(format!("upstream sent invalid header: \"{shown}\""))
+        };
+        let field = parse_field(line, true).ok_or_else(invalid)?;
+        if head.fields.len() >= FIELDS_MAX {
+            return Err(too_big());
+        }
+        head.fields.push(field.name, field.value).map_err(|_| invalid())?;
+    }
+    Ok(None)
+}
+
+fn no_status_line() -> ResponseError {
+    ResponseError("upstream sent no valid HTTP/1.0 header".to_owned())
+}
+
+fn too_big() -> ResponseError {
+    ResponseError("upstream sent too big header".to_owned())
+}
+
+struct Lines<'a> {
+    input: &'a [u8],
+    at: usize,
+    limit: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The next line without its end. As in requests a lone LF will do, because the head is written anew.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, ResponseError> {
+        let rest = &self.input[self.at..];
+        let Some(length) = memchr(b'\n', rest) else {
+            return if self.input.len() >= self.limit { Err(too_big()) } else { Ok(None) };
+        };
+        self.at += length + 1;
+        if self.at > self.limit {
+            return Err(too_big());
+        }
+        let line = &rest[..length];
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+}
+
+/// `9` stands for any digit.
+const STATUS_LINE: &[u8] = b"HTTP/1.9 999";
+
+fn fits(byte: u8, form: u8) -> bool {
+    if form == b'9' { byte.is_ascii_digit() } else { byte == form }
+}
+
+fn parse_status_line(line: &[u8]) -> Option<(Version, Status, &[u8])> {
+    let (start, rest) = line.split_at_checked(STATUS_LINE.len())?;
+    let fitting = start.iter().zip(STATUS_LINE).all(|(&byte, &form)| fits(byte, form));
+    let reason = match rest {
+        [] => rest,
+        [b' ', reason @ ..] => reason,
+        _ => return None,
+    };
+    let clean = !reason.iter().any(|&byte| byte != b'\t' && byte.is_ascii_control());
+    let version = if start[7] == b'0' { Version::Http10 } else { Version::Http11 };
+    let code = start[9..].iter().fold(0, |code, &digit| code * 10 + u16::from(digit.wrapping_sub(b'0')));
+    (fitting && clean && (100..=999).contains(&code)).then_some((version, Status(code), reason))
+}
+
+/// How the content of a response ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseLength {
+    /// There is none.
+    None,
+    /// After so many bytes.
+    Length(u64),
+    /// With the last chunk.
+    Chunked,
+    /// With the connection.
+    UntilClose,
+}
+
+/// How a response is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedFraming {
+    /// The content.
+    pub body: ResponseLength,
+    /// `Content-Length`, which a response without content may have, too (RFC 9110, section 8.6).
+    pub announced: Option<u64>,
+    /// Whether the other server keeps the connection.
+    pub keep_alive: bool,
+}
+
+/// Draws the conclusions from the head of a final response to a request with this method.
+///
+/// # Errors
+/// Two lengths, a length beside chunks, a length that is no number, a coding that is not known.
+pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
+    let announced = single(&head.fields, "Content-Length")?.map(parse_length).transpose()?;
+    let coding = single(&head.fields, "Transfer-Encoding")?;
+    if announced.is_some() && coding.is_some() {
+        let text = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
+        return Err(ResponseError(text.to_owned()));
+    }
+    let body = match (coding, announced) {
+        (Some(coding), _) if coding.eq_ignore_ascii_case(b"chunked") && head.version == Version::Http11 => {
+            ResponseLength::Chunked
+        }
+        (Some(coding), _) => {
+            let shown = String::from_utf8_lossy(coding).into_owned();
+            return Err(ResponseError(format!("upstream sent unknown \"Transfer-Encoding\": \"{shown}\"")));
+        }
+        (None, Some(length)) => ResponseLength::Length(length),
+        (None, None) => ResponseLength::UntilClose,
+    };
+    let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
+    let has = |token: &str| has_token(&head.fields, "Connection", token);
+    let wanted = if head.version == Version::Http11 { !has("close") } else { has("keep-alive") };
+    Ok(ReceivedFraming { body, announced, keep_alive: wanted && body != ResponseLength::UntilClose })
+}
+
+/// Whether a list of tokens in fields of this name has this one, in any case.
+pub fn has_token(fields: &Fields, name: &str, token: &str) -> bool {
+    tokens(fields, name).any(|found| found.eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// The members of the lists in all fields of this name (RFC 9110, section 5.6.1).
+pub fn tokens<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let members = fields.all(name).flat_map(|value| value.split(|&byte| byte == b','));
+    members.map(trim).filter(|token| !token.is_empty())
+}
+
+fn single<'a>(fields: &'a Fields, name: &'a str) -> Result<Option<&'a [u8]>, ResponseError> {
+    let mut all = fields.all(name);
+    let first = all.next();
+    match all.next() {
+        None => Ok(first),
+        Some(_) => Err(ResponseError(format!("upstream sent duplicate header line: \"{name}\""))),
+    }
+}
+
+fn parse_length(value: &[u8]) -> Result<u64, ResponseError> {
+    let digits = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    if !digits {
+        let shown = String::from_utf8_lossy(value).into_owned();
+        let text = format!("upstream sent invalid \"Content-Length\" header: \"{shown}\"");
+        return Err(ResponseError(text));
+    }
+    Ok(value.iter().fold(0, |length, &digit| length * 10 + u64::from(digit - b'0')))
+}
+
+/// A resumable decoder of a response's content.
+#[derive(Clone, Debug)]
+pub enum ResponseDecoder {
+    /// The message says where it ends.
+    Delimited(BodyDecoder),
+    /// It goes on until the connection ends.
+    UntilClose,
+}
+
+impl ResponseDecoder {
+    /// A decoder at the start of the content.
+    pub fn new(length: ResponseLength) -> ResponseDecoder {
+        let delimited = |length| BodyDecoder::new(length, u64::MAX).map(ResponseDecoder::Delimited);
+        let decoder = match length {
+            ResponseLength::None => delimited(BodyLength::None),
+            ResponseLength::Length(length) => delimited(BodyLength::Length(length)),
+            ResponseLength::Chunked => delimited(BodyLength::Chunked),
+            ResponseLength::UntilClose => Ok(ResponseDecoder::UntilClose),
+        };
+        // No length is over that limit.
+        decoder.unwrap_or(ResponseDecoder::UntilClose)
+    }
+
+    /// Reads on in `input`, which starts where the last call stopped consuming.
+    ///
+    /// # Errors
+    /// Those of [`BodyDecoder::decode`].
+    pub fn decode(&mut self, input: &[u8]) -> Result<Chunk, HeadError> {
+        match self {
+            ResponseDecoder::Delimited(decoder) => decoder.decode(input),
+            ResponseDecoder::UntilClose if input.is_empty() => Ok(Chunk::NeedMore { consumed: 0 }),
+            ResponseDecoder::UntilClose => Ok(Chunk::Data { skip: 0, length: input.len() }),
+        }
+    }
+
+    /// Whether the end of the connection is the end of the content.
+    pub fn ends_with_connection(&self) -> bool {
+        matches!(self, ResponseDecoder::UntilClose)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        ReceivedFraming, ResponseDecoder, ResponseLength, examine_response, has_token, parse_response,
+    };
+    use crate::Chunk;
+    use http::Status;
+
+    fn framing(text: &str, is_head: bool) -> Result<ReceivedFraming, String> {
+        let (head, used) = parse_response(text.as_bytes(), 4096).map_err(|error| error.0)?.unwrap();
+        assert_eq!(used, text.len());
+        examine_response(&head, is_head).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn a_head_byte_by_byte() {
+        let text = b"HTTP/1.1 404 Not Here\r\nX-A:  1\r\nx_b: 2\nContent-Length: 3\r\n\r\nabc";
+        for end in 0..text.len() - 3 {
+            assert!(parse_response(&text[..end], 4096).unwrap().is_none(), "{end}");
+        }
+        let (head, used) = parse_response(text, 4096).unwrap().unwrap();
+        assert_eq!(&text[used..], b"abc");
+        assert_eq!((head.status, &head.reason[..]), (Status::NOT_FOUND, &b"Not Here"[..]));
+        assert_eq!(head.fields.get("x_b"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn what_is_no_status_line_is_known_at_once() {
+        for text in
+            ["<html>", "HTTP/2 200", "HTTP/1.1 20x", "HTTP/1.1  200", "HTTP/1.1 200OK\r\n", "HTTP/1.1 099\r\n"]
+        {
+            assert!(parse_response(text.as_bytes(), 4096).is_err(), "{text}");
+        }
+        for text in ["", "H", "HTTP/1.1 2", "HTTP/1.0 200", "HTTP/1.1 200 O"] {
+            assert!(parse_response(text.as_bytes(), 4096).unwrap().is_none(), "{text}");
+        }
+        assert!(parse_response(b"HTTP/1.1 200\r\n\r\n", 4096).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_head_without_end_and_lines_that_are_no_fields() {
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "A: b\r\n".repeat(50));
+        assert!(parse_response(endless.as_bytes(), 400).unwrap().is_none());
+        assert_eq!(parse_response(endless.as_bytes(), 100).unwrap_err().0, "upstream sent too big header");
+        for line in [" a: b", "a b: c", "novalue", "a: b\0", ": x", "a : b"] {
+            let text = format!("HTTP/1.1 200 OK\r\n{line}\r\n\r\n");
+            assert!(parse_response(text.as_bytes(), 4096).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn framings() {
+        use ResponseLength::{Chunked, Length, None, UntilClose};
+        for (fields, is_head, body, keep_alive) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, Length(5), true),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, None, true),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: a, Close\r\n\r\n", false, Length(5), false),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", false, Length(5), false),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n", false, Length(5), true),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", false, Chunked, true),
+            ("HTTP/1.1 200 OK\r\n\r\n", false, UntilClose, false),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false, None, true),
+            ("HTTP/1.1 204 No Content\r\n\r\n", false, None, true),
+        ] {
+            let found = framing(fields, is_head).unwrap();
+            assert_eq!((found.body, found.keep_alive), (body, keep_alive), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways() {
+        for fields in [
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Content-Length: +5\r\n",
+            "Content-Length: 5, 5\r\n",
+            "Content-Length: \r\n",
+            "Content-Length: 9999999999999999999\r\n",
+        ] {
+            assert!(framing(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), false).is_err(), "{fields:?}");
+        }
+        assert!(framing("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false).is_err());
+    }
+
+    #[test]
+    fn content_until_the_end_of_the_connection() {
+        let mut decoder = ResponseDecoder::new(ResponseLength::UntilClose);
+        assert!(decoder.ends_with_connection());
+        assert_eq!(decoder.decode(b"abc"), Ok(Chunk::Data { skip: 0, length: 3 }));
+        assert_eq!(decoder.decode(b""), Ok(Chunk::NeedMore { consumed: 0 }));
+        let mut decoder = ResponseDecoder::new(ResponseLength::Length(2));
+        assert_eq!(decoder.decode(b"abc"), Ok(Chunk::Data { skip: 0, length: 2 }));
+        assert_eq!(decoder.decode(b"c"), Ok(Chunk::End { consumed: 0 }));
+    }
+
+    #[test]
+    fn lists_of_tokens() {
+        let mut fields = http::Fields::new();
+        fields.push(b"Connection", b"a, ,Upgrade").unwrap();
+        fields.push(b"connection", b"b").unwrap();
+        assert!(has_token(&fields, "Connection", "upgrade") && has_token(&fields, "Connection", "B"));
+        assert!(!has_token(&fields, "Connection", "up"));
+    }
+}
