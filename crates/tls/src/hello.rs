@@ -1,0 +1,71 @@
+//! The first message of a client, by which a virtual server is chosen.
+
+use crate::Failure;
+use rustls::server::Acceptor;
+
+/// Reads a client's first message (RFC 8446, section 4.1.2). At most 64 KB of it are kept.
+pub struct Hello {
+    acceptor: Acceptor,
+    /// How many bytes it was given.
+    seen: usize,
+}
+
+/// The alert to a client whose name is not served (`unrecognized_name`, RFC 6066, section 3).
+pub fn rejection() -> &'static [u8] {
+    &[21, 3, 3, 0, 2, 2, 112]
+}
+
+impl Hello {
+    /// Nothing was read.
+    pub fn new() -> Hello {
+        Hello { acceptor: Acceptor::default(), seen: 0 }
+    }
+
+    /// Reads all that the client has sent so far. Once the message is whole, gives the server's name that it asks
+    /// for, in lower case, if there is one.
+    ///
+    /// # Errors
+    /// The bytes are none of a client that speaks TLS 1.2 or 1.3. The alert that tells so is added to `output`.
+    pub fn read(&mut self, incoming: &[u8], output: &mut Vec<u8>) -> Result<Option<Option<String>>, Failure> {
+        let mut fresh = incoming.get(self.seen..).unwrap_or_default();
+        loop {
+            let count = self.acceptor.read_tls(&mut fresh).map_err(|_| Failure::malformed())?;
+            self.seen += count;
+            match self.acceptor.accept() {
+                Ok(Some(accepted)) => {
+                    let hello = accepted.client_hello();
+                    let name = hello.server_name().map(|name| name.trim_end_matches('.'));
+                    return Ok(Some(name.map(str::to_ascii_lowercase)));
+                }
+                Ok(None) if fresh.is_empty() => return Ok(None),
+                Ok(None) => {}
+                Err((error, mut alert)) => {
+                    // A vector takes whatever is written.
+                    drop(alert.write_all(output));
+                    return Err(Failure::of(&error));
+                }
+            }
+        }
+    }
+}
+
+impl Default for Hello {
+    fn default() -> Hello {
+        Hello::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_hello_is_refused_with_an_alert() {
+        for bytes in [&[22, 3, 1, 0, 4, 2, 0, 0, 0][..], &[0x80, 0x2e, 1, 3, 1, 0, 0], &[22, 9, 9, 0, 1, 1]] {
+            let mut output = Vec::new();
+            assert!(Hello::new().read(bytes, &mut output).is_err(), "{bytes:?}");
+        }
+        let mut output = Vec::new();
+        assert_eq!(Hello::new().read(&[22, 3, 1], &mut output), Ok(None));
+    }
+}

@@ -1,0 +1,24 @@
+//! TLS without sockets: bytes in, bytes out. It is the one place that knows the TLS library.
+//!
+//! A connection begins as a [`Hello`], which reads the client's first message and tells the name that is asked
+//! for. The caller chooses a [`ServerPolicy`] by it and goes on with a [`Session`], to which it gives the same
+//! bytes again. A session owns keys and no buffers: bytes that arrive, records to send and content all live in
+//! buffers of the caller, who borrows them while there is something in them.
+//!
+//! TLS 1.2 (RFC 5246) and 1.3 (RFC 8446) are spoken; neither compression nor renegotiation nor early data.
+
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod ciphers;
+mod hello;
+mod policy;
+mod self_signed;
+mod session;
+mod tickets;
+
+pub use certificate::{LoadError, Pair};
+pub use hello::{Hello, rejection};
+pub use policy::{PolicyError, ServerPolicy, Settings, has_ciphers};
+pub use self_signed::SelfSigned;
+pub use session::{Failure, Negotiated, Processed, Session};

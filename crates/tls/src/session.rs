@@ -1,0 +1,519 @@
+//! A connection after its first message: keys and no buffers.
+
+use crate::{ServerPolicy, ciphers};
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
+use rustls::{Error, HandshakeKind, NamedGroup, ProtocolVersion};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The server's end of an encrypted connection.
+pub struct Session {
+    connection: UnbufferedServerConnection,
+    /// Whether the last word was said: what arrives after it is not looked at.
+    is_over: bool,
+}
+
+/// What came of a look at the bytes that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processed {
+    /// How many bytes at the front are used up.
+    pub consumed: usize,
+    /// Whether the handshake is over, so that content may be sent.
+    pub established: bool,
+    /// Whether the client said that it will send no more (`close_notify`).
+    pub ended: bool,
+}
+
+/// What client and server agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Negotiated {
+    /// The version: `TLSv1.2` or `TLSv1.3`.
+    pub protocol: &'static str,
+    /// The cipher by OpenSSL's name.
+    pub cipher: &'static str,
+    /// The group of the key exchange by OpenSSL's name; empty where none took place.
+    pub curve: &'static str,
+    /// The application's protocol, where one was agreed on (RFC 7301).
+    pub alpn: Option<Box<[u8]>>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+/// The peer, or the library, broke off.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct Failure {
+    reason: String,
+    /// Whether the fault is on our side.
+    pub is_ours: bool,
+}
+
+/// What is to be done as soon as the state allows it.
+enum Intent<'a> {
+    Read,
+    Write(&'a [u8]),
+    Close,
+}
+
+impl Session {
+    /// A session that has read nothing.
+    ///
+    /// # Errors
+    /// The policy contradicts itself.
+    pub fn new(policy: &ServerPolicy) -> Result<Session, Failure> {
+        let connection = UnbufferedServerConnection::new(Arc::clone(&policy.config));
+        let connection = connection.map_err(|error| Failure::of(&error))?;
+        Ok(Session { connection, is_over: false })
+    }
+
+    /// Looks at the bytes that arrived and were not used up yet. Records to send are added to `output`, content to
+    /// `content`. What is left over is the start of a record.
+    ///
+    /// # Errors
+    /// The peer broke the protocol, or sent an alert. An alert for it is added to `output`.
+    pub fn process(
+        &mut self,
+        incoming: &mut [u8],
+        output: &mut Vec<u8>,
+        content: &mut Vec<u8>,
+    ) -> Result<Processed, Failure> {
+        self.drive(incoming, output, content, Intent::Read)
+    }
+
+    /// As [`process`](Self::process), and then encrypts `plain` into records in `output`.
+    pub fn encrypt(
+        &mut self,
+        incoming: &mut [u8],
+        plain: &[u8],
+        (output, content): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> Result<Processed, Failure> {
+        self.drive(incoming, output, content, Intent::Write(plain))
+    }
+
+    /// As [`process`](Self::process), and then says that nothing more is sent (`close_notify`).
+    pub fn close(
+        &mut self,
+        incoming: &mut [u8],
+        output: &mut Vec<u8>,
+        content: &mut Vec<u8>,
+    ) -> Result<Processed, Failure> {
+        self.drive(incoming, output, content, Intent::Close)
+    }
+
+    /// What was agreed on; to be asked once the session is established.
+    pub fn negotiated(&self) -> Negotiated {
+        let suite = self.connection.negotiated_cipher_suite();
+        let group = self.connection.negotiated_key_exchange_group();
+        Negotiated {
+            protocol: match self.connection.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+                _ => "",
+            },
+            cipher: suite.map_or("", |suite| ciphers::name(suite.suite())),
+            curve: match group.map(|group| group.name()) {
+                Some(NamedGroup::X25519) => "X25519",
+                Some(NamedGroup::secp256r1) => "prime256v1",
+                Some(NamedGroup::secp384r1) => "secp384r1",
+                Some(NamedGroup::X25519MLKEM768) => "X25519MLKEM768",
+                _ => "",
+            },
+            alpn: self.connection.alpn_protocol().map(Box::from),
+            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+
+    fn drive(
+        &mut self,
+        incoming: &mut [u8],
+        output: &mut Vec<u8>,
+        content: &mut Vec<u8>,
+        intent: Intent<'_>,
+    ) -> Result<Processed, Failure> {
+        if self.is_over {
+            return Ok(Processed { consumed: incoming.len(), established: false, ended: true });
+        }
+        self.is_over = matches!(intent, Intent::Close);
+        let mut processed = Processed { consumed: 0, established: false, ended: false };
+        loop {
+            let UnbufferedStatus { discard, state } =
+                self.connection.process_tls_records(&mut incoming[processed.consumed..]);
+            let is_over = match state {
+                Ok(state) => step(state, &mut processed, (output, content), &intent)?,
+                Err(error) => {
+                    let failure = Failure::of(&error);
+                    self.alert(&mut incoming[processed.consumed + discard..], output);
+                    return Err(failure);
+                }
+            };
+            processed.consumed += discard;
+            if is_over {
+                return Ok(processed);
+            }
+        }
+    }
+
+    /// Adds the alert that an error left.
+    fn alert(&mut self, incoming: &mut [u8], output: &mut Vec<u8>) {
+        self.is_over = true;
+        if let Ok(ConnectionState::EncodeTlsData(mut data)) =
+            self.connection.process_tls_records(incoming).state
+        {
+            // An alert that cannot be told is no further error.
+            drop(append(output, |room| data.encode(room).map_err(encode_error)));
+        }
+    }
+}
+
+/// Does what a state asks for; tells whether nothing more can be done with the bytes that are there.
+fn step<Data>(
+    state: ConnectionState<'_, '_, Data>,
+    processed: &mut Processed,
+    (output, content): (&mut Vec<u8>, &mut Vec<u8>),
+    intent: &Intent<'_>,
+) -> Result<bool, Failure> {
+    match state {
+        ConnectionState::ReadTraffic(mut traffic) => {
+            while let Some(record) = traffic.next_record() {
+                content.extend_from_slice(record.map_err(|error| Failure::of(&error))?.payload);
+            }
+            Ok(false)
+        }
+        ConnectionState::EncodeTlsData(mut data) => {
+            append(output, |room| data.encode(room).map_err(encode_error))?;
+            Ok(false)
+        }
+        ConnectionState::TransmitTlsData(data) => {
+            // What is in the output leaves in its order, whenever that is.
+            data.done();
+            Ok(false)
+        }
+        ConnectionState::PeerClosed => {
+            processed.ended = true;
+            Ok(false)
+        }
+        ConnectionState::Closed => {
+            processed.ended = true;
+            Ok(true)
+        }
+        ConnectionState::WriteTraffic(mut traffic) => {
+            processed.established = true;
+            write(&mut traffic, intent, output)?;
+            Ok(true)
+        }
+        _ => Ok(true),
+    }
+}
+
+fn write<Data>(
+    traffic: &mut WriteTraffic<'_, Data>,
+    intent: &Intent<'_>,
+    output: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    match intent {
+        Intent::Read => Ok(()),
+        Intent::Write(plain) => append(output, |room| traffic.encrypt(plain, room).map_err(encrypt_error)),
+        Intent::Close => append(output, |room| traffic.queue_close_notify(room).map_err(encrypt_error)),
+    }
+}
+
+/// Appends what a function writes that tells how much room it needs.
+fn append(
+    output: &mut Vec<u8>,
+    mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,
+) -> Result<(), Failure> {
+    let start = output.len();
+    let result = match write(&mut []) {
+        Err(Some(needed)) => {
+            output.resize(start + needed, 0);
+            write(&mut output[start..])
+        }
+        other => other,
+    };
+    let written = result.as_ref().map_or(0, |written| *written);
+    output.truncate(start + written);
+    result.map(|_| ()).map_err(|_| Failure::new("the keys of the connection are used up", true))
+}
+
+fn encode_error(error: EncodeError) -> Option<usize> {
+    match error {
+        EncodeError::InsufficientSize(needed) => Some(needed.required_size),
+        EncodeError::AlreadyEncoded => None,
+    }
+}
+
+fn encrypt_error(error: EncryptError) -> Option<usize> {
+    match error {
+        EncryptError::InsufficientSize(needed) => Some(needed.required_size),
+        EncryptError::EncryptExhausted => None,
+    }
+}
+
+impl Failure {
+    fn new(reason: &str, is_ours: bool) -> Failure {
+        Failure { reason: reason.to_owned(), is_ours }
+    }
+
+    pub(crate) fn malformed() -> Failure {
+        Failure::new("the client's first message is malformed", false)
+    }
+
+    pub(crate) fn of(error: &Error) -> Failure {
+        Failure { reason: error.to_string(), is_ours: matches!(error, Error::General(_)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Hello, Pair, SelfSigned, Settings};
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::{
+        ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, SupportedProtocolVersion,
+    };
+    use std::io::{Read, Write};
+    use std::time::Duration;
+
+    /// A client that takes every certificate.
+    #[derive(Debug)]
+    struct Trusting;
+
+    impl ServerCertVerifier for Trusting {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::RSA_PSS_SHA256]
+        }
+    }
+
+    fn policy(tls12: bool, tls13: bool) -> ServerPolicy {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let pairs = [Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap()];
+        let settings = Settings {
+            pairs: &pairs,
+            tls12,
+            tls13,
+            ciphers: "HIGH",
+            prefer_server_ciphers: false,
+            curves: "auto",
+            tickets: true,
+            cached_sessions: 0,
+            session_timeout: Duration::from_secs(300),
+        };
+        ServerPolicy::new(&settings).unwrap()
+    }
+
+    fn config(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
+        let trusting = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trusting));
+        let mut config = trusting.with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+
+    fn client(config: &Arc<ClientConfig>) -> ClientConnection {
+        ClientConnection::new(Arc::clone(config), "A.example".try_into().unwrap()).unwrap()
+    }
+
+    /// Both ends, with the bytes on their way to the server. They arrive in parts of this length.
+    struct Link {
+        client: ClientConnection,
+        server: Option<Session>,
+        hello: Hello,
+        incoming: Vec<u8>,
+        content: Vec<u8>,
+        part: usize,
+        name: Option<String>,
+        ended: bool,
+    }
+
+    impl Link {
+        fn new(config: &Arc<ClientConfig>, part: usize) -> Link {
+            Link {
+                client: client(config),
+                server: None,
+                hello: Hello::new(),
+                incoming: Vec::new(),
+                content: Vec::new(),
+                part,
+                name: None,
+                ended: false,
+            }
+        }
+
+        /// Carries bytes both ways until nothing moves.
+        fn run(&mut self, policy: &ServerPolicy) -> Result<(), Failure> {
+            let mut sent = Vec::new();
+            loop {
+                while self.client.wants_write() {
+                    self.client.write_tls(&mut sent).unwrap();
+                }
+                if sent.is_empty() {
+                    return Ok(());
+                }
+                for part in std::mem::take(&mut sent).chunks(self.part) {
+                    let mut output = Vec::new();
+                    self.incoming.extend_from_slice(part);
+                    let result = self.server_reads(policy, &mut output);
+                    let mut output = &output[..];
+                    while !output.is_empty() {
+                        self.client.read_tls(&mut output).unwrap();
+                        drop(self.client.process_new_packets());
+                    }
+                    result?;
+                }
+            }
+        }
+
+        fn server_reads(&mut self, policy: &ServerPolicy, output: &mut Vec<u8>) -> Result<(), Failure> {
+            if self.server.is_none() {
+                let Some(name) = self.hello.read(&self.incoming, output)? else { return Ok(()) };
+                self.name = name;
+                self.server = Some(Session::new(policy)?);
+            }
+            let server = self.server.as_mut().unwrap();
+            let processed = server.process(&mut self.incoming, output, &mut self.content)?;
+            self.ended |= processed.ended;
+            self.incoming.drain(..processed.consumed);
+            Ok(())
+        }
+
+        fn server_sends(&mut self, plain: &[u8]) -> Vec<u8> {
+            let mut output = Vec::new();
+            let server = self.server.as_mut().unwrap();
+            server.encrypt(&mut self.incoming, plain, (&mut output, &mut self.content)).unwrap();
+            let (mut output, mut received) = (&output[..], Vec::new());
+            while !output.is_empty() {
+                self.client.read_tls(&mut output).unwrap();
+                self.client.process_new_packets().unwrap();
+                // More than what is there would block.
+                drop(self.client.reader().read_to_end(&mut received));
+            }
+            received
+        }
+    }
+
+    #[test]
+    fn content_travels_both_ways_whatever_the_parts() {
+        for (policy, protocol) in [(policy(true, false), "TLSv1.2"), (policy(false, true), "TLSv1.3")] {
+            for part in [1, 3, 1000, 1 << 20] {
+                let mut link = Link::new(&config(rustls::ALL_VERSIONS), part);
+                link.run(&policy).unwrap();
+                assert_eq!(link.name.as_deref(), Some("a.example"));
+                let negotiated = link.server.as_ref().unwrap().negotiated();
+                assert_eq!((negotiated.protocol, negotiated.resumed), (protocol, false));
+                assert_eq!(negotiated.alpn.as_deref(), Some(&b"http/1.1"[..]));
+                assert!(negotiated.cipher.contains("AES") && !negotiated.curve.is_empty());
+                link.client.writer().write_all(b"question").unwrap();
+                link.run(&policy).unwrap();
+                assert_eq!(link.content, b"question");
+                assert!(link.incoming.is_empty(), "an idle connection keeps no bytes");
+                let answer = vec![7; 50_000];
+                assert_eq!(link.server_sends(&answer), answer);
+                link.client.send_close_notify();
+                link.run(&policy).unwrap();
+                assert!(link.ended);
+            }
+        }
+    }
+
+    #[test]
+    fn a_client_comes_back_by_its_ticket_to_the_same_certificate_only() {
+        for version in rustls::ALL_VERSIONS {
+            let (policy, other) = (policy(true, true), policy(true, true));
+            let config = config(&[version]);
+            let resumed = |policy: &ServerPolicy| {
+                let mut link = Link::new(&config, 1 << 20);
+                link.run(policy).unwrap();
+                link.server.unwrap().negotiated().resumed
+            };
+            assert!(!resumed(&policy));
+            assert!(resumed(&policy));
+            assert!(!resumed(&other));
+        }
+    }
+
+    #[test]
+    fn who_shares_no_version_is_told() {
+        let mut link = Link::new(&config(&[&rustls::version::TLS12]), 1 << 20);
+        let failure = link.run(&policy(false, true)).unwrap_err();
+        assert!(!failure.is_ours);
+        let told = link.client.process_new_packets().unwrap_err();
+        assert!(told.to_string().contains("ProtocolVersion"), "{told}");
+    }
+
+    #[test]
+    fn forged_records_end_the_session_with_an_alert() {
+        let policy = policy(true, true);
+        let mut link = Link::new(&config(rustls::ALL_VERSIONS), 1 << 20);
+        link.run(&policy).unwrap();
+        link.incoming.extend_from_slice(&[23, 3, 3, 0, 20]);
+        link.incoming.extend_from_slice(&[0; 20]);
+        let mut output = Vec::new();
+        assert!(link.server_reads(&policy, &mut output).is_err());
+        assert!(!output.is_empty());
+        output.clear();
+        link.server_reads(&policy, &mut output).unwrap();
+        assert!(link.ended && link.incoming.is_empty() && output.is_empty(), "nothing is heard any more");
+    }
+
+    #[test]
+    fn hellos_that_were_tampered_with_do_no_harm() {
+        let (policy, config) = (policy(true, true), config(rustls::ALL_VERSIONS));
+        let mut hello = Vec::new();
+        client(&config).write_tls(&mut hello).unwrap();
+        for index in 0..hello.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut link = Link::new(&config, 1 << 20);
+                link.incoming.clone_from(&hello);
+                link.incoming[index] ^= change;
+                drop(link.server_reads(&policy, &mut Vec::new()));
+            }
+            let mut link = Link::new(&config, 1 << 20);
+            link.incoming.extend_from_slice(&hello[..index]);
+            assert_eq!(link.server_reads(&policy, &mut Vec::new()), Ok(()));
+            assert!(link.server.is_none());
+        }
+    }
+
+    #[test]
+    fn a_closed_session_says_so() {
+        let policy = policy(true, true);
+        let mut link = Link::new(&config(rustls::ALL_VERSIONS), 1 << 20);
+        link.run(&policy).unwrap();
+        let mut output = Vec::new();
+        link.server.as_mut().unwrap().close(&mut [], &mut output, &mut Vec::new()).unwrap();
+        link.client.read_tls(&mut &output[..]).unwrap();
+        assert!(link.client.process_new_packets().unwrap().peer_has_closed());
+    }
+}
