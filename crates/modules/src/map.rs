@@ -49,8 +49,10 @@ use crate::shared::names;
 use conf::spec::unexpected_block;
 use conf::tree::printable;
 use conf::{Arity, Contexts, Diagnostic, Node};
-use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Regex, Rule, Template};
-use std::collections::HashMap;
+use contract::{
+    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, NameError, Regex, Rule,
+    Template,
+};
 use std::sync::Arc;
 
 /// Variables that depend on others.
@@ -96,19 +98,10 @@ struct Map {
     source: Template,
     hostnames: bool,
     volatile: bool,
-    table: Table,
+    /// Keys in lower case.
+    table: HostNames<Template>,
     regexes: Vec<(Regex, Template)>,
     default: Option<Template>,
-}
-
-/// Keys in lower case.
-#[derive(Default)]
-struct Table {
-    exact: HashMap<Box<[u8]>, Template>,
-    /// What stands behind `*.`
-    heads: HashMap<Box<[u8]>, Template>,
-    /// What stands before `.*`
-    tails: HashMap<Box<[u8]>, Template>,
 }
 
 impl Default for Map {
@@ -117,7 +110,7 @@ impl Default for Map {
             source: Template::literal(b""),
             hostnames: false,
             volatile: false,
-            table: Table::default(),
+            table: HostNames::default(),
             regexes: Vec::new(),
             default: None,
         }
@@ -162,67 +155,22 @@ impl Map {
     }
 
     fn insert(&mut self, key: &[u8], value: Template) -> Result<(), String> {
-        let written = key;
-        let key = &key.to_ascii_lowercase();
-        let Table { exact, heads, tails } = &mut self.table;
-        let mut tables = match kind_of(key, self.hostnames) {
-            None => return Err(format!("invalid hostname or wildcard \"{}\"", printable(written))),
-            Some(Kind::Exact(key)) => vec![(exact, key)],
-            Some(Kind::Head(key)) => vec![(heads, key)],
-            Some(Kind::HeadAndExact(key)) => vec![(exact, key), (heads, key)],
-            Some(Kind::Tail(key)) => vec![(tails, key)],
+        let lower = key.to_ascii_lowercase();
+        let inserted = match self.hostnames {
+            true => self.table.insert(&lower, value),
+            false => self.table.insert_exact(&lower, value),
         };
-        if tables.iter().any(|(table, key)| table.contains_key(*key)) {
-            return Err(format!("conflicting parameter \"{}\"", printable(key)));
-        }
-        for (table, key) in &mut tables {
-            table.insert((*key).into(), value.clone());
-        }
-        Ok(())
+        inserted.map_err(|error| match error {
+            NameError::Invalid => format!("invalid hostname or wildcard \"{}\"", printable(key)),
+            NameError::Taken => format!("conflicting parameter \"{}\"", printable(&lower)),
+        })
     }
 
     fn find(&self, exchange: &Exchange, value: &[u8]) -> Option<&Template> {
-        let lower = value.to_ascii_lowercase();
-        let Table { exact, heads, tails } = &self.table;
-        let dots = || dots_of(&lower);
-        let head = || dots().find_map(|dot| heads.get(&lower[dot + 1..]));
-        let tail = || dots().rev().find_map(|dot| tails.get(&lower[..dot]));
-        let in_table = exact.get(lower.as_slice()).or_else(head).or_else(tail);
-        in_table.or_else(|| {
+        self.table.get(&value.to_ascii_lowercase()).or_else(|| {
             let candidates = self.regexes.iter().filter(|_| !value.is_empty());
             candidates.into_iter().find(|(regex, _)| regex.matches(exchange, value)).map(|(_, value)| value)
         })
-    }
-}
-
-/// Places of the dots.
-fn dots_of(text: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
-    text.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(place, _)| place)
-}
-
-/// What a key stands for.
-enum Kind<'a> {
-    Exact(&'a [u8]),
-    Head(&'a [u8]),
-    HeadAndExact(&'a [u8]),
-    Tail(&'a [u8]),
-}
-
-/// What a key stands for; none where it looks like a wildcard and is not one.
-fn kind_of(key: &[u8], hostnames: bool) -> Option<Kind<'_>> {
-    if !hostnames {
-        return Some(Kind::Exact(key));
-    }
-    let stars = key.iter().filter(|&&byte| byte == b'*').count();
-    if stars > 1 || key.contains(&0) || key.windows(2).any(|pair| pair == b"..") {
-        return None;
-    }
-    match key {
-        [b'.', rest @ ..] if !rest.is_empty() => Some(Kind::HeadAndExact(rest)),
-        [b'*', b'.', rest @ ..] if !rest.is_empty() => Some(Kind::Head(rest)),
-        [rest @ .., b'.', b'*'] if !rest.is_empty() => Some(Kind::Tail(rest)),
-        key if stars == 0 => Some(Kind::Exact(key)),
-        _ => None,
     }
 }
 

@@ -18,7 +18,6 @@ mod places;
 #[cfg(test)]
 mod prototypes;
 mod redirect;
-mod route;
 #[cfg(test)]
 mod serving;
 mod site;

@@ -126,7 +126,7 @@ fn socket_option(
     Ok(true)
 }
 
-/// `on`, `off`, or `idle:interval:count` with any of the three left out.
+/// `on`, `off`, or `idle:interval:count` with one or two of them left out.
 fn keepalive(value: &[u8]) -> Option<KeepAlive> {
     let text = std::str::from_utf8(value).ok()?;
     match text {
@@ -136,6 +136,9 @@ fn keepalive(value: &[u8]) -> Option<KeepAlive> {
     }
     let parts: Vec<&str> = text.split(':').collect();
     let [idle, interval, count] = parts.as_slice() else { return None };
+    if text == "::" {
+        return None;
+    }
     let seconds = |part: &str| -> Option<Option<std::time::Duration>> {
         if part.is_empty() {
             return Some(None);

@@ -5,7 +5,6 @@ use crate::error_page::{self, Replacement};
 use crate::keepalive;
 use crate::locations::Location;
 use crate::redirect;
-use crate::route;
 use crate::site::Server;
 use contract::log::Level;
 use contract::{
@@ -175,7 +174,7 @@ impl Flow {
     }
 
     fn find_location(&mut self) -> Option<Step> {
-        let location = route::location(&self.server, &self.exchange);
+        let location = self.server.locations.find(&self.exchange, &self.exchange.request.path);
         if let Some(location) = &location {
             self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
         } else {

@@ -8,8 +8,8 @@ use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVE
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
-    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, Policy, Root, Rule, Scope,
-    ScopeBuilder, SectionId, Step, Template, VariableTable,
+    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, NameError, Policy, Root, Rule,
+    Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
@@ -105,7 +105,7 @@ impl Site {
                 compiler.server(*server.value, server.span, &mut addresses)?;
             }
         }
-        let listens = addresses.into_listens(&mut loaded.loading.notes);
+        let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         Ok(Site { listens, logs, variables: Arc::new(variables), main: main_scope })
     }
@@ -126,7 +126,7 @@ impl Compiler<'_> {
         let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
         if names.is_empty() {
             // It answers to requests that name no host.
-            names.push(ServerName::Exact(Box::default()));
+            names.push(ServerName::Text(Box::default()));
         }
         let specs = self.location_specs(section)?;
         let mut named = HashMap::new();
@@ -229,10 +229,7 @@ impl Compiler<'_> {
 fn display_name(first: Option<&ServerName>) -> Arc<[u8]> {
     match first {
         None => Arc::from(&b""[..]),
-        Some(ServerName::Exact(name)) => Arc::from(&**name),
-        Some(ServerName::Leading(name)) if name.starts_with(b".") => Arc::from(&name[1..]),
-        Some(ServerName::Leading(name)) => [b"*.", &**name].concat().into(),
-        Some(ServerName::Trailing(name)) => [&**name, b".*"].concat().into(),
+        Some(ServerName::Text(name)) => Arc::from(name.strip_prefix(b".").unwrap_or(name)),
         Some(ServerName::Regex(regex)) => [b"~", regex.text()].concat().into(),
     }
 }
@@ -295,7 +292,7 @@ impl Addresses {
         Ok(())
     }
 
-    fn into_listens(mut self, notes: &mut Vec<Diagnostic>) -> Vec<Listen> {
+    fn into_listens(mut self, notes: &mut Vec<Diagnostic>) -> Result<Vec<Listen>, Diagnostic> {
         let mut listens: Vec<Listen> = Vec::new();
         let (wide, narrow): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order)
             .into_iter()
@@ -304,7 +301,7 @@ impl Addresses {
             let Some(used) = self.by_address.remove(&address.to_string()) else { continue };
             let options = used.options.clone();
             let explicit = options.is_some();
-            let Some(hosts) = used.into_hosts(&address, notes) else { continue };
+            let Some(hosts) = used.into_hosts(&address, notes)? else { continue };
             let covering = listens.iter_mut().find(|listen| covers(&listen.address, &address));
             match (covering, address.ip()) {
                 (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
@@ -316,14 +313,19 @@ impl Addresses {
                 }),
             }
         }
-        listens
+        Ok(listens)
     }
 }
 
 impl AddressUse {
-    fn into_hosts(self, address: &SocketAddress, notes: &mut Vec<Diagnostic>) -> Option<Hosts> {
+    fn into_hosts(
+        self,
+        address: &SocketAddress,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<Option<Hosts>, Diagnostic> {
         let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
-        let mut hosts = Hosts::new(self.default.or(first)?);
+        let Some(default) = self.default.or(first) else { return Ok(None) };
+        let mut hosts = Hosts::new(default);
         let single = self.servers.len() == 1;
         for (server, names, span) in &self.servers {
             let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));
@@ -332,14 +334,17 @@ impl AddressUse {
                 continue;
             }
             for name in names {
-                if !hosts.add(name, server) {
-                    let shown = String::from_utf8_lossy(&display_name(Some(name))).into_owned();
-                    let message = format!("conflicting server name \"{shown}\" on {address}, ignored");
-                    notes.push(Diagnostic::warn(message).at(*span));
+                let Err((text, error)) = hosts.add(name, server) else { continue };
+                let shown = String::from_utf8_lossy(text);
+                if error == NameError::Invalid {
+                    let message = format!("invalid server name or wildcard \"{shown}\" on {address}");
+                    return Err(Diagnostic::emerg(message).at(*span));
                 }
+                let message = format!("conflicting server name \"{shown}\" on {address}, ignored");
+                notes.push(Diagnostic::warn(message).at(*span));
             }
         }
-        Some(hosts)
+        Ok(Some(hosts))
     }
 }
 

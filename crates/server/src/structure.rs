@@ -81,12 +81,8 @@ impl LimitExcept {
 /// One name of a virtual server.
 #[derive(Clone)]
 pub(crate) enum ServerName {
-    /// A host name, or a text such as `_` that no host has.
-    Exact(Box<[u8]>),
-    /// `*.example.com`, kept as `example.com`; also `.example.com`, which is exact as well.
-    Leading(Box<[u8]>),
-    /// `www.*`, kept as `www`.
-    Trailing(Box<[u8]>),
+    /// A host name in lower case, perhaps with a wildcard, or a text such as `_` that no host has.
+    Text(Box<[u8]>),
     /// `~pattern`
     Regex(Arc<Regex>),
 }
@@ -145,7 +141,7 @@ fn check_nesting(args: &Args<'_>, loading: &Loading, name: &LocationName) -> Res
         (_, LocationKind::Named) => {
             complain(format!("named location \"{inner_text}\" can be on the server level only"))
         }
-        (LocationKind::Regex, _) | (_, LocationKind::Regex) => Ok(()),
+        (_, LocationKind::Regex) => Ok(()),
         _ if name.text.starts_with(&outer.text) => Ok(()),
         _ => complain(format!("location \"{inner_text}\" is outside location \"{outer_text}\"")),
     }
@@ -169,10 +165,6 @@ fn parse_server_name(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Serve
 }
 
 fn server_name(word: &conf::Word, args: &Args<'_>, loading: &mut Loading) -> Result<ServerName, Diagnostic> {
-    let invalid = || {
-        let message = format!("server name \"{word}\" is invalid");
-        Diagnostic::emerg(message).at(args.node.span)
-    };
     if let Some(pattern) = word.text.strip_prefix(b"~") {
         if pattern.is_empty() {
             return Err(Diagnostic::emerg("empty regex in server name \"~\"".to_owned()).at(args.node.span));
@@ -189,21 +181,13 @@ fn server_name(word: &conf::Word, args: &Args<'_>, loading: &mut Loading) -> Res
         let message = format!("server name \"{word}\" has suspicious symbols");
         loading.note(Diagnostic::warn(message).at(args.node.span));
     }
-    let star_free = |text: &[u8]| !text.contains(&b'*') && !text.windows(2).any(|pair| pair == b"..");
-    if let Some(rest) = name.strip_prefix(b"*.").or_else(|| name.strip_prefix(b".")) {
-        let valid = !rest.is_empty() && star_free(rest);
-        // A leading dot is kept: such a name is exact as well.
-        let kept = if name.starts_with(b".") { &*name } else { rest };
-        return if valid { Ok(ServerName::Leading(kept.into())) } else { Err(invalid()) };
+    // What else is wrong with a wildcard matters where names are told apart.
+    match &*name {
+        b"." | [b'*'] | [b'*', b'.'] => {}
+        [b'*', second, ..] if *second != b'.' => {}
+        _ => return Ok(ServerName::Text(name.into())),
     }
-    if let Some(rest) = name.strip_suffix(b".*") {
-        return if !rest.is_empty() && star_free(rest) {
-            Ok(ServerName::Trailing(rest.into()))
-        } else {
-            Err(invalid())
-        };
-    }
-    if star_free(&name) { Ok(ServerName::Exact(name.into())) } else { Err(invalid()) }
+    Err(Diagnostic::emerg(format!("server name \"{word}\" is invalid")).at(args.node.span))
 }
 
 /// The machine's name in lower case.

@@ -2,7 +2,6 @@
 
 use super::{BrokenHead, Io};
 use crate::pipeline::Flow;
-use crate::route;
 use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
@@ -124,7 +123,7 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
     let scope = Arc::clone(&hosts.default_server().scope);
     let mut exchange = Exchange::new(Rc::clone(&io.info), request, scope, Arc::clone(&site.variables));
     exchange.started = io.started.unwrap_or_else(Time::now);
-    let server = Arc::clone(route::server(hosts, &exchange));
+    let server = Arc::clone(hosts.find(&exchange));
     Flow::new(exchange, server)
 }
 
