@@ -3,9 +3,7 @@
 
 #![no_main]
 
-use h1::{
-    EscapeKind, Target, TargetForm, escape_uri, is_unsafe_uri, normalise_path, parse_target, unescape_uri,
-};
+use h1::{Target, TargetForm, is_unsafe_uri, normalise_path, parse_target, unescape_uri};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -33,7 +31,7 @@ fn check(target: &Target, raw: &[u8], merge_slashes: bool) {
         return;
     }
     let mut escaped = Vec::new();
-    escape_uri(&target.path, EscapeKind::Uri, &mut escaped);
+    http::escape::path(&target.path, &mut escaped);
     let mut again = Target::default();
     assert!(parse_target(&escaped, merge_slashes, &mut again).is_ok(), "{escaped:?}");
     assert_eq!(target.path, again.path, "{escaped:?}");

@@ -13,7 +13,6 @@ mod bytes;
 mod chunked;
 mod encode;
 mod error;
-mod escape;
 mod extension;
 mod fuzz;
 mod host;
@@ -33,15 +32,14 @@ pub use encode::{
     CONTINUE, Connection, HeadOptions, ResponseFraming, encode_head, encode_interim, frame_response,
 };
 pub use error::HeadError;
-pub use escape::{EscapeKind, escape_html, escape_uri, unescape_uri};
 pub use fuzz::parse_all;
 pub use host::{Host, InvalidHost};
 pub use limits::HeadLimits;
-pub use path::{InvalidPath, is_unsafe_uri, normalise_path};
+pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
-    ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response, has_token,
-    parse_response, tokens,
+    ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,
+    has_token, parse_response, tokens,
 };
 pub use semantics::{BodyLength, Framing, examine};
 pub use target::{Target, TargetForm, parse_target};

@@ -3,8 +3,7 @@
 
 use memchr::{memchr, memchr2};
 
-use crate::bytes::hex_pair;
-use crate::escape::unescape_uri;
+use crate::bytes::{hex_pair, hex_value};
 
 /// The path climbs above the root, has a NUL, does not start with a slash, or has a `%` without two
 /// hexadecimal digits behind it.
@@ -85,9 +84,29 @@ fn climb(out: &mut Vec<u8>, segment: usize) -> Result<usize, InvalidPath> {
     Ok(slash + 1)
 }
 
+/// Appends `bytes` with their percent-encoding taken away, leniently as nginx does it in internal URIs:
+/// of a `%` without two hexadecimal digits the `%` and a first digit are lost.
+pub fn unescape_uri(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut rest = bytes.iter();
+    while let Some(&byte) = rest.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let Some(&first) = rest.next() else { return };
+        let Some(high) = hex_value(first) else {
+            out.push(first);
+            continue;
+        };
+        if let Some(low) = rest.next().and_then(|&second| hex_value(second)) {
+            out.push(high << 4 | low);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{InvalidPath, decode_path, is_unsafe_uri, normalise_path};
+    use super::{InvalidPath, decode_path, is_unsafe_uri, normalise_path, unescape_uri};
 
     fn decode(path: &str, merge_slashes: bool) -> Result<String, InvalidPath> {
         let mut out = b"before".to_vec();
@@ -204,6 +223,23 @@ mod tests {
         }
         for uri in ["/", "a", "/a/b?../..", "/...", "/a..", "/..a/", "/%252e%252e/", "/a?%00"] {
             assert!(!is_unsafe_uri(uri.as_bytes()), "{uri:?}");
+        }
+    }
+
+    #[test]
+    fn unescaping_is_lenient() {
+        for (text, plain) in [
+            ("a%20b", "a b"),
+            ("%41%4a", "AJ"),
+            ("%", ""),
+            ("a%4", "a"),
+            ("%zz", "zz"),
+            ("%4zb", "b"),
+            ("%%41", "%41"),
+        ] {
+            let mut out = Vec::new();
+            unescape_uri(text.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), plain, "{text}");
         }
     }
 }

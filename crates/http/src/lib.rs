@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod date;
+pub mod escape;
 mod fields;
 mod method;
 mod request;

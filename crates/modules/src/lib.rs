@@ -34,7 +34,6 @@ pub mod variables;
 
 /// What several features share.
 mod shared {
-    pub(crate) mod escape;
     pub(crate) mod files;
     pub(crate) mod names;
 }

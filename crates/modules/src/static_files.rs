@@ -58,12 +58,12 @@
 //! HTTP/1.1 405 Not Allowed
 //! ```
 
-use crate::shared::{escape, files};
+use crate::shared::files;
 use bytes::Bytes;
 use conf::Diagnostic;
 use contract::log::Level;
 use contract::{Body, Exchange, FileIdentity, Handler, Module, Phase, Piece, ScopeBuilder, Step, View};
-use http::{Method, Status};
+use http::{Method, Status, escape};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};

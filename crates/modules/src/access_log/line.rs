@@ -29,7 +29,7 @@ impl Line {
         for part in parts {
             match escape {
                 Escape::Default => part.write_with(exchange, out, hex, b"-"),
-                Escape::Json => part.write_with(exchange, out, json, b""),
+                Escape::Json => part.write_with(exchange, out, http::escape::json, b""),
                 Escape::None => part.write(exchange, out),
             }
         }
@@ -82,34 +82,14 @@ fn is_escaped(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
 }
 
-/// Escapes as the strings of JSON want it (RFC 8259, section 7); bytes above ASCII are kept.
-fn json(value: &[u8], out: &mut Vec<u8>) {
-    for &byte in value {
-        match byte {
-            b'"' | b'\\' => out.extend([b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            0..=0x1f => {
-                out.extend_from_slice(b"\\u00");
-                out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            }
-            _ => out.push(byte),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{hex, json};
+    use super::hex;
 
     #[test]
     fn escapes() {
         let mut out = Vec::new();
         hex(b"a\x7f\n", &mut out);
-        json(b"\x01\n\x7f\xc3\\", &mut out);
-        assert_eq!(out, b"a\\x7F\\x0A\\u0001\\n\x7f\xc3\\\\");
+        assert_eq!(out, b"a\\x7F\\x0A");
     }
 }

@@ -1,8 +1,8 @@
 //! Writes listings.
 
 use super::read::{Entry, Kind};
-use crate::shared::escape;
 use contract::clock::{self, Time};
+use http::escape;
 
 /// How an HTML listing shows sizes and times.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Texts whose captures may have to be escaped.
 
-use crate::shared::escape;
 use conf::value::{Part, Template as Parsed};
 use conf::{Diagnostic, Span};
 use contract::{Exchange, Loading, Template};
+use http::escape;
 
 /// A text with variables, in which captures stand apart.
 #[derive(Clone, Debug)]

@@ -3,22 +3,22 @@
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// A path inside a URI: what RFC 3986 does not allow anywhere, and what would end the path.
-pub(crate) fn path(text: &[u8], out: &mut Vec<u8>) {
+pub fn path(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?'));
 }
 
 /// A value inside a query.
-pub(crate) fn argument(text: &[u8], out: &mut Vec<u8>) {
+pub fn argument(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'?' | b'&' | b'+' | b';'));
 }
 
 /// A segment inside a URI: all but the unreserved characters (RFC 3986, section 2.3).
-pub(crate) fn component(text: &[u8], out: &mut Vec<u8>) {
+pub fn component(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| !(byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)));
 }
 
 /// Text inside an HTML or XML element or attribute.
-pub(crate) fn html(text: &[u8], out: &mut Vec<u8>) {
+pub fn html(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
             b'<' => out.extend_from_slice(b"&lt;"),
@@ -31,7 +31,7 @@ pub(crate) fn html(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Text inside a JSON string (RFC 8259, section 7); bytes that are no UTF-8 stay as they are.
-pub(crate) fn json(text: &[u8], out: &mut Vec<u8>) {
+pub fn json(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
             b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
@@ -79,11 +79,20 @@ mod tests {
     }
 
     #[test]
-    fn each_place_has_its_own_rules() {
-        let text = b"/a b?c&d+e%;#:@\xff\"<";
-        assert_eq!(with(super::path, text), "/a%20b%3Fc&d+e%25;%23:@%FF%22%3C");
-        assert_eq!(with(super::argument, text), "/a%20b%3Fc%26d%2Be%25%3B%23:@%FF%22%3C");
-        assert_eq!(with(super::component, text), "%2Fa%20b%3Fc%26d%2Be%25%3B%23%3A%40%FF%22%3C");
+    fn each_place_keeps_its_own_characters() {
+        let marks: Vec<u8> = (b' '..0x7f).filter(|byte| !byte.is_ascii_alphanumeric()).collect();
+        let kept = |escape: fn(&[u8], &mut Vec<u8>)| -> String {
+            let is_kept = |mark: &&u8| with(escape, &[**mark]).len() == 1;
+            marks.iter().filter(is_kept).map(|&mark| char::from(mark)).collect()
+        };
+        assert_eq!(kept(super::path), "!$&'()*+,-./:;=@[]_~");
+        assert_eq!(kept(super::argument), "!$'()*,-./:=@[]_~");
+        assert_eq!(kept(super::component), "-._~");
+        assert_eq!(with(super::path, "a\r\n\u{e9}\x7f".as_bytes()), "a%0D%0A%C3%A9%7F");
+    }
+
+    #[test]
+    fn html_and_json() {
         assert_eq!(with(super::html, b"<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;'");
         assert_eq!(with(super::json, b"a\"\\\n\x01\x1f/"), r#"a\"\\\n\u0001\u001F/"#);
     }
