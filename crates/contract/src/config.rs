@@ -130,10 +130,11 @@ impl Config {
         entries.get(info.slot).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a level hands even unnamed settings down: `if` and `limit_except` are part of the
-    /// location around them.
+    /// Whether a level hands even unnamed settings down: `if`, `limit_except` and `.htaccess` files are
+    /// part of the location around them.
     fn is_unnamed(&self, section: SectionId) -> bool {
-        const UNNAMED: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT);
+        const IFS: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
+        const UNNAMED: Contexts = IFS.or(Contexts::LIMIT_EXCEPT).or(Contexts::HTACCESS);
         UNNAMED.contains(self.context(section))
     }
 }
@@ -201,7 +202,7 @@ impl<'a> View<'a> {
             let entries = self.config.entries(section, info);
             let stops = match info.rule {
                 Rule::Value | Rule::List => false,
-                Rule::Never => true,
+                Rule::Never => self.config.context(section) != Contexts::HTACCESS,
                 Rule::Unnamed => !self.config.is_unnamed(section),
             };
             let parent = self.config.section(section).parent;
@@ -270,12 +271,14 @@ mod tests {
         let server = config.open(Config::MAIN, Contexts::SERVER);
         set(&mut config, server, &VALUE, 1);
         set(&mut config, server, &LIST, 2);
+        set(&mut config, server, &NEVER, 5);
         let base = std::sync::Arc::new(config);
         let mut overlay = Config::over(&base);
-        let directory = overlay.open(server, Contexts::LOCATION);
+        let directory = overlay.open(server, Contexts::HTACCESS);
         set(&mut overlay, directory, &VALUE, 3);
         assert_eq!(values(&overlay, directory, &VALUE), [3]);
         assert_eq!(values(&overlay, directory, &LIST), [2], "inherited from below");
+        assert_eq!(values(&overlay, directory, &NEVER), [5], "it is part of what it lies over");
         assert_eq!(values(&base, server, &VALUE), [1]);
         assert!(overlay.store(server, &NEVER, Box::new(4_u32), SPAN).is_err());
     }

@@ -46,4 +46,23 @@ pub struct Connection {
     pub requests: Cell<u64>,
     /// Whether it is encrypted (`$scheme`).
     pub secure: bool,
+    /// What was agreed on for the encryption.
+    pub tls: Option<Box<Tls>>,
+}
+
+/// What was agreed on for the encryption of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The version: `TLSv1.2` or `TLSv1.3`.
+    pub protocol: &'static str,
+    /// The cipher by OpenSSL's name.
+    pub cipher: &'static str,
+    /// The group of the key exchange by OpenSSL's name; empty where none took place.
+    pub curve: &'static str,
+    /// The server's name that the client asked for.
+    pub server_name: Option<Box<str>>,
+    /// The application's protocol, where one was agreed on.
+    pub alpn: Option<Box<[u8]>>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
 }

@@ -30,6 +30,8 @@ pub struct Info {
     pub shape: Shape,
     /// The context that its block opens; a block without one is read by the directive itself.
     pub opens: Option<Contexts>,
+    /// Whether its block belongs to the level around it, where its value is `true`, and is skipped otherwise.
+    pub splices: bool,
     /// How it is inherited.
     pub rule: Rule,
     /// Whether one level may set it more than once.
@@ -60,6 +62,7 @@ impl<T> Directive<T> {
             contexts: Contexts::EMPTY,
             shape: Shape::simple(Arity::Exactly(1)),
             opens: None,
+            splices: false,
             rule: Rule::Value,
             repeats: false,
             default: "",
@@ -121,6 +124,16 @@ impl<T> Directive<T> {
     /// What it does, in a sentence.
     pub const fn help(mut self, help: &'static str) -> Directive<T> {
         self.info.help = help;
+        self
+    }
+}
+
+impl Directive<bool> {
+    /// How many arguments it takes before a block that belongs to the level around it if the value is
+    /// `true`. Otherwise nobody looks into the block.
+    pub const fn splices(mut self, arity: Arity) -> Directive<bool> {
+        self.info.shape = Shape::block(arity);
+        self.info.splices = true;
         self
     }
 }

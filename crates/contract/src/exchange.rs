@@ -1,13 +1,14 @@
 //! One request and its response, on their way through the server.
 
 use crate::clock::Time;
-use crate::log::Level;
+use crate::log::{ErrorLog, Level};
 use crate::{Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,11 +34,43 @@ pub struct Request {
     /// Whether the body is chunked.
     pub chunked: bool,
     /// The body, once [`Work::RequestBody`](crate::Work::RequestBody) was done.
-    pub body: Option<Bytes>,
+    pub body: Option<RequestBody>,
     /// How many bytes of the request were read (`$request_length`).
     pub length: u64,
     /// Whether it came before the response to the one before it was sent (`$pipe`).
     pub pipelined: bool,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub enum RequestBody {
+    /// All of it.
+    Memory(Bytes),
+    /// A file without a name, since it was longer than `client_body_buffer_size`.
+    File {
+        /// The file.
+        file: Arc<File>,
+        /// How many bytes it has.
+        length: u64,
+    },
+}
+
+impl RequestBody {
+    /// The length in bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            RequestBody::Memory(bytes) => bytes.len() as u64,
+            RequestBody::File { length, .. } => *length,
+        }
+    }
+
+    /// The body, where it is in memory (`$request_body`).
+    pub fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            RequestBody::Memory(bytes) => Some(bytes),
+            RequestBody::File { .. } => None,
+        }
+    }
 }
 
 /// What is known of the way a response goes out.
@@ -249,24 +282,44 @@ impl Exchange {
 
     /// Writes to the scope's error log, with what nginx tells of the request.
     pub fn log(&self, level: Level, message: &str) {
-        let log = &self.scope.policy.error_log;
-        if !log.shows(level) {
-            return;
+        if self.scope.policy.error_log.shows(level) {
+            self.request_log().write(level, message, None);
         }
+    }
+
+    /// The scope's error log with what nginx tells of the request, for work that goes on without it.
+    pub fn request_log(&self) -> RequestLog {
         let text = String::from_utf8_lossy;
-        let serial = self.connection.serial;
         let client = self.connection.peer.address();
         let server = text(&self.server_name).into_owned();
-        let mut line = format!("*{serial} {message}, client: {client}, server: {server}");
+        let mut about = format!("client: {client}, server: {server}");
         if !self.request.head.line().is_empty() {
-            line += &format!(", request: \"{}\"", text(self.request.head.line()));
+            about += &format!(", request: \"{}\"", text(self.request.head.line()));
         }
-        if let Some(host) = self.request.head.fields.get("host") {
-            line += &format!(", host: \"{}\"", text(host));
+        let mut fields = String::new();
+        for (name, shown) in [("host", "host"), ("referer", "referrer")] {
+            if let Some(value) = self.request.head.fields.get(name) {
+                fields += &format!(", {shown}: \"{}\"", text(value));
+            }
         }
-        if let Some(referrer) = self.request.head.fields.get("referer") {
-            line += &format!(", referrer: \"{}\"", text(referrer));
-        }
-        log.write(level, &line);
+        RequestLog { log: self.scope.policy.error_log.clone(), serial: self.connection.serial, about, fields }
+    }
+}
+
+/// An error log together with what nginx tells of a request.
+#[derive(Clone, Debug)]
+pub struct RequestLog {
+    log: ErrorLog,
+    serial: u64,
+    about: String,
+    fields: String,
+}
+
+impl RequestLog {
+    /// Writes a line; `upstream` is the URL of the server that was asked on behalf of the request.
+    pub fn write(&self, level: Level, message: &str, upstream: Option<&str>) {
+        let RequestLog { log, serial, about, fields } = self;
+        let upstream = upstream.map(|url| format!(", upstream: \"{url}\"")).unwrap_or_default();
+        log.write(level, &format!("*{serial} {message}, {about}{upstream}{fields}"));
     }
 }

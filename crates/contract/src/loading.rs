@@ -18,6 +18,8 @@ pub struct Loading {
     pub logs: LogFiles,
     /// The location whose block is being read.
     pub location: Option<LocationName>,
+    /// The directory of the `.htaccess` file that is being read, with a slash at its end.
+    pub directory: Option<Box<[u8]>>,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
 }
@@ -31,6 +33,7 @@ impl Loading {
             variables: Variables::new(),
             logs: LogFiles::default(),
             location: None,
+            directory: None,
             notes: Vec::new(),
         }
     }

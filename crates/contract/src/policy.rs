@@ -1,8 +1,9 @@
 //! The settings of a scope that the server itself acts on.
 
 use crate::log::ErrorLog;
-use crate::{Root, Template, Types};
+use crate::{Root, Template, TlsPolicy, Types};
 use http::Status;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Policy {
     pub types: Arc<Types>,
     /// The media type of all else.
     pub default_type: Box<[u8]>,
+    /// How a virtual server is to encrypt; only a server's own scope says it.
+    pub tls: Option<Box<TlsPolicy>>,
     /// How heads of requests are read.
     pub head: HeadPolicy,
     /// How bodies of requests are read.
@@ -31,6 +34,10 @@ pub struct Policy {
     pub error_log: ErrorLog,
     /// Whether a file that is not there is logged.
     pub log_not_found: bool,
+    /// Settings in files beside the content.
+    pub overlay: Option<Overlay>,
+    /// Whether directories are listed, where such a file says so.
+    pub lists_directories: Option<bool>,
     /// What replaces an error.
     pub error_pages: Arc<[ErrorPage]>,
     /// Whether an error while serving an error page is replaced again.
@@ -43,8 +50,8 @@ pub struct Policy {
     pub internal: bool,
     /// Whether the use of a variable that `set` has not set yet is logged.
     pub uninitialized_variable_warn: bool,
-    /// What `Server` and the server's own pages say.
-    pub server_tokens: ServerTokens,
+    /// Whether `Server` and the server's own pages tell the version.
+    pub server_tokens: bool,
     /// What is done about If-Modified-Since.
     pub if_modified_since: IfModifiedSince,
     /// Whether files get entity tags.
@@ -75,6 +82,7 @@ pub struct RequestBodyPolicy {
     pub client_max_body_size: Option<u64>,
     pub client_body_timeout: Duration,
     pub client_body_buffer_size: usize,
+    pub client_body_temp_path: Arc<Path>,
 }
 
 /// How long connections are kept.
@@ -131,8 +139,6 @@ pub struct SendingPolicy {
     pub sendfile_max_chunk: u64,
     /// Whether a body of unknown length is chunked for HTTP/1.1.
     pub chunked: bool,
-    /// Whether small packets are sent at once.
-    pub tcp_nodelay: bool,
 }
 
 /// How the server writes the target of its own redirections.
@@ -142,17 +148,6 @@ pub struct RedirectPolicy {
     pub absolute_redirect: bool,
     pub server_name_in_redirect: bool,
     pub port_in_redirect: bool,
-}
-
-/// What the server says of itself.
-#[derive(Clone, Debug)]
-pub enum ServerTokens {
-    /// The name alone.
-    Off,
-    /// The name and the version.
-    On,
-    /// The name, the version and the build.
-    Build,
 }
 
 /// What is done about If-Modified-Since.
@@ -175,6 +170,8 @@ pub struct ErrorPage {
     pub answer: ErrorAnswer,
     /// A path, an absolute URL, or a named location.
     pub target: Template,
+    /// Whether the target is the page itself, in HTML.
+    pub is_text: bool,
 }
 
 /// The status that is sent with an error page.
@@ -195,6 +192,7 @@ impl Policy {
             root,
             types: Arc::new(Types::default()),
             default_type: Box::from(&b"text/plain"[..]),
+            tls: None,
             head: HeadPolicy::default(),
             request_body: RequestBodyPolicy::default(),
             keepalive: KeepalivePolicy::default(),
@@ -207,13 +205,15 @@ impl Policy {
             },
             error_log: ErrorLog::default(),
             log_not_found: true,
+            overlay: None,
+            lists_directories: None,
             error_pages: Arc::new([]),
             recursive_error_pages: false,
             satisfy_any: false,
             auth_delay: Duration::ZERO,
             internal: false,
             uninitialized_variable_warn: true,
-            server_tokens: ServerTokens::On,
+            server_tokens: true,
             if_modified_since: IfModifiedSince::Exact,
             etag: true,
             max_ranges: u32::MAX,
@@ -244,6 +244,7 @@ impl Default for RequestBodyPolicy {
             client_max_body_size: Some(1024 * 1024),
             client_body_timeout: MINUTE,
             client_body_buffer_size: 16 * 1024,
+            client_body_temp_path: std::env::temp_dir().into(),
         }
     }
 }
@@ -280,7 +281,6 @@ impl Default for SendingPolicy {
             sendfile: false,
             sendfile_max_chunk: 2 * 1024 * 1024,
             chunked: true,
-            tcp_nodelay: true,
         }
     }
 }

@@ -6,7 +6,9 @@
 //! `client_header_timeout`.
 //!
 //! A body longer than `client_max_body_size` is answered 413; 0 allows any length. Between two pieces of
-//! a body `client_body_timeout` may pass.
+//! a body `client_body_timeout` may pass. A body that a feature reads and that is longer than
+//! `client_body_buffer_size` goes to a file in `client_body_temp_path`, by default the system's directory
+//! for temporary files; the file has no name, so that nothing is left behind.
 //!
 //! Fields whose names have other characters than letters, digits and dashes, and underscores unless
 //! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on. `merge_slashes`
@@ -45,6 +47,8 @@
 
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, ScopeBuilder, View};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How requests are read.
@@ -62,6 +66,7 @@ pub static MODULE: Module = Module {
         &CLIENT_MAX_BODY_SIZE,
         &CLIENT_BODY_TIMEOUT,
         &CLIENT_BODY_BUFFER_SIZE,
+        &CLIENT_BODY_TEMP_PATH,
     ],
     variables: &[],
     compile: Some(compile),
@@ -138,6 +143,13 @@ pub static CLIENT_BODY_BUFFER_SIZE: Directive<u64> = Directive::size("client_bod
     .default("16k")
     .help("The size of the buffer for the body of a request.");
 
+/// `client_body_temp_path PATH [LEVEL …]`
+pub static CLIENT_BODY_TEMP_PATH: Directive<Arc<Path>> =
+    Directive::new("client_body_temp_path", |args, loading| Ok(loading.path(&args.word(0)?.text).into()))
+        .within(LEVELS)
+        .args(Arity::Range(1, 4))
+        .help("Where bodies that are longer than their buffer are kept, in files without a name.");
+
 fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(usize, usize), Diagnostic> {
     let number = value::number(args.word(0)?).unwrap_or(0);
     let size = value::size(args.word(1)?).unwrap_or(0);
@@ -163,6 +175,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     view.assign(&CLIENT_BODY_TIMEOUT, &mut body.client_body_timeout);
     view.assign_size(&CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
+    view.assign(&CLIENT_BODY_TEMP_PATH, &mut body.client_body_temp_path);
     Ok(())
 }
 

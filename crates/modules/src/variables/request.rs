@@ -97,7 +97,7 @@ pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) ->
     if let Some(value) = request.head.fields.get("content-length") {
         return put(value, out);
     }
-    let read = request.body.as_ref().filter(|_| request.chunked).map(|body| body.len() as u64);
+    let read = request.body.as_ref().filter(|_| request.chunked).map(contract::RequestBody::length);
     put_some(request.content_length.or(read).map(|length| length.to_string()), out)
 }
 
@@ -111,7 +111,8 @@ pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 }
 
 pub(super) fn request_body(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let body = exchange.request.body.as_ref().filter(|body| !body.is_empty());
+    let body =
+        exchange.request.body.as_ref().and_then(contract::RequestBody::bytes).filter(|body| !body.is_empty());
     put_some(body, out)
 }
 

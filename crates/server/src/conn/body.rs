@@ -2,14 +2,21 @@
 
 use super::exchange::Begun;
 use super::{Io, READ_SIZE, send};
-use contract::Outcome;
+use contract::log::Level;
+use contract::policy::RequestBodyPolicy;
+use contract::{Outcome, RequestBody, Spool};
 use h1::Chunk;
 use http::Status;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
 
-/// Reads the whole body into memory; `client_max_body_size` bounds it.
+/// Reads the whole body, into memory or a file; `client_max_body_size` bounds it.
 pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
     let policy = begun.flow.exchange.scope.policy.request_body.clone();
     if begun.framing.expect_continue {
@@ -19,7 +26,7 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
             return Outcome::Failed(Status::CLIENT_CLOSED);
         }
     }
-    let mut content = Vec::new();
+    let mut content = Content::default();
     while !begun.body_done {
         let chunk = match begun.decode(io.input.bytes()) {
             Ok(chunk) => chunk,
@@ -30,7 +37,13 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
         };
         match chunk {
             Chunk::Data { skip, length } => {
-                content.extend_from_slice(&io.input.bytes()[skip..skip + length]);
+                if let Err(error) = content.append(&io.input.bytes()[skip..skip + length], &policy) {
+                    let path = policy.client_body_temp_path.display();
+                    let text = format!("the body of a request cannot be kept in \"{path}\" ({error})");
+                    begun.flow.exchange.log(Level::Crit, &text);
+                    begun.framing_is_lost();
+                    return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
+                }
                 io.input.consume(skip + length);
             }
             Chunk::End { consumed } => {
@@ -46,9 +59,47 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
             }
         }
     }
-    begun.flow.exchange.request.length += content.len() as u64;
-    begun.flow.exchange.request.body = Some(content.into());
+    let body = content.finish();
+    begun.flow.exchange.request.length += body.length();
+    begun.flow.exchange.request.body = Some(body);
     Outcome::Done
+}
+
+/// What came of a body so far: in memory at first, in a file when it grows too long for that.
+#[derive(Default)]
+struct Content {
+    memory: Vec<u8>,
+    spool: Option<Spool>,
+}
+
+impl Content {
+    fn append(&mut self, bytes: &[u8], policy: &RequestBodyPolicy) -> io::Result<()> {
+        if self.memory.len() + bytes.len() > policy.client_body_buffer_size {
+            let mut spool = match self.spool.take() {
+                Some(spool) => spool,
+                None => Spool::new(&policy.client_body_temp_path)?,
+            };
+            spool.append(&self.memory)?;
+            spool.append(bytes)?;
+            self.memory.clear();
+            self.spool = Some(spool);
+            return Ok(());
+        }
+        match &mut self.spool {
+            Some(spool) => spool.append(bytes).map(|_| ()),
+            None => {
+                self.memory.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> RequestBody {
+        match self.spool {
+            Some(spool) => RequestBody::File { file: Arc::clone(spool.file()), length: spool.length() },
+            None => RequestBody::Memory(self.memory.into()),
+        }
+    }
 }
 
 /// Skips the rest of a body, for at most `lingering_time`; tells whether its end came.
@@ -62,10 +113,21 @@ pub(crate) async fn discard(io: &mut Io, begun: &mut Begun) -> bool {
             Ok(false) | Err(_) => return false,
         }
         let left = policy.time.saturating_sub(started.elapsed());
-        if left.is_zero() || more(io, policy.timeout.min(left)).await.is_err() {
+        if left.is_zero() || more_unless_scarce(io, policy.timeout.min(left)).await.is_err() {
             return false;
         }
     }
+}
+
+/// Reads once what nobody needs: the connection ends where places for others are scarce.
+pub(crate) async fn more_unless_scarce(io: &mut Io, limit: Duration) -> Result<(), Status> {
+    let (thread, info) = (Rc::clone(io.thread()), Rc::clone(&io.info));
+    let mut reading = pin!(more(io, limit));
+    poll_fn(|cx| match thread.places.give_way(false, info.accepted.instant) {
+        true => Poll::Ready(Err(Status::CLIENT_CLOSED)),
+        false => reading.as_mut().poll(cx),
+    })
+    .await
 }
 
 /// Reads once.

@@ -1,0 +1,84 @@
+//! Files for what is too long for memory. They have no name, so that nothing is left behind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A file that is filled from its start and read by whoever has a range of it.
+#[derive(Debug)]
+pub struct Spool {
+    file: Arc<File>,
+    length: u64,
+}
+
+/// How many names are tried before the directory is given up.
+const ATTEMPTS: u32 = 16;
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+impl Spool {
+    /// An empty file in a directory, which is made if it is not there.
+    pub fn new(directory: &Path) -> io::Result<Spool> {
+        let file = create(directory).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                std::fs::create_dir_all(directory)?;
+                create(directory)
+            }
+            _ => Err(error),
+        })?;
+        Ok(Spool { file: Arc::new(file), length: 0 })
+    }
+
+    /// Adds bytes behind the others and tells where they start.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let start = self.length;
+        self.file.write_all_at(bytes, start)?;
+        self.length += bytes.len() as u64;
+        Ok(start)
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+fn create(directory: &Path) -> io::Result<File> {
+    for _ in 0..ATTEMPTS {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("fulmar-{}-{serial}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return std::fs::remove_file(&path).map(|()| file),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spool;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn no_name_is_left_and_ranges_can_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let inner = directory.path().join("a/b");
+        let mut spool = Spool::new(&inner).unwrap();
+        assert_eq!(spool.append(b"hello ").unwrap(), 0);
+        assert_eq!(spool.append(b"world").unwrap(), 6);
+        assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 0);
+        let mut bytes = [0; 5];
+        spool.file().read_exact_at(&mut bytes, 6).unwrap();
+        assert_eq!((&bytes, spool.length()), (b"world", 11));
+    }
+}
