@@ -10,6 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod apache;
 pub mod catalogue;
 pub mod diagnostic;
 mod excerpt;

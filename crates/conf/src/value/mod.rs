@@ -18,7 +18,7 @@ pub use choice::{access, bitmask, choice, flag};
 pub use network::{Network, cidr};
 pub use number::{bounded, number, offset, size, status};
 pub use path::{full_name, path};
-pub use pattern::{Captures, Pattern, pattern};
+pub use pattern::{Captures, Pattern, TooManySteps, pattern};
 pub use template::{Part, Template, template};
 pub use time::{time_ms, time_s};
 

@@ -8,15 +8,21 @@ use super::subset;
 use crate::tree::{Word, printable};
 
 /// Keeps a pattern that backtracks without end from keeping a thread.
-const LIMIT: &str = "(*LIMIT_MATCH=100000)";
+const LIMIT: u32 = 100_000;
 
 /// A compiled pattern. Bytes are bytes: there is no Unicode unless the pattern asks PCRE2 for it.
 pub struct Pattern {
     text: Box<[u8]>,
     case_insensitive: bool,
     names: Box<[Option<Box<str>>]>,
+    limit: u32,
     engine: Engine,
 }
+
+/// A pattern backtracked more than it may, so nothing is known about a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the pattern takes too many steps")]
+pub struct TooManySteps;
 
 enum Engine {
     /// `$` means the very end here, but for PCRE also the place before a final newline: subjects that end in
@@ -49,18 +55,26 @@ impl Pattern {
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn new(text: &[u8], case_insensitive: bool) -> Result<Pattern, ValueError> {
+        Pattern::limited(text, case_insensitive, LIMIT)
+    }
+
+    /// As [`Pattern::new`], with a limit of its own for backtracking.
+    ///
+    /// # Errors
+    /// [`ValueError::Pattern`] with PCRE2's message.
+    pub fn limited(text: &[u8], case_insensitive: bool, limit: u32) -> Result<Pattern, ValueError> {
         let (engine, names) = match linear(text, case_insensitive) {
             Some(regex) => {
                 let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
                 (Engine::Linear { regex, for_newline: OnceLock::new() }, names)
             }
             None => {
-                let regex = backtracking(text, case_insensitive)?;
+                let regex = backtracking(text, case_insensitive, limit)?;
                 let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
                 (Engine::Backtracking(regex), names)
             }
         };
-        Ok(Pattern { text: text.into(), case_insensitive, names, engine })
+        Ok(Pattern { text: text.into(), case_insensitive, names, limit, engine })
     }
 
     /// Whether the pattern matches anywhere in the subject. Reaching the match limit is no match.
@@ -74,7 +88,15 @@ impl Pattern {
 
     /// As [`Pattern::is_match`]; on a match, and only then, fills the captures with every group's place.
     pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
-        match self.engine_for(subject) {
+        self.try_captures(subject, captures).unwrap_or(false)
+    }
+
+    /// As [`Pattern::captures`], telling a match that was not found from one that was not looked for to the end.
+    ///
+    /// # Errors
+    /// [`TooManySteps`].
+    pub fn try_captures(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, TooManySteps> {
+        let found = match self.engine_for(subject) {
             Some(Chosen::Linear(regex)) if self.names.len() == 1 => match regex.find(subject) {
                 Some(found) => captures.fill([Some((found.start(), found.end()))]),
                 None => false,
@@ -86,11 +108,12 @@ impl Pattern {
             }
             Some(Chosen::Backtracking(regex)) => {
                 let mut places = regex.capture_locations();
-                let found = regex.captures_read(&mut places, subject).is_ok_and(|found| found.is_some());
-                found && captures.fill((0..places.len()).map(|group| places.get(group)))
+                let found = regex.captures_read(&mut places, subject).map_err(|_| TooManySteps)?;
+                found.is_some() && captures.fill((0..places.len()).map(|group| places.get(group)))
             }
             None => false,
-        }
+        };
+        Ok(found)
     }
 
     /// Names of the groups by number; group 0 has none.
@@ -120,7 +143,7 @@ impl Pattern {
         match &self.engine {
             Engine::Backtracking(regex) => Some(Chosen::Backtracking(regex)),
             Engine::Linear { for_newline, .. } if subject.ends_with(b"\n") => {
-                let compile = || backtracking(&self.text, self.case_insensitive).ok();
+                let compile = || backtracking(&self.text, self.case_insensitive, self.limit).ok();
                 for_newline.get_or_init(compile).as_ref().map(Chosen::Backtracking)
             }
             Engine::Linear { regex, .. } => Some(Chosen::Linear(regex)),
@@ -172,8 +195,8 @@ fn linear(text: &[u8], case_insensitive: bool) -> Option<regex::bytes::Regex> {
     builder.unicode(false).case_insensitive(case_insensitive).build().ok()
 }
 
-fn backtracking(text: &[u8], case_insensitive: bool) -> Result<pcre2::bytes::Regex, ValueError> {
-    let mut source = LIMIT.to_owned();
+fn backtracking(text: &[u8], case_insensitive: bool, limit: u32) -> Result<pcre2::bytes::Regex, ValueError> {
+    let mut source = format!("(*LIMIT_MATCH={limit})");
     for chunk in text.utf8_chunks() {
         source.push_str(chunk.valid());
         for byte in chunk.invalid() {
@@ -255,7 +278,9 @@ mod tests {
     fn endless_backtracking_is_no_match() {
         let pattern = Pattern::new(br"^(a+)+$(?=)", false).unwrap();
         assert!(!pattern.is_linear());
-        assert!(!pattern.is_match(&[&[b'a'; 64][..], b"b"].concat()));
+        let subject = [&[b'a'; 64][..], b"b"].concat();
+        assert!(!pattern.is_match(&subject));
+        assert_eq!(pattern.try_captures(&subject, &mut Captures::default()), Err(TooManySteps));
     }
 
     #[test]
@@ -287,7 +312,7 @@ mod tests {
             Engine::Backtracking(regex) => regex.captures_len(),
         };
         let names = vec![None; count].into();
-        let pattern = Pattern { text: [].into(), case_insensitive, names, engine };
+        let pattern = Pattern { text: [].into(), case_insensitive, names, limit: LIMIT, engine };
         let mut captures = Captures::default();
         let found = pattern.captures(subject.as_bytes(), &mut captures);
         assert_eq!(found, pattern.is_match(subject.as_bytes()));
@@ -300,7 +325,7 @@ mod tests {
         #[test]
         fn both_engines_agree(text in pieces(), subject in "[abA./1\n-]{0,12}", case_insensitive: bool) {
             if let Some(regex) = linear(text.as_bytes(), case_insensitive) {
-                let other = backtracking(text.as_bytes(), case_insensitive);
+                let other = backtracking(text.as_bytes(), case_insensitive, LIMIT);
                 prop_assert!(other.is_ok(), "PCRE2 refuses {text}");
                 let exact = Engine::Backtracking(other.unwrap());
                 let subject = subject.trim_end_matches('\n');
