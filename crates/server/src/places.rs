@@ -16,7 +16,7 @@ const MESSAGE_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Places {
     limit: usize,
     taken: Cell<usize>,
-    /// How many idle connections shall still go.
+    /// How many connections shall still go.
     wanted: Cell<usize>,
     /// Whether the system had no descriptor left for the last connection.
     lacking: Cell<bool>,
@@ -58,6 +58,7 @@ impl Places {
     /// Gives a place back.
     pub(crate) fn release(&self) {
         self.taken.set(self.taken.get().saturating_sub(1));
+        self.wanted.set(self.wanted.get().saturating_sub(1));
     }
 
     /// Takes note that there are fewer places than were promised, until one is taken again.
@@ -79,12 +80,13 @@ impl Places {
 
     /// Whether an idle connection is to go; a new one has not sent a request yet.
     pub(crate) fn give_way(&self, is_new: bool, accepted: Instant) -> bool {
-        let wanted = self.wanted.get();
-        if wanted == 0 || (is_new && accepted.elapsed() < GRACE) {
+        if self.wanted.get() == 0 || (is_new && accepted.elapsed() < GRACE) {
             return false;
         }
         let still = self.are_scarce();
-        self.wanted.set(if still { wanted - 1 } else { 0 });
+        if !still {
+            self.wanted.set(0);
+        }
         still
     }
 

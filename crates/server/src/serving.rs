@@ -179,6 +179,22 @@ fn a_panic_ends_its_own_connection_only() {
 }
 
 #[test]
+fn connections_that_only_linger_give_way_to_new_ones() {
+    let serving = Serving::new("bytes 1;", 4);
+    let mut lingering = Vec::new();
+    for connection in ["close", "keep-alive"].into_iter().cycle().take(12) {
+        let mut stream = serving.connect();
+        let fields = format!("Host: x\r\nConnection: {connection}\r\nContent-Length: 9000");
+        write!(stream, "POST / HTTP/1.1\r\n{fields}\r\n\r\nonly a part").unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        lingering.push(stream);
+    }
+    serving.end().unwrap();
+}
+
+#[test]
 fn idle_connections_give_way_to_new_ones() {
     let serving = Serving::new("bytes 1;", 4);
     let mut idle = Vec::new();

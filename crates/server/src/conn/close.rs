@@ -37,7 +37,7 @@ pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
     loop {
         let left = policy.time.saturating_sub(started.elapsed());
         io.input.consume(usize::MAX);
-        if left.is_zero() || body::more(&mut io, policy.timeout.min(left)).await.is_err() {
+        if left.is_zero() || body::more_unless_scarce(&mut io, policy.timeout.min(left)).await.is_err() {
             return;
         }
     }
