@@ -4,8 +4,8 @@
 //! sends content of unknown length to its end by closing the connection, as HTTP/1.0 does, for clients
 //! that do not understand chunks.
 //!
-//! `sendfile` lets the kernel send files, at most `sendfile_max_chunk` at a time; `tcp_nodelay` sends
-//! small packets at once.
+//! `sendfile` lets the kernel send files, at most `sendfile_max_chunk` at a time. `tcp_nodelay`
+//! is accepted and changes nothing: small packets are always sent at once.
 //!
 //! ```file html/big.txt
 //! content
@@ -70,7 +70,7 @@ pub static CHUNKED_TRANSFER_ENCODING: Directive<bool> = Directive::flag("chunked
 pub static TCP_NODELAY: Directive<bool> = Directive::flag("tcp_nodelay")
     .within(LEVELS)
     .default("on")
-    .help("Whether small packets are sent at once.");
+    .help("Accepted and not needed: small packets are always sent at once.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let policy = &mut builder.policy.sending;
@@ -78,7 +78,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SENDFILE, &mut policy.sendfile);
     view.assign(&SENDFILE_MAX_CHUNK, &mut policy.sendfile_max_chunk);
     view.assign(&CHUNKED_TRANSFER_ENCODING, &mut policy.chunked);
-    view.assign(&TCP_NODELAY, &mut policy.tcp_nodelay);
     Ok(())
 }
 
@@ -91,7 +90,7 @@ mod tests {
     fn settings_reach_the_policy() {
         let site = Site::location("sendfile on; sendfile_max_chunk 0; send_timeout 3; tcp_nodelay off;");
         let policy = &site.get("/").scope.policy.sending;
-        assert!(policy.sendfile && !policy.tcp_nodelay && policy.chunked);
+        assert!(policy.sendfile && policy.chunked);
         assert_eq!(policy.sendfile_max_chunk, 0);
         assert_eq!(policy.send_timeout, Duration::from_secs(3));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What replaces a status without content: `error_page`, or a small page of the server's own.
 
 use crate::keepalive;
-use contract::policy::{ErrorAnswer, ErrorPage, ServerTokens};
+use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{Body, Exchange, Reroute};
 use http::{Method, Status};
 
@@ -74,9 +74,9 @@ pub(crate) fn split_args(uri: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
 fn own_page(exchange: &mut Exchange, status: Status) -> Body {
     let sent = status_on_the_wire(status);
     exchange.error = Some(sent);
-    let name = match &exchange.scope.policy.server_tokens {
-        ServerTokens::Off => "Fulmar".to_owned(),
-        ServerTokens::On | ServerTokens::Build => format!("Fulmar/{}", crate::VERSION),
+    let name = match exchange.scope.policy.server_tokens {
+        true => concat!("Fulmar/", env!("CARGO_PKG_VERSION")),
+        false => "Fulmar",
     };
     let response = &mut exchange.response;
     response.status = sent;

@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
 
 /// The least room for one read.
@@ -77,6 +77,8 @@ pub(crate) struct Io {
     pipelined: bool,
     /// How long the next request may be waited for.
     patience: Duration,
+    /// Until when an idle connection is left open, whatever the thread would like.
+    kept_until: Option<Instant>,
     /// How long the client may be waited for while it takes no answer.
     send_timeout: Duration,
 }
@@ -120,6 +122,7 @@ impl Connection {
             head_length: 0,
             pipelined: false,
             patience: Duration::ZERO,
+            kept_until: None,
             send_timeout: Duration::ZERO,
         });
         let policy = io.default_policy();
@@ -241,8 +244,15 @@ impl Io {
             // The first request of a new connection is on its way: it is answered, as nginx does.
             let is_new = self.info.requests.get() == 0;
             let is_drained = self.thread().draining.get() && !is_new;
-            if is_drained || self.thread().places.give_way(is_new, self.info.accepted.instant) {
-                return Poll::Ready(Input::Over);
+            let kept = self.kept_until.map(|until| until.saturating_duration_since(Instant::now()));
+            match kept.filter(|kept| !kept.is_zero()) {
+                Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
+                Some(_) => {}
+                None if is_drained => return Poll::Ready(Input::Over),
+                None if self.thread().places.give_way(is_new, self.info.accepted.instant) => {
+                    return Poll::Ready(Input::Over);
+                }
+                None => {}
             }
         }
         ready!(self.timer.poll(cx));
@@ -320,6 +330,8 @@ impl Io {
         self.started = None;
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
+        let least = policy.keepalive.min_timeout;
+        self.kept_until = (!least.is_zero()).then(|| Instant::now() + least);
         self.set_timer();
     }
 

@@ -3,7 +3,6 @@
 use super::pool::Buffer;
 use crate::pipeline::Flow;
 use contract::clock::{self, Time};
-use contract::policy::ServerTokens;
 use contract::{Body, Piece};
 use h1::{Connection, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
 use http::Status;
@@ -71,8 +70,8 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     let date = clock::http_date(Time::now());
     let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
     let server = match exchange.scope.policy.server_tokens {
-        ServerTokens::Off => "Fulmar",
-        ServerTokens::On | ServerTokens::Build => with_version,
+        true => with_version,
+        false => "Fulmar",
     };
     let connection = match (exchange.response.status, answer.keep_alive) {
         (Status::SWITCHING_PROTOCOLS, _) => Connection::Upgrade,
