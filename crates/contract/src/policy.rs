@@ -1,7 +1,7 @@
 //! The settings of a scope that the server itself acts on.
 
 use crate::log::ErrorLog;
-use crate::{Root, Template, TlsPolicy, Types};
+use crate::{Overlay, Root, Template, TlsPolicy, Types};
 use http::Status;
 use std::path::Path;
 use std::sync::Arc;

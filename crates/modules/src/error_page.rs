@@ -94,6 +94,7 @@ fn parse_error_page(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<ErrorP
         statuses: statuses.into(),
         answer,
         target: target.clone(),
+        is_text: false,
     };
     Ok(pages.into_iter().filter(|(statuses, _)| !statuses.is_empty()).map(page).collect())
 }

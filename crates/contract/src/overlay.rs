@@ -1,0 +1,41 @@
+//! Settings in files beside the content (`.htaccess`), which become a scope while requests are served.
+
+use crate::{Directive, SectionId};
+use conf::Node;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a scope looks for settings beside the content.
+#[derive(Clone, Copy)]
+pub struct Overlay {
+    /// The level that the files lie over.
+    pub section: SectionId,
+    /// What the files are called.
+    pub file_name: &'static str,
+    /// The blocks in such files that count for some requests only.
+    pub selections: &'static Directive<Selection>,
+}
+
+/// A block that counts for some requests only.
+#[derive(Clone)]
+pub struct Selection {
+    /// Whether it counts.
+    pub holds: Arc<dyn Fn(&Candidate) -> bool + Send + Sync>,
+    /// What stands in it.
+    pub nodes: Arc<[Node]>,
+}
+
+/// What a [`Selection`] judges.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The last segment of the path of the file.
+    pub name: Box<[u8]>,
+    /// The method as it came.
+    pub method: Box<[u8]>,
+}
+
+impl fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overlay").field("section", &self.section).field("file_name", &self.file_name).finish()
+    }
+}
