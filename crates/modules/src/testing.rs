@@ -144,6 +144,7 @@ impl Site {
             accepted: Time::now(),
             requests: Cell::new(1),
             secure: false,
+            tls: None,
         };
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));
         Exchange::new(Rc::new(connection), request, scope, variables)

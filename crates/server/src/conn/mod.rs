@@ -106,6 +106,7 @@ impl Connection {
             accepted: Time::now(),
             requests: Cell::new(0),
             secure: false,
+            tls: None,
         };
         let timer = Timer::new(&thread.timers);
         let mut io = Box::new(Io {
