@@ -135,3 +135,84 @@ fn plain_title(status: Status) -> Option<String> {
     };
     (!words.is_empty()).then(|| format!("{} {words}", status.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Replacement, replace};
+    use crate::testing::exchange;
+    use contract::policy::{ErrorAnswer, ErrorPage};
+    use contract::{Body, Exchange, Reroute, Template};
+    use http::{Method, Status};
+
+    fn with_page(answer: ErrorAnswer, target: &str) -> Exchange {
+        let target = Template::literal(target.as_bytes());
+        let page =
+            ErrorPage { statuses: Box::new([Status(404), Status(500)]), answer, target, is_text: false };
+        exchange("/", "", |policy| policy.error_pages = [page].into())
+    }
+
+    fn shown(exchange: &mut Exchange, status: u16, may_reroute: bool) -> String {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match replace(exchange, Status(status), may_reroute) {
+            Replacement::Reroute(Reroute::Internal { path, args }) => {
+                format!("{} {:?}", text(&path), args.as_deref().map(text))
+            }
+            Replacement::Reroute(Reroute::Named(name)) => text(&name),
+            Replacement::Reroute(Reroute::Location) => "location".to_owned(),
+            Replacement::Page(Body::Empty) => "empty".to_owned(),
+            Replacement::Page(_) => {
+                format!("page {}", exchange.response.location.as_deref().map(text).unwrap_or_default())
+            }
+        }
+    }
+
+    #[test]
+    fn targets_and_the_status_that_is_sent() {
+        let (original, from_target) = (ErrorAnswer::Original, ErrorAnswer::FromTarget);
+        let fixed = |code| ErrorAnswer::Fixed(Status(code));
+        for (answer, target, outcome, sent) in [
+            (original, "/p?q", "/p Some(\"q\")", Some(404)),
+            (fixed(200), "/p", "/p None", Some(200)),
+            (from_target, "/p", "/p None", None),
+            (original, "@n", "@n", Some(404)),
+            (original, "http://x/", "page http://x/", Some(302)),
+            (fixed(308), "http://x/", "page http://x/", Some(308)),
+            (fixed(200), "http://x/", "page http://x/", Some(302)),
+        ] {
+            let mut exchange = with_page(answer, target);
+            exchange.request.method = Method::Post;
+            exchange.wire.keep_alive = true;
+            assert_eq!(shown(&mut exchange, 404, true), outcome, "{answer:?} {target}");
+            assert_eq!(exchange.error.map(|status| status.0), sent, "{answer:?} {target}");
+            assert!(exchange.wire.keep_alive);
+            let fetched = if target.starts_with('/') { Method::Get } else { Method::Post };
+            assert_eq!(exchange.request.method, fetched, "{target}");
+        }
+    }
+
+    #[test]
+    fn one_page_a_request_unless_pages_may_have_pages() {
+        let mut exchange = with_page(ErrorAnswer::Original, "/p");
+        assert_eq!(shown(&mut exchange, 403, true), "page ", "no page was named for it");
+        assert_eq!(shown(&mut exchange, 404, false), "page ", "it was sent elsewhere too often");
+        assert_eq!(shown(&mut exchange, 404, true), "/p None");
+        assert_eq!(shown(&mut exchange, 404, true), "page ");
+    }
+
+    #[test]
+    fn an_error_decides_about_the_connection_whatever_is_sent() {
+        let mut exchange = with_page(ErrorAnswer::Fixed(Status(200)), "/p");
+        exchange.wire.keep_alive = true;
+        shown(&mut exchange, 500, true);
+        assert!(!exchange.wire.keep_alive);
+    }
+
+    #[test]
+    fn codes_of_our_own_and_codes_without_words() {
+        let mut exchange = with_page(ErrorAnswer::Original, "/p");
+        assert_eq!(shown(&mut exchange, 494, true), "page ");
+        assert_eq!(exchange.response.status, Status::BAD_REQUEST);
+        assert_eq!(shown(&mut exchange, 599, true), "empty");
+        assert_eq!(exchange.response.content_length, Some(0));
+    }
+}

@@ -54,3 +54,53 @@ impl Hosts {
         named.or_else(matching).unwrap_or(&self.default)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+
+    #[test]
+    fn names_then_patterns_then_the_default() {
+        let text = "server { listen 1; server_name first; } server { listen 1; server_name *.a .b; } \
+                    server { listen 1; server_name ~^(?<n>x+)$ ~^UP; } server { listen 1; server_name ''; } \
+                    server { listen 1 default_server; server_name last *.*.c; }";
+        let error = testing::site(text, &[]).map(|_| ()).unwrap_err();
+        assert_eq!(error, "invalid server name or wildcard \"*.*.c\" on 0.0.0.0:1");
+        let (_, site) = testing::site(&text.replace(" *.*.c", ""), &[]).unwrap();
+        for (host, name) in [
+            ("first", "first"),
+            ("q.a", "*.a"),
+            ("a", "last"),
+            ("b", "*.a"),
+            ("q.b", "*.a"),
+            ("xx", "~^(?<n>x+)$"),
+            ("up", "~^(?<n>x+)$"),
+            ("", ""),
+            ("other", "last"),
+        ] {
+            let server = site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).clone();
+            assert_eq!(String::from_utf8_lossy(&server.name), name, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_server_alone_may_be_called_anything() {
+        assert!(testing::site("server { server_name www.*.com a..b; }", &[]).is_ok());
+        for name in ["*", "*.", ".", "*a.b"] {
+            let error =
+                testing::site(&format!("server {{ server_name {name}; }}"), &[]).map(|_| ()).unwrap_err();
+            assert_eq!(error, format!("server name \"{name}\" is invalid"));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_told() {
+        let text = "server { listen 1; server_name a a; } server { listen 1; server_name .a b; }";
+        let (loaded, site) = testing::site(text, &[]).unwrap();
+        let notes: Vec<_> = loaded.loading.notes.iter().map(|note| note.message.as_str()).collect();
+        let note = |name: &str| format!("conflicting server name \"{name}\" on 0.0.0.0:1, ignored");
+        assert_eq!(notes, [note("a"), note(".a")]);
+        let of = |host| site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).name.clone();
+        assert_eq!((&*of("x.a"), &*of("b")), (&b"a"[..], &b"a"[..]), "the second server is called .a first");
+    }
+}

@@ -37,3 +37,48 @@ fn is_disabled(exchange: &Exchange, policy: &KeepalivePolicy) -> bool {
 fn memmem(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ends_with, is_allowed};
+    use crate::testing::{exchange, request};
+    use contract::Policy;
+    use http::Status;
+    use std::time::Duration;
+
+    #[test]
+    fn settings_end_a_connection() {
+        let allowed = |change: fn(&mut Policy)| is_allowed(&exchange("/", "", change));
+        assert!(allowed(|_| {}));
+        assert!(!allowed(|policy| policy.keepalive.timeout = Duration::ZERO));
+        assert!(!allowed(|policy| policy.keepalive.time = Duration::ZERO));
+        assert!(!allowed(|policy| policy.keepalive.requests = 1), "this is the first and the last");
+        assert!(allowed(|policy| policy.keepalive.requests = 2));
+    }
+
+    #[test]
+    fn browsers_that_cannot_keep_one() {
+        let allowed = |agent: &str, method: &str, change: fn(&mut Policy)| {
+            let mut exchange = exchange("/", "", change);
+            exchange.request = request(method, "/", "");
+            exchange.request.head.fields.push(b"User-Agent", agent.as_bytes()).unwrap();
+            is_allowed(&exchange)
+        };
+        let safari = "Mozilla/5.0 (Macintosh; Mac OS X) Safari/1.0";
+        let both = |policy: &mut Policy| policy.keepalive.disable_safari = true;
+        assert!(allowed(safari, "GET", |_| {}) && !allowed(safari, "GET", both));
+        assert!(allowed(&format!("{safari} Chrome"), "GET", both));
+        let old = "Mozilla/4.0 (compatible; MSIE 6.0; Windows)";
+        let none = |policy: &mut Policy| policy.keepalive.disable_msie6 = false;
+        assert!(allowed(old, "GET", both) && !allowed(old, "POST", both) && allowed(old, "POST", none));
+        assert!(
+            allowed(&old.replace('6', "7"), "POST", both) && allowed(&format!("{old} Opera"), "POST", both)
+        );
+    }
+
+    #[test]
+    fn errors_that_end_a_connection() {
+        let ends = [400, 413, 414, 494, 495, 496, 497, 500, 501];
+        assert!((300..600).all(|code| ends_with(Status(code)) == ends.contains(&code)));
+    }
+}

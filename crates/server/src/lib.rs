@@ -22,6 +22,8 @@ mod redirect;
 mod serving;
 mod site;
 mod structure;
+#[cfg(test)]
+mod testing;
 mod timer;
 mod worker;
 

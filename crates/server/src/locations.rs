@@ -146,3 +146,64 @@ impl Prefixes {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+
+    /// The text of the location that each path is found in; nothing for the server itself.
+    fn find(server: &str, paths: &[&str]) -> Vec<String> {
+        let (_, site) = testing::site(&format!("server {{ {server} }}"), &[]).unwrap();
+        let found = |path: &&str| {
+            let exchange = testing::exchange(path, "", |_| {});
+            let server = site.listens[0].hosts(None).default_server();
+            let location = server.locations.find(&exchange, path.as_bytes());
+            let text = location.map(|location| location.name.text.to_vec()).unwrap_or_default();
+            String::from_utf8(text).unwrap()
+        };
+        paths.iter().map(found).collect()
+    }
+
+    #[test]
+    fn exact_then_pattern_then_the_longest_prefix() {
+        let server = "location / {} location /a {} location /a/b {} location = /a/b/c {} location ^~ /s {} \
+                      location ~ \\.txt$ {} location ~* \\.TXT {} location @n {}";
+        let paths =
+            ["/", "/a", "/ab", "/a/bx", "/a/b/c", "/a/b/cd", "/a/b/c.txt", "/s.txt", "/x.Txt", "/@n", "x"];
+        let found = ["/", "/a", "/a", "/a/b", "/a/b/c", "/a/b", "\\.txt$", "/s", "\\.TXT", "/", ""];
+        assert_eq!(find(server, &paths), found);
+        assert_eq!(
+            find("location /b {} location /ba {}", &["/a", "/c", "/bz", "/baa"]),
+            ["", "", "/b", "/ba"]
+        );
+    }
+
+    #[test]
+    fn patterns_inside_come_first_and_those_outside_outrank_prefixes() {
+        let server = "location /a { location /a/b { location = /a/b/c {} location ~ in {} } location ~ mid {} } \
+                      location ~ out { location ~ deep {} } location ^~ /f { location /f/g {} }";
+        let paths =
+            ["/a/b", "/a/b/c", "/a/b/in-mid-out", "/a/mid-out", "/a/b/mid", "/a/out", "/a/b/out-deep"];
+        assert_eq!(find(server, &paths), ["/a/b", "/a/b/c", "in", "mid", "mid", "out", "deep"]);
+        assert_eq!(find(server, &["/f/out", "/f/g/out", "/z"]), ["/f", "/f/g", ""]);
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        for (server, message) in [
+            ("location /a {} location ^~ /a {}", "duplicate location \"/a\""),
+            ("location = /a {} location = /a {}", "duplicate location \"/a\""),
+            ("location /a { location /b {} }", "location \"/b\" is outside location \"/a\""),
+            ("location ~ a { location /b {} }", "location \"/b\" is outside location \"a\""),
+            (
+                "location = /a { location /a/b {} }",
+                "location \"/a/b\" cannot be inside the exact location \"/a\"",
+            ),
+            ("location /a { location @b {} }", "named location \"@b\" can be on the server level only"),
+            ("location !~ a {}", "invalid location modifier \"!~\""),
+        ] {
+            let error = testing::site(&format!("server {{ {server} }}"), &[]).map(|_| ()).unwrap_err();
+            assert_eq!(error, message, "{server}");
+        }
+    }
+}

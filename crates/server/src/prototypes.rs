@@ -1,18 +1,18 @@
 //! The contract of handlers, bodies and scopes, tried on the cases that break naive designs: each is a
 //! feature in miniature, driven through the real loader, compiler and pipeline without a socket.
 
-use crate::load::{Loaded, Options, Reader, load};
+use crate::load::{Loaded, Reader};
 use crate::pipeline::{Flow, Progress};
 use crate::site::{Compiler, Site};
+use crate::testing;
 use bytes::Bytes;
-use conf::{Arity, Contexts, Diagnostic, Memory};
-use contract::clock::Time;
+use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Args, Body, Config, Connection, Directive, Exchange, Filter, Handler, Loading, Module, Outcome, Peer,
-    Phase, Piece, Pull, Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step,
-    Subrequest, Template, View, Work,
+    Args, Body, Config, Directive, Exchange, Filter, Handler, Loading, Module, Outcome, Phase, Piece, Pull,
+    Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step, Subrequest, Template, View,
+    Work,
 };
-use http::{Method, RequestHead, Status, Version};
+use http::Status;
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
@@ -285,45 +285,15 @@ struct Bench {
 
 impl Bench {
     fn new(server: &str) -> Bench {
-        let text = format!("http {{ server {{ listen 127.0.0.1:1; {server} }} }}");
-        let inputs = Memory::default().with("/etc/x.conf", text);
-        let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
-        let modules: &[&Module] = &[&MINIATURES];
-        let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
-        let mut loaded = load(&inputs, &options, modules, loading);
-        assert!(loaded.error.is_none(), "{:?}", loaded.error);
-        let site = Arc::new(Site::compile(&mut loaded, modules).unwrap());
+        let text = format!("server {{ listen 127.0.0.1:1; {server} }}");
+        let (loaded, site) = testing::site(&text, &[&MINIATURES]).unwrap();
+        let site = Arc::new(site);
         Bench { loaded, site, slept: Cell::new(0), subrequests: Cell::new(0) }
     }
 
     fn flow(&self, path: &str) -> Flow {
-        let mut head = RequestHead::new();
-        let line = format!("GET {path} HTTP/1.1");
-        head.set_line(line.as_bytes(), (4, 4 + path.len()), Version::Http11);
-        let request = Request {
-            method: Method::Get,
-            uri: path.as_bytes().into(),
-            path: path.as_bytes().to_vec(),
-            args: None,
-            host: b"localhost".to_vec(),
-            port: None,
-            content_length: Some(4),
-            chunked: false,
-            body: None,
-            length: 0,
-            pipelined: false,
-            head: Box::new(head),
-        };
-        let address = "127.0.0.1:1".parse().unwrap();
-        let connection = Connection {
-            serial: 1,
-            peer: Peer::Inet(address),
-            local: Peer::Inet(address),
-            accepted: Time::now(),
-            requests: Cell::new(1),
-            secure: false,
-            tls: None,
-        };
+        let request = Request { content_length: Some(4), ..testing::request("GET", path, "localhost") };
+        let connection = testing::connection("127.0.0.1:1");
         let server = Arc::clone(self.site.listens[0].hosts(None).default_server());
         let scope = Arc::clone(&server.scope);
         let exchange = Exchange::new(Rc::new(connection), request, scope, Arc::clone(&self.site.variables));

@@ -33,3 +33,39 @@ fn local_host(local: &Peer) -> String {
         other => other.address(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::complete;
+    use crate::testing::exchange_at;
+    use contract::Policy;
+
+    fn url(local: &str, host: &str, change: fn(&mut Policy)) -> String {
+        let mut exchange = exchange_at(local, "/", host, change);
+        exchange.server_name = (&b"named"[..]).into();
+        let url = complete(&exchange, b"/x?y").unwrap_or_else(|| Box::from(&b"as it is"[..]));
+        String::from_utf8(url.into()).unwrap()
+    }
+
+    #[test]
+    fn host_and_port_as_the_settings_say() {
+        assert_eq!(url("127.0.0.1:80", "asked", |_| {}), "http://asked/x?y");
+        assert_eq!(url("127.0.0.1:8080", "asked", |_| {}), "http://asked:8080/x?y");
+        assert_eq!(url("127.0.0.1:8080", "", |_| {}), "http://127.0.0.1:8080/x?y");
+        assert_eq!(url("[::1]:8080", "", |_| {}), "http://[::1]:8080/x?y");
+        assert_eq!(url("unix", "asked", |_| {}), "http://asked/x?y");
+        let no_port = |policy: &mut Policy| policy.redirects.port_in_redirect = false;
+        assert_eq!(url("127.0.0.1:8080", "asked", no_port), "http://asked/x?y");
+        let named = |policy: &mut Policy| policy.redirects.server_name_in_redirect = true;
+        assert_eq!(url("127.0.0.1:8080", "asked", named), "http://named:8080/x?y");
+        let relative = |policy: &mut Policy| policy.redirects.absolute_redirect = false;
+        assert_eq!(url("127.0.0.1:8080", "asked", relative), "as it is");
+    }
+
+    #[test]
+    fn what_is_no_path_is_sent_as_it_is() {
+        let exchange = exchange_at("127.0.0.1:8080", "/", "asked", |_| {});
+        assert_eq!(complete(&exchange, b"https://elsewhere/"), None);
+        assert_eq!(complete(&exchange, b""), None);
+    }
+}

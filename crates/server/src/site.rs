@@ -359,3 +359,66 @@ fn covers(wide: &SocketAddress, narrow: &SocketAddress) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Listen;
+    use crate::hosts::Hosts;
+    use crate::testing;
+
+    fn name(hosts: &Hosts) -> String {
+        String::from_utf8_lossy(&hosts.default_server().name).into_owned()
+    }
+
+    /// `ADDRESS DEFAULT`, and behind it the narrower addresses with their defaults.
+    fn shown(listen: &Listen) -> String {
+        let narrower = listen.narrower.iter().map(|(ip, hosts)| format!(" + {ip} {}", name(hosts)));
+        format!("{} {}{}", listen.address, name(&listen.hosts), narrower.collect::<String>())
+    }
+
+    #[test]
+    fn one_socket_for_addresses_that_it_receives_for() {
+        for (servers, listens) in [
+            (&["listen 1; listen 2;", "listen 2;"][..], &["0.0.0.0:1 a", "0.0.0.0:2 a"][..]),
+            (&["listen 127.0.0.1:1;", "listen 1;"], &["0.0.0.0:1 b + 127.0.0.1 a"]),
+            (&["listen 127.0.0.1:1 backlog=5;", "listen 1;"], &["0.0.0.0:1 b", "127.0.0.1:1 a"]),
+            (&["listen 127.0.0.1:1 bind;", "listen 1;"], &["0.0.0.0:1 b", "127.0.0.1:1 a"]),
+            (&["listen 127.0.0.1:1;", "listen 2;"], &["0.0.0.0:2 b", "127.0.0.1:1 a"]),
+            (&["listen [::1]:1;", "listen 1;"], &["0.0.0.0:1 b", "[::1]:1 a"]),
+            (&["listen [::1]:1;", "listen [::]:1;"], &["[::]:1 b + ::1 a"]),
+            (&["listen 1;", "listen 1 default_server;"], &["0.0.0.0:1 b"]),
+            (&["listen *:1;", "listen 0.0.0.0:1;", "listen unix:/s;"], &["0.0.0.0:1 a", "unix:/s c"]),
+            (
+                &["listen 1; listen 127.0.0.1:1;", "listen 127.0.0.1:1 default_server;"],
+                &["0.0.0.0:1 a + 127.0.0.1 b"],
+            ),
+            (&["listen 127.0.0.1:1-3;"], &["127.0.0.1:1 a", "127.0.0.1:2 a", "127.0.0.1:3 a"]),
+        ] {
+            let named = servers
+                .iter()
+                .zip('a'..)
+                .map(|(text, name)| format!("server {{ {text} server_name {name}; }}"));
+            let (_, site) = testing::site(&named.collect::<String>(), &[]).unwrap();
+            assert_eq!(site.listens.iter().map(shown).collect::<Vec<_>>(), listens, "{servers:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_one_set_of_options_and_one_default() {
+        for (text, message) in [
+            ("server { listen 1; listen *:1; }", "a duplicate listen 0.0.0.0:1"),
+            (
+                "server { listen 1 backlog=5; } server { listen 1 bind; }",
+                "duplicate listen options for 0.0.0.0:1",
+            ),
+            (
+                "server { listen 1 default_server; } server { listen 1 default_server; }",
+                "a duplicate default server for 0.0.0.0:1",
+            ),
+            ("server { listen 1 so_keepalive=::; }", "invalid parameter \"so_keepalive=::\""),
+            ("server { listen 1 backlog=0; }", "invalid parameter \"backlog=0\""),
+        ] {
+            assert_eq!(testing::site(text, &[]).map(|_| ()).unwrap_err(), message, "{text}");
+        }
+    }
+}

@@ -195,3 +195,21 @@ pub(crate) fn hostname() -> Vec<u8> {
     let uname = rustix::system::uname();
     uname.nodename().to_bytes().to_ascii_lowercase()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::STRUCTURE;
+    use conf::catalogue;
+
+    #[test]
+    fn directives_stand_where_nginx_has_them() {
+        for info in STRUCTURE.iter().map(|directive| directive.info()) {
+            let mut entries = catalogue::entries(info.name);
+            let theirs = entries.find(|entry| entry.contexts.intersects(info.contexts)).unwrap();
+            assert_eq!(info.contexts, theirs.contexts, "contexts of {}", info.name);
+            let counts = |shape: conf::Shape| (0..10).filter(move |count| shape.arity.admits(*count));
+            assert!(counts(info.shape).eq(counts(theirs.shape)), "{}", info.name);
+            assert_eq!(info.shape.block, theirs.shape.block, "block of {}", info.name);
+        }
+    }
+}
