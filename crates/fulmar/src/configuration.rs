@@ -155,7 +155,7 @@ struct Checked {
     error_log: Option<PathBuf>,
 }
 
-fn check(loaded: &mut server::Loaded, modules: &[&Module]) -> Result<Checked, Diagnostic> {
+fn check(loaded: &mut server::Loaded, modules: &[&'static Module]) -> Result<Checked, Diagnostic> {
     if let Some(error) = loaded.error.take() {
         return Err(error);
     }

@@ -36,6 +36,13 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
         ErrorAnswer::Fixed(answer) => Some(answer),
         ErrorAnswer::FromTarget => None,
     };
+    if page.is_text {
+        // Such a page is the server's own, in other words.
+        exchange.error_page_used = false;
+        let answered = own_page(exchange, status);
+        let is_empty = matches!(answered, Body::Empty);
+        return Replacement::Page(if is_empty { answered } else { text(exchange, target) });
+    }
     match target.first() {
         Some(b'/') => {
             // The page is fetched, whatever the method of the request was.
@@ -56,6 +63,12 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
             Replacement::Page(own_page(exchange, redirection))
         }
     }
+}
+
+/// The server's own page, with a text in the place of its content.
+fn text(exchange: &mut Exchange, text: Vec<u8>) -> Body {
+    exchange.response.content_length = Some(text.len() as u64);
+    Body::bytes(text)
 }
 
 fn is_redirection(status: Status) -> bool {

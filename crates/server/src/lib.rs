@@ -13,6 +13,7 @@ mod keepalive;
 mod listens;
 mod load;
 mod locations;
+mod overlay;
 mod pipeline;
 mod places;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use conf::{Contexts, Diagnostic, Inputs, Level, Node, Sources};
 use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a configuration is and what surrounds it.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub struct Options {
 /// A configuration that was read.
 pub struct Loaded {
     /// What was written.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// Variables, log files and notes.
     pub loading: Loading,
     /// The files that were read.
@@ -42,34 +43,46 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     let mut reader = Reader::new(modules, Config::new(), loading);
     let result = reader.block(&nodes, Config::MAIN, Contexts::MAIN);
     Loaded {
-        config: reader.config,
+        config: Arc::new(reader.config),
         loading: reader.loading,
         sources: text.sources,
         error: result.err().or(text.error),
     }
 }
 
-type Table = HashMap<&'static str, Vec<&'static dyn AnyDirective>>;
+/// All directives by name: in lower case those of `.htaccess` files, whose case does not matter.
+pub(crate) type Table = HashMap<Box<str>, Vec<&'static dyn AnyDirective>>;
 
 /// Puts what was written into a configuration.
 pub(crate) struct Reader {
-    known: Table,
+    known: Arc<Table>,
     pub(crate) config: Config,
     pub(crate) loading: Loading,
 }
 
-fn table(modules: &[&Module]) -> Table {
+/// The directives of these modules and of the structure.
+pub(crate) fn table(modules: &[&Module]) -> Table {
     let mut table = Table::new();
     let own = modules.iter().flat_map(|module| module.directives);
     for directive in STRUCTURE.iter().chain(own) {
-        table.entry(directive.info().name).or_default().push(*directive);
+        let info = directive.info();
+        let name = match info.contexts.intersects(Contexts::HTACCESS) {
+            true => info.name.to_ascii_lowercase(),
+            false => info.name.to_owned(),
+        };
+        table.entry(name.into()).or_default().push(*directive);
     }
     table
 }
 
 impl Reader {
     pub(crate) fn new(modules: &[&Module], config: Config, loading: Loading) -> Reader {
-        Reader { known: table(modules), config, loading }
+        Reader::with_table(Arc::new(table(modules)), config, loading)
+    }
+
+    /// A reader with a table that was made before.
+    pub(crate) fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
+        Reader { known, config, loading }
     }
 
     /// Reads the directives of one level.
@@ -83,7 +96,11 @@ impl Reader {
     }
 
     fn node(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
-        let directives = node.name.as_str().and_then(|name| self.known.get(name));
+        let known = Arc::clone(&self.known);
+        let in_file = context == Contexts::HTACCESS;
+        let name = node.name.as_str().unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        let directives = known.get(if in_file { lower.as_str() } else { name });
         let Some(directives) = directives else { return self.not_ours(node, section, context) };
         let here = directives.iter().find(|directive| directive.info().contexts.intersects(context));
         let Some(&directive) = here else {
@@ -96,6 +113,9 @@ impl Reader {
         };
         let info = directive.info();
         info.shape.check(node)?;
+        if info.splices {
+            return self.splice(directive, node, section, context);
+        }
         let inner = info.opens.map(|opens| inner_context(opens, context));
         let opened = inner.map(|inner| self.config.open(section, inner));
         let outer_location = self.loading.location.clone();
@@ -108,8 +128,26 @@ impl Reader {
         Ok(())
     }
 
+    /// Reads a block as a part of the level around it, or skips it.
+    fn splice(
+        &mut self,
+        directive: &dyn AnyDirective,
+        node: &Node,
+        section: SectionId,
+        context: Contexts,
+    ) -> Result<(), Diagnostic> {
+        let value = directive.parse(&Args { node, context, opened: None }, &mut self.loading)?;
+        match value.downcast_ref() {
+            Some(true) => self.block(node.children(), section, context),
+            _ => Ok(()),
+        }
+    }
+
     /// A directive that no module has: nginx's, somebody else's, or nobody's.
     fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+        if context == Contexts::HTACCESS {
+            return Err(self.not_in_files(node));
+        }
         let name = node.name.to_string();
         let Some(entry) = catalogue::entry(&name, context) else {
             return Err(self.not_nginx(node, &name));
@@ -130,6 +168,12 @@ impl Reader {
         }
     }
 
+    fn not_in_files(&self, node: &Node) -> Diagnostic {
+        let all = self.known.values().flatten().map(|directive| directive.info());
+        let names = all.filter(|info| info.contexts.intersects(Contexts::HTACCESS)).map(|info| info.name);
+        unknown_directive(node, names)
+    }
+
     fn not_nginx(&self, node: &Node, name: &str) -> Diagnostic {
         let elsewhere = catalogue::contexts(name);
         if !elsewhere.is_empty() {
@@ -137,7 +181,10 @@ impl Reader {
         }
         match catalogue::foreign(name) {
             Some(foreign) => foreign.diagnostic(name).at(node.span).under(node.name.span),
-            None => unknown_directive(node, self.known.keys().copied().chain(catalogue::names())),
+            None => {
+                let own = self.known.keys().map(AsRef::as_ref);
+                unknown_directive(node, own.chain(catalogue::names().map(|name| -> &str { name })))
+            }
         }
     }
 }

@@ -445,7 +445,7 @@ fn a_scope_compiled_while_serving() {
     let bench = Bench::new("location / { body out; auth /ok; } location /ok { body ok; }");
     let mut flow = bench.flow("/dir/file");
     let modules: &[&Module] = &[&MINIATURES];
-    let base = Arc::new(bench.loaded.config);
+    let base = Arc::clone(&bench.loaded.config);
     let mut overlay = Config::over(&base);
     let main = base.view(Config::MAIN);
     let http = *main.get(&crate::structure::HTTP).unwrap();
@@ -457,7 +457,7 @@ fn a_scope_compiled_while_serving() {
     let mut reader = Reader::new(modules, overlay, loading);
     reader.block(&text.nodes, directory, Contexts::HTACCESS).unwrap();
     let logs = &reader.loading.logs;
-    let compiler = Compiler { config: &reader.config, modules, prefix: Path::new("/"), logs };
+    let compiler = Compiler { config: &reader.config, modules, prefix: Path::new("/"), logs, overlays: None };
     let scope = compiler.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");
     assert_eq!(scope.handlers(Phase::Content).len(), 1);

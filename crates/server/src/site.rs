@@ -2,14 +2,15 @@
 
 use crate::hosts::Hosts;
 use crate::listens::ListenSpec;
-use crate::load::Loaded;
+use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
+use crate::overlay::{Base, Choose};
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, SERVER_NAME, ServerName};
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
-    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, NameError, Policy, Root, Rule,
-    Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
+    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, NameError, Phase, Policy, Root,
+    Rule, Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
@@ -85,10 +86,18 @@ impl Site {
     }
 
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
-    pub fn compile(loaded: &mut Loaded, modules: &[&Module]) -> Result<Site, Diagnostic> {
+    pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
         let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
+        let base = Arc::new(Base {
+            config: Arc::clone(&loaded.config),
+            modules: modules.into(),
+            table: Arc::new(table(modules)),
+            prefix: loaded.loading.prefix.clone(),
+            logs: loaded.loading.logs.clone(),
+        });
         let compiler = Compiler {
+            overlays: Some(&base),
             config: &loaded.config,
             modules,
             prefix: &loaded.loading.prefix,
@@ -117,6 +126,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) modules: &'a [&'a Module],
     pub(crate) prefix: &'a Path,
     pub(crate) logs: &'a LogFiles,
+    /// What settings beside the content are compiled with; none inside of such.
+    pub(crate) overlays: Option<&'a Arc<Base>>,
 }
 
 impl Compiler<'_> {
@@ -211,6 +222,9 @@ impl Compiler<'_> {
             .iter()
             .filter_map(|module| module.compile)
             .try_for_each(|compile| compile(&view, &mut builder))?;
+        if let (Some(base), Some(_)) = (self.overlays, builder.policy.overlay) {
+            builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
+        }
         if let Some(unbuilt) = view.get(&UNBUILT) {
             builder.content(Unbuilt { directive: unbuilt.directive.clone() });
         }

@@ -1,0 +1,206 @@
+//! Files with settings, read one over the other into one configuration.
+
+use super::Base;
+use super::files::{self, File, Files, Stamp};
+use crate::load::Reader;
+use crate::site::Compiler;
+use conf::{Contexts, Diagnostic, Node, Sources};
+use contract::clock::Time;
+use contract::{Candidate, Config, Loading, LocationName, Overlay, Scope, SectionId, Selection};
+use http::Status;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The size of a file, and of all that lie one over the other, in bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+const CHAIN_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
+
+/// Blocks that count for some requests only.
+const SELECTIONS_MAX: usize = 10_000;
+
+/// Clocks of file systems go in steps of some milliseconds: within them a change may leave the stamp alone.
+const FRESH_MS: i64 = 50;
+
+/// The configuration of a directory.
+pub(super) struct Chain {
+    config: Arc<Config>,
+    /// The innermost directory's level.
+    last: SectionId,
+    selections: Vec<Placed>,
+}
+
+/// A block that counts for some requests only, and where it stands.
+struct Placed {
+    parent: Option<usize>,
+    selection: Selection,
+    directory: Box<[u8]>,
+}
+
+/// Why a directory cannot be served.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    pub(super) message: String,
+}
+
+/// Reads the files. Their stamps become those of what was read.
+pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<Chain, Failure> {
+    let mut loader = Loader {
+        overlay,
+        reader: reader(base, Config::over(&base.config)),
+        last: overlay.section,
+        selections: Vec::new(),
+    };
+    let mut total = 0;
+    for file in &mut files.list {
+        let text = read(file, &mut files.is_fresh)?;
+        total += text.len() as u64;
+        if total > CHAIN_BYTES_MAX {
+            return Err(too_large(&file.path));
+        }
+        loader.file(file, text)?;
+    }
+    let Loader { reader, last, selections, .. } = loader;
+    Ok(Chain { config: Arc::new(reader.config), last, selections })
+}
+
+impl Chain {
+    /// Which blocks count, in their order.
+    pub(super) fn decide(&self, candidate: &Candidate) -> Box<[bool]> {
+        let mut decisions: Vec<bool> = Vec::with_capacity(self.selections.len());
+        for placed in &self.selections {
+            let outer = placed.parent.is_none_or(|parent| decisions[parent]);
+            decisions.push(outer && (placed.selection.holds)(candidate));
+        }
+        decisions.into()
+    }
+
+    /// Compiles the directories with the blocks that count over them.
+    pub(super) fn compile(
+        &self,
+        base: &Base,
+        location: Option<&LocationName>,
+        decisions: &[bool],
+    ) -> Result<Arc<Scope>, Failure> {
+        let broken =
+            |error: Diagnostic| Failure { status: Status::INTERNAL_SERVER_ERROR, message: error.message };
+        let mut reader = reader(base, Config::over(&self.config));
+        let mut last = self.last;
+        for (placed, _) in self.selections.iter().zip(decisions).filter(|(_, counts)| **counts) {
+            last = reader.config.open(last, Contexts::HTACCESS);
+            reader.loading.directory = Some(placed.directory.clone());
+            reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
+        }
+        let compiler = Compiler {
+            config: &reader.config,
+            modules: &base.modules,
+            prefix: &base.prefix,
+            logs: &base.logs,
+            overlays: None,
+        };
+        compiler.scope(last, location).map_err(broken)
+    }
+}
+
+fn reader(base: &Base, config: Config) -> Reader {
+    Reader::with_table(Arc::clone(&base.table), config, Loading::new(&base.prefix, &base.prefix))
+}
+
+struct Loader {
+    overlay: Overlay,
+    reader: Reader,
+    last: SectionId,
+    selections: Vec<Placed>,
+}
+
+impl Loader {
+    fn file(&mut self, file: &File, text: Vec<u8>) -> Result<(), Failure> {
+        let directory = file.path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+        let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+        let directory: Box<[u8]> = [directory, slash].concat().into();
+        self.reader.loading.directory = Some(directory.clone());
+        let loaded = conf::apache::parse(&file.path, text);
+        let located = |error: Diagnostic| Failure {
+            status: Status::INTERNAL_SERVER_ERROR,
+            message: shown(&error, &loaded.sources),
+        };
+        self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
+        self.level(&loaded.nodes, self.last, None, &directory).map_err(located)?;
+        loaded.error.clone().map_or(Ok(()), |error| Err(located(error)))
+    }
+
+    /// Reads a level; blocks that count for some requests only are read to see what is wrong with them.
+    fn level(
+        &mut self,
+        nodes: &[Node],
+        section: SectionId,
+        parent: Option<usize>,
+        directory: &[u8],
+    ) -> Result<(), Diagnostic> {
+        self.reader.block(nodes, section, Contexts::HTACCESS)?;
+        let here = self.reader.config.view(section).here(self.overlay.selections);
+        let here: Vec<_> = here.iter().map(|written| (written.value.clone(), written.span)).collect();
+        for (selection, span) in here {
+            if self.selections.len() == SELECTIONS_MAX {
+                return Err(Diagnostic::emerg("too many sections").at(span));
+            }
+            let nodes = Arc::clone(&selection.nodes);
+            let trial = self.reader.config.open(section, Contexts::HTACCESS);
+            self.selections.push(Placed { parent, selection, directory: directory.into() });
+            let index = self.selections.len() - 1;
+            // Nesting is bounded by the parser.
+            self.level(&nodes, trial, Some(index), directory)?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(error: &Diagnostic, sources: &Sources) -> String {
+    let headline = error.headline(sources, "");
+    let message = headline.split_once("] ").map_or(headline.as_str(), |(_, message)| message);
+    let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{message}{hint}")
+}
+
+/// Reads a file without waiting for anybody, and notes the stamp of what was read.
+fn read(file: &mut File, is_fresh: &mut bool) -> Result<Vec<u8>, Failure> {
+    let refused = |message: String| Failure { status: Status::FORBIDDEN, message };
+    let failed = |error: std::io::Error| refused(files::failed(&file.path, &error));
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let mut open = OpenOptions::new().read(true).custom_flags(flags).open(&file.path).map_err(failed)?;
+    let metadata = open.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        let message = format!("\"{}\" is not a regular file, so that nobody may pass", file.path.display());
+        return Err(refused(message));
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(too_large(&file.path));
+    }
+    let mut text = Vec::new();
+    open.by_ref().take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
+    let after = Stamp::of(&open.metadata().map_err(failed)?);
+    *is_fresh |= after != Stamp::of(&metadata) || changed_now(&after);
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(too_large(&file.path));
+    }
+    file.stamp = after;
+    Ok(text)
+}
+
+fn changed_now(stamp: &Stamp) -> bool {
+    let (seconds, nanoseconds) = stamp.changed();
+    let now = Time::now();
+    let milliseconds = |seconds: i64, part: i64| seconds.saturating_mul(1000).saturating_add(part);
+    let changed = milliseconds(seconds, nanoseconds / 1_000_000);
+    milliseconds(now.seconds, i64::from(now.milliseconds)).saturating_sub(changed) < FRESH_MS
+}
+
+fn too_large(path: &Path) -> Failure {
+    let message = format!("\"{}\" is larger than {FILE_BYTES_MAX} bytes", path.display());
+    Failure { status: Status::INTERNAL_SERVER_ERROR, message }
+}
