@@ -6,6 +6,9 @@
 
 pub mod access;
 pub mod access_log;
+pub mod auth_basic;
+pub mod auth_delay;
+pub mod auth_request;
 pub mod autoindex;
 pub mod client;
 pub mod error_log;
@@ -55,6 +58,9 @@ pub static ALL: &[&Module] = &[
     &variables::MODULE,
     &rewrite::MODULE,
     &access::MODULE,
+    &auth_basic::MODULE,
+    &auth_request::MODULE,
+    &auth_delay::MODULE,
     &try_files::MODULE,
     &index::MODULE,
     &autoindex::MODULE,

@@ -192,6 +192,16 @@ pub enum Target {
     Variable(VariableId),
 }
 
+impl Target {
+    /// Gives it a value.
+    pub(crate) fn set(self, exchange: &mut Exchange, value: Vec<u8>) {
+        match self {
+            Target::Args => exchange.request.args = Some(value),
+            Target::Variable(id) => exchange.set_slot(id, &value),
+        }
+    }
+}
+
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagnostic> {
     let name = names::variable(args, args.word(0)?)?;
     let value = args.word(1)?;

@@ -3,7 +3,7 @@
 use super::condition::{Condition, matches};
 use super::replacement::{Next, Replaced};
 use super::text::was_escaped;
-use super::{Instruction, REWRITE, Target};
+use super::{Instruction, REWRITE};
 use contract::{Exchange, Handler, Phase, Reroute, Scope, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
@@ -130,10 +130,7 @@ impl Run<'_> {
             }
             Instruction::Set(target, text) => {
                 let value = text.evaluate(self.exchange, self.escapes);
-                match target {
-                    Target::Args => self.exchange.request.args = Some(value),
-                    Target::Variable(id) => self.exchange.set_slot(*id, &value),
-                }
+                target.set(self.exchange, value);
                 Flow::On
             }
             Instruction::Replace(replacement) => {

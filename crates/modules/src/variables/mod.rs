@@ -36,7 +36,7 @@ mod lists;
 mod request;
 mod response;
 mod server;
-mod user;
+pub(crate) mod user;
 
 pub(crate) use client::remote_addr;
 pub(crate) use request::{http_field, remote_user, request_line};

@@ -2,18 +2,24 @@
 
 /// The user that an `Authorization` field names, before any password is checked.
 pub(super) fn of_basic(field: &[u8]) -> Option<Vec<u8>> {
+    credentials(field).map(|(user, _)| user)
+}
+
+/// The user and the password of an `Authorization` field; what they mean is not looked at.
+pub(crate) fn credentials(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, rest) = field.split_at_checked("Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
         return None;
     }
-    let mut credentials = decode(rest.trim_ascii_start())?;
-    let colon = credentials.iter().position(|&byte| byte == b':')?;
-    credentials.truncate(colon);
-    (colon > 0).then_some(credentials)
+    let mut user = decode(rest.trim_ascii_start())?;
+    let colon = user.iter().position(|&byte| byte == b':')?;
+    let password = user.split_off(colon + 1);
+    user.truncate(colon);
+    (colon > 0).then_some((user, password))
 }
 
 /// Decodes Base64 (RFC 4648, section 4); the padding may be left out, and what follows it is not looked at.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let end = text.iter().position(|&byte| byte == b'=').unwrap_or(text.len());
     let digits = text[..end].iter().map(|&byte| digit(byte)).collect::<Option<Vec<u8>>>()?;
     let mut out = Vec::with_capacity(digits.len() * 3 / 4);

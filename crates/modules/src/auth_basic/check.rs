@@ -1,0 +1,149 @@
+//! The check of one user and password. It blocks: nothing here may run on the event loop.
+
+use super::gate::Gate;
+use super::password::{self, Match};
+use super::recent::{Recent, Tag};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The longest file of passwords that is read, in bytes.
+const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+
+static GATE: LazyLock<Gate> = LazyLock::new(Gate::of_this_machine);
+static RECENT: LazyLock<Recent> = LazyLock::new(Recent::default);
+
+/// What a check came to, with what the log tells about it.
+pub(super) struct Checked {
+    pub(super) user: Vec<u8>,
+    pub(super) path: PathBuf,
+    pub(super) verdict: Result<Verdict, Failure>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Right,
+    Wrong,
+    /// The file does not have the user.
+    Unknown,
+    /// The file has the user's password in a form that is not known.
+    NotUnderstood,
+    /// The file has the user's password in a form that takes too long.
+    TooExpensive,
+}
+
+/// Why nothing could be checked.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Open(io::Error),
+    Read(io::Error),
+    /// Something else than a file, or a file of more than `FILE_LIMIT`.
+    NoFile,
+    /// Too many checks wait.
+    Busy,
+}
+
+/// Checks a password by a file.
+pub(super) fn check(path: PathBuf, user: Vec<u8>, password: &[u8]) -> Checked {
+    let verdict = read(&path).and_then(|text| verdict(&text, &user, password));
+    Checked { user, path, verdict }
+}
+
+fn verdict(text: &[u8], user: &[u8], password: &[u8]) -> Result<Verdict, Failure> {
+    let found = entries(text).find(|(name, _)| *name == user).map(|(_, stored)| stored);
+    // Who is not in the file must not be told apart from others by the time that the answer takes.
+    let decoy = || entries(text).next().map(|(_, stored)| stored);
+    let Some(stored) = found.or_else(decoy) else { return Ok(Verdict::Unknown) };
+    // The line itself is part of the tag: where it changes, so does what is looked for.
+    let tag = found.and_then(|stored| Tag::new(user, stored, password));
+    if tag.as_ref().is_some_and(|tag| RECENT.has(tag)) {
+        return Ok(Verdict::Right);
+    }
+    let matched = {
+        let _place = GATE.enter().ok_or(Failure::Busy)?;
+        password::matches(stored, password)
+    };
+    Ok(match matched {
+        _ if found.is_none() => Verdict::Unknown,
+        Match::Yes => {
+            tag.into_iter().for_each(|tag| RECENT.add(tag));
+            Verdict::Right
+        }
+        Match::No => Verdict::Wrong,
+        Match::NotUnderstood => Verdict::NotUnderstood,
+        Match::TooExpensive => Verdict::TooExpensive,
+    })
+}
+
+/// Users and their passwords as they are stored.
+fn entries(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = text.split(|&byte| byte == b'\n');
+    lines.filter(|line| !line.starts_with(b"#")).filter_map(|line| {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let (user, rest) = (&line[..colon], &line[colon + 1..]);
+        Some((user, rest.split(|byte| matches!(byte, b':' | b'\r')).next()?))
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    use rustix::fs::{Mode, OFlags};
+    // A pipe without a writer must not hold the thread.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| Failure::Open(error.into()))?;
+    let file = File::from(file);
+    let metadata = file.metadata().map_err(Failure::Read)?;
+    if !metadata.is_file() || metadata.len() > FILE_LIMIT {
+        return Err(Failure::NoFile);
+    }
+    let mut text = Vec::new();
+    file.take(FILE_LIMIT).read_to_end(&mut text).map_err(Failure::Read)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, check, entries, verdict};
+
+    #[test]
+    fn lines_of_a_file() {
+        let text = b"# a:b\n\na:1\nb:2:remark\r\nnothing\nc:3\r\nd:";
+        let found: Vec<_> = entries(text).map(|(user, stored)| (user[0], stored)).collect();
+        assert_eq!(found, [(b'a', &b"1"[..]), (b'b', b"2"), (b'c', b"3"), (b'd', b"")]);
+    }
+
+    #[test]
+    fn a_password_that_changes_counts_at_once() {
+        let (user, right) = (b"u", &b"one"[..]);
+        assert_eq!(verdict(b"u:{PLAIN}one", user, right).unwrap(), Verdict::Right);
+        assert_eq!(verdict(b"u:{PLAIN}one", user, right).unwrap(), Verdict::Right, "remembered");
+        assert_eq!(verdict(b"u:{PLAIN}two", user, right).unwrap(), Verdict::Wrong);
+        assert_eq!(
+            verdict(b"v:{PLAIN}one", user, right).unwrap(),
+            Verdict::Unknown,
+            "though it is the decoy's"
+        );
+        assert_eq!(verdict(b"", user, right).unwrap(), Verdict::Unknown);
+    }
+
+    #[test]
+    fn an_unknown_user_takes_as_long_as_a_wrong_password() {
+        let text = b"u:$2y$10$KGYx/Hoa0vRVxFqOv1kYUOz50CtNXIQNJLdGaInNL3diLIGsGdC0m\n";
+        let time = |user: &[u8]| {
+            let start = std::time::Instant::now();
+            verdict(text, user, b"wrong").unwrap();
+            start.elapsed()
+        };
+        let (known, unknown) = (time(b"u"), time(b"v"));
+        assert!(unknown * 4 > known && known * 4 > unknown, "{known:?}, {unknown:?}");
+    }
+
+    #[test]
+    fn a_pipe_is_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(check(path, b"u".to_vec(), b"p").verdict.is_err());
+    }
+}
