@@ -17,6 +17,8 @@ pub mod headers;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod limit_conn;
+pub mod limit_req;
 pub mod lingering;
 pub mod map;
 pub mod not_modified;
@@ -39,6 +41,7 @@ pub mod variables;
 mod shared {
     pub(crate) mod files;
     pub(crate) mod names;
+    pub(crate) mod zones;
 }
 
 use contract::Module;
@@ -57,6 +60,8 @@ pub static ALL: &[&Module] = &[
     &server_tokens::MODULE,
     &variables::MODULE,
     &rewrite::MODULE,
+    &limit_req::MODULE,
+    &limit_conn::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
     &auth_request::MODULE,
