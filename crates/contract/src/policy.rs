@@ -2,6 +2,7 @@
 
 use crate::log::ErrorLog;
 use crate::{Overlay, Root, Template, TlsPolicy, Types};
+use conf::value::Pattern;
 use http::Status;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Policy {
     pub sending: SendingPolicy,
     /// How redirections are written.
     pub redirects: RedirectPolicy,
+    /// How a path is told apart into a script and what follows its name.
+    pub script: ScriptPolicy,
     /// Where errors are logged.
     pub error_log: ErrorLog,
     /// Whether a file that is not there is logged.
@@ -141,6 +144,16 @@ pub struct SendingPolicy {
     pub chunked: bool,
 }
 
+/// How a path is told apart into a script and what follows its name (RFC 3875, sections 4.1.5 and 4.1.13).
+#[derive(Clone, Debug, Default)]
+pub struct ScriptPolicy {
+    /// Captures the script's name and the path info; without it, or where it does not match, the whole path
+    /// is the name.
+    pub split: Option<Arc<Pattern>>,
+    /// The script of a directory; empty for none.
+    pub index: Box<[u8]>,
+}
+
 /// How the server writes the target of its own redirections.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -203,6 +216,7 @@ impl Policy {
                 server_name_in_redirect: false,
                 port_in_redirect: true,
             },
+            script: ScriptPolicy::default(),
             error_log: ErrorLog::default(),
             log_not_found: true,
             overlay: None,
