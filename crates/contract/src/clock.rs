@@ -48,9 +48,9 @@ pub fn http_date(time: Time) -> [u8; HTTP_DATE_LENGTH] {
     with_texts(time, |texts| texts.http)
 }
 
-/// Local time as the access log's `$time_local`: `21/Nov/2026:20:05:56 +0000`.
-pub fn log_time(time: Time) -> String {
-    with_texts(time, |texts| texts.log.clone())
+/// Appends local time as the access log's `$time_local`: `21/Nov/2026:20:05:56 +0000`.
+pub fn write_log_time(time: Time, out: &mut Vec<u8>) {
+    with_texts(time, |texts| out.extend_from_slice(texts.log.as_bytes()));
 }
 
 /// Local time as `$time_iso8601`: `2026-11-21T20:05:56+00:00`.

@@ -50,7 +50,7 @@ fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
     out.extend_from_slice(b" - ");
     value(variables::remote_user, "", out);
     out.extend_from_slice(b" [");
-    out.extend_from_slice(clock::log_time(Time::now()).as_bytes());
+    clock::write_log_time(Time::now(), out);
     out.extend_from_slice(b"] \"");
     value(variables::request_line, "", out);
     out.extend_from_slice(b"\" ");

@@ -1,12 +1,15 @@
 //! The connection.
 
-use super::lists::put;
+use super::lists::{put, put_shown};
 use super::request::seconds;
 use contract::{Exchange, Peer};
 use std::net::IpAddr;
 
 pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.connection.peer.address(), out)
+    match &exchange.connection.peer {
+        Peer::Inet(address) => put_shown(address.ip(), out),
+        peer @ Peer::Unix(_) => put(peer.address(), out),
+    }
 }
 
 pub(super) fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -49,11 +52,11 @@ pub(super) fn https(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn connection(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.connection.serial.to_string(), out)
+    put_shown(exchange.connection.serial, out)
 }
 
 pub(super) fn connection_requests(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.connection.requests.get().to_string(), out)
+    put_shown(exchange.connection.requests.get(), out)
 }
 
 pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

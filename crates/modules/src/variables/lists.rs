@@ -1,6 +1,7 @@
 //! Looking up fields by the names that variables can have.
 
 use http::Fields;
+use std::io::Write;
 
 /// Appends the values of all fields whose name is `name` when its dashes are taken for underscores,
 /// joined by `separator`; `false` where there are none.
@@ -26,6 +27,12 @@ fn is_named(field: &[u8], variable: &[u8]) -> bool {
 pub(super) fn put(value: impl AsRef<[u8]>, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(value.as_ref());
     true
+}
+
+/// Appends a value as it is shown, and says that there is one.
+pub(super) fn put_shown(value: impl std::fmt::Display, out: &mut Vec<u8>) -> bool {
+    // Writing to memory does not fail.
+    write!(out, "{value}").is_ok()
 }
 
 /// Appends a value that may be missing.

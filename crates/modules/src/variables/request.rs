@@ -1,6 +1,6 @@
 //! What the client sent and what was made of it.
 
-use super::lists::{joined, put, put_some};
+use super::lists::{joined, put, put_shown, put_some};
 use super::user;
 use contract::Exchange;
 use contract::log::Level;
@@ -122,7 +122,7 @@ pub(super) fn request_body_file(_: &Exchange, _: &str, _: &mut Vec<u8>) -> bool 
 }
 
 pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.request.length.to_string(), out)
+    put_shown(exchange.request.length, out)
 }
 
 /// 16 bytes that nobody can foresee, the same whenever they are asked for in one exchange.
@@ -131,7 +131,7 @@ pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> boo
     let connection = &exchange.connection;
     let identity = (connection.serial, connection.requests.get(), exchange.started.instant);
     let [high, low] = KEYS.each_ref().map(|key| key.hash_one(identity));
-    put(format!("{high:016x}{low:016x}"), out)
+    put_shown(format_args!("{high:016x}{low:016x}"), out)
 }
 
 pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

@@ -1,21 +1,21 @@
 //! What is answered.
 
-use super::lists::{joined, put, put_some};
+use super::lists::{joined, put, put_shown, put_some};
 use contract::Exchange;
 use http::Status;
 
 /// While an error's page is served it is the error's status, whatever the page itself comes to.
 pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let status = exchange.error.unwrap_or(exchange.response.status);
-    put(format!("{:03}", status.0), out)
+    put_shown(format_args!("{:03}", status.0), out)
 }
 
 pub(super) fn bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.wire.bytes.to_string(), out)
+    put_shown(exchange.wire.bytes, out)
 }
 
 pub(crate) fn body_bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(body_bytes(exchange).to_string(), out)
+    put_shown(body_bytes(exchange), out)
 }
 
 fn body_bytes(exchange: &Exchange) -> u64 {

@@ -1,6 +1,6 @@
 //! The server itself.
 
-use super::lists::put;
+use super::lists::{put, put_shown};
 use contract::Exchange;
 use contract::clock::{self, Time};
 use std::sync::LazyLock;
@@ -25,16 +25,17 @@ pub(super) fn nginx_version(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn pid(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(std::process::id().to_string(), out)
+    put_shown(std::process::id(), out)
 }
 
 pub(super) fn msec(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let now = Time::now();
-    put(format!("{}.{:03}", now.seconds, now.milliseconds), out)
+    put_shown(format_args!("{}.{:03}", now.seconds, now.milliseconds), out)
 }
 
 pub(super) fn time_local(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(clock::log_time(Time::now()), out)
+    clock::write_log_time(Time::now(), out);
+    true
 }
 
 pub(super) fn time_iso8601(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
