@@ -265,9 +265,14 @@ mod tests {
 
     #[test]
     fn what_is_no_status_line_is_known_at_once() {
-        for text in
-            ["<html>", "HTTP/2 200", "HTTP/1.1 20x", "HTTP/1.1  200", "HTTP/1.1 200OK\r\n", "HTTP/1.1 099\r\n"]
-        {
+        for text in [
+            "<html>",
+            "HTTP/2 200",
+            "HTTP/1.1 20x",
+            "HTTP/1.1  200",
+            "HTTP/1.1 200OK\r\n",
+            "HTTP/1.1 099\r\n",
+        ] {
             assert!(parse_response(text.as_bytes(), 4096).is_err(), "{text}");
         }
         for text in ["", "H", "HTTP/1.1 2", "HTTP/1.0 200", "HTTP/1.1 200 O"] {
@@ -295,7 +300,12 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, None, true),
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: a, Close\r\n\r\n", false, Length(5), false),
             ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", false, Length(5), false),
-            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n", false, Length(5), true),
+            (
+                "HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n",
+                false,
+                Length(5),
+                true,
+            ),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", false, Chunked, true),
             ("HTTP/1.1 200 OK\r\n\r\n", false, UntilClose, false),
             ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false, None, true),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 /// Appends the values of all fields whose name is `name` when its dashes are taken for underscores,
 /// joined by `separator`; `false` where there are none.
-pub(super) fn joined(fields: &Fields, name: &str, separator: &[u8], out: &mut Vec<u8>) -> bool {
+pub(crate) fn joined(fields: &Fields, name: &str, separator: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
     for field in fields.iter().filter(|field| is_named(field.name, name.as_bytes())) {
         if found {

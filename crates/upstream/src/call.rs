@@ -1,0 +1,201 @@
+//! Asking one server after the other until one has an answer.
+
+use crate::attempts::Attempts;
+use crate::balance::{Choice, Lease};
+use crate::group::{Group, Server};
+use crate::link::Link;
+use crate::settings::{Failures, Settings};
+use contract::RequestLog;
+use contract::log::Level;
+use http::Status;
+use net::system_message;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A request to a group of servers.
+#[derive(Debug)]
+pub struct Call {
+    /// The servers.
+    pub group: Arc<Group>,
+    /// How long to wait and when to ask another.
+    pub settings: Arc<Settings>,
+    /// Where failures are told.
+    pub log: RequestLog,
+    /// What becomes known.
+    pub attempts: Attempts,
+    /// `http://` or its like, for the log.
+    pub scheme: &'static str,
+    /// What stands behind the server's address in the log.
+    pub uri: String,
+    /// Whether the request may be sent twice.
+    pub is_idempotent: bool,
+    /// Who asks; connections may be kept for the same only.
+    pub tag: usize,
+}
+
+/// Why a server has no answer.
+#[derive(Debug)]
+pub struct Failure {
+    /// What it counts as.
+    pub kind: Failures,
+    /// The line for the error log.
+    pub message: String,
+}
+
+impl Failure {
+    /// The failure of a call on the connection, while doing something: `sending request to upstream`.
+    pub fn io(call: &str, error: &io::Error, doing: &str) -> Failure {
+        if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() {
+            let message = format!("upstream timed out (110: Connection timed out) while {doing}");
+            return Failure { kind: Failures::TIMEOUT, message };
+        }
+        let message = format!("{call}() failed ({}) while {doing}", system_message(error));
+        Failure { kind: Failures::ERROR, message }
+    }
+
+    /// The server sent what is no response.
+    pub fn invalid(message: String) -> Failure {
+        Failure { kind: Failures::INVALID_HEADER, message }
+    }
+}
+
+/// Runs a future to its end even where nobody waits for its result any more.
+pub async fn to_its_end<T: 'static>(
+    future: impl Future<Output = Result<T, Status>> + 'static,
+) -> Result<T, Status> {
+    match tokio::task::spawn_local(future).await {
+        Ok(result) => result,
+        Err(_) => Err(Status::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// An attempt that came to nothing.
+struct Broken {
+    lease: Option<Lease>,
+    link: Option<Link>,
+    failure: Failure,
+}
+
+impl Call {
+    /// Asks servers by `talk` until one has an answer that `judge` finds no fault with, or until no other
+    /// may be asked: then the answer with a fault is given, or the status of the failure.
+    pub async fn run<T>(
+        &self,
+        mut talk: impl AsyncFnMut(&mut Link) -> Result<T, Failure>,
+        judge: impl Fn(&T) -> Option<Failures>,
+    ) -> Result<(T, Link), Status> {
+        let started = Instant::now();
+        let mut choice = Choice::new(&self.group, self.settings.next_upstream_tries);
+        let mut is_first = true;
+        loop {
+            let Some(lease) = choice.choose() else { return Err(self.nobody(is_first)) };
+            let redirected = is_first && !self.attempts.is_empty();
+            is_first = false;
+            self.attempts.begin(&lease.server().name, redirected);
+            let url = self.url(lease.server());
+            match self.attempt(lease, &mut talk).await {
+                Ok((answer, mut link)) => {
+                    let fault = judge(&answer).filter(|_| choice.has_more());
+                    let Some(fault) = fault.filter(|&fault| self.may_go_on(fault, &link, started)) else {
+                        return Ok((answer, link));
+                    };
+                    link.done();
+                    if fault.counts() {
+                        self.blame(link.lease(), &url);
+                    }
+                }
+                Err(broken) => {
+                    let was_reused = broken.link.as_ref().is_some_and(Link::is_reused);
+                    let is_stale = was_reused && broken.failure.kind == Failures::ERROR;
+                    let status = self.broken(broken, is_stale, &url, started);
+                    if is_stale {
+                        choice.forgive();
+                    }
+                    if let Some(status) = status.or((!choice.has_more()).then_some(Status::BAD_GATEWAY)) {
+                        return Err(status);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn attempt<T>(
+        &self,
+        lease: Lease,
+        talk: &mut impl AsyncFnMut(&mut Link) -> Result<T, Failure>,
+    ) -> Result<(T, Link), Broken> {
+        let opened = Link::open(lease, &self.attempts, self.tag, self.settings.connect_timeout).await;
+        let mut link = opened.map_err(|(lease, error)| Broken {
+            lease: Some(lease),
+            link: None,
+            failure: Failure::io("connect", &error, "connecting to upstream"),
+        })?;
+        match talk(&mut link).await {
+            Ok(answer) => Ok((answer, link)),
+            Err(failure) => Err(Broken { lease: None, link: Some(link), failure }),
+        }
+    }
+
+    /// Tells of a failure; gives the status to end with unless another server may be asked.
+    fn broken(&self, broken: Broken, is_stale: bool, url: &str, started: Instant) -> Option<Status> {
+        let Broken { lease, link, failure } = broken;
+        self.log.write(Level::Error, &failure.message, Some(url));
+        let status = failure.kind.status();
+        self.attempts.note(|attempt| {
+            attempt.status = Some(status);
+            let elapsed = started.elapsed();
+            attempt.response_time.get_or_insert(elapsed);
+        });
+        let goes_on = match &link {
+            Some(link) => self.may_go_on(failure.kind, link, started),
+            None => self.allows(failure.kind, started),
+        };
+        if !is_stale {
+            if let Some(mut link) = link {
+                self.blame(link.lease(), url);
+            }
+            if let Some(mut lease) = lease {
+                self.blame(&mut lease, url);
+            }
+        }
+        (!goes_on).then_some(status)
+    }
+
+    fn blame(&self, lease: &mut Lease, url: &str) {
+        if lease.fail() {
+            self.log.write(Level::Warn, "upstream server temporarily disabled", Some(url));
+        }
+    }
+
+    fn may_go_on(&self, failure: Failures, link: &Link, started: Instant) -> bool {
+        let may_have_acted = link.sent_anything() && !self.is_idempotent;
+        let kind = if may_have_acted { failure.with(Failures::NON_IDEMPOTENT) } else { failure };
+        self.allows(kind, started)
+    }
+
+    fn allows(&self, kind: Failures, started: Instant) -> bool {
+        let limit = self.settings.next_upstream_timeout;
+        self.settings.next_upstream.has(kind) && (limit.is_zero() || started.elapsed() < limit)
+    }
+
+    fn nobody(&self, is_first: bool) -> Status {
+        let redirected = is_first && !self.attempts.is_empty();
+        self.attempts.begin(&self.group.name, redirected);
+        self.attempts.note(|attempt| attempt.status = Some(Status::BAD_GATEWAY));
+        let url = format!("{}{}{}", self.scheme, self.group.name, self.uri);
+        self.log.write(Level::Error, "no live upstreams while connecting to upstream", Some(&url));
+        Status::BAD_GATEWAY
+    }
+
+    /// What the log calls a server.
+    pub fn url(&self, server: &Server) -> String {
+        let separator = if server.address.is_unix() { ":" } else { "" };
+        format!("{}{}{separator}{}", self.scheme, server.name, self.uri)
+    }
+
+    /// What the log calls the server at the other end of a connection.
+    pub fn url_of(&self, link: &mut Link) -> String {
+        self.url(link.lease().server())
+    }
+}

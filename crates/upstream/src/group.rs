@@ -1,0 +1,124 @@
+//! Servers that do the same: an `upstream` block, or the addresses behind one name.
+
+use crate::balance::Tier;
+use conf::value::{Address, Host};
+use net::SocketAddress;
+use std::ffi::OsStr;
+use std::net::ToSocketAddrs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// One server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Its address as logs show it.
+    pub name: Box<str>,
+    /// Its address.
+    pub address: SocketAddress,
+    /// Its share of the requests (`weight`).
+    pub weight: u32,
+    /// How many requests it may have at once; 0 is any number (`max_conns`).
+    pub max_conns: u32,
+    /// After how many failures it is left alone for a while; 0 never (`max_fails`).
+    pub max_fails: u32,
+    /// In which time those failures count, and how long it is left alone (`fail_timeout`).
+    pub fail_timeout: Duration,
+    /// Whether it is asked only where no other can be (`backup`).
+    pub backup: bool,
+    /// Whether it is never asked (`down`).
+    pub down: bool,
+}
+
+impl Server {
+    /// A server with nginx's defaults.
+    pub fn new(address: SocketAddress) -> Server {
+        Server {
+            name: address.to_string().into(),
+            address,
+            weight: 1,
+            max_conns: 0,
+            max_fails: 1,
+            fail_timeout: Duration::from_secs(10),
+            backup: false,
+            down: false,
+        }
+    }
+}
+
+/// How long connections to a group are kept for other requests; the counts are those of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Keepalive {
+    /// How many idle connections are kept; 0 keeps none (`keepalive`).
+    pub connections: usize,
+    /// Whether only the location that opened a connection uses it again (`keepalive … local`).
+    pub local: bool,
+    /// How many requests one connection may have (`keepalive_requests`).
+    pub requests: u64,
+    /// How long a connection may live (`keepalive_time`).
+    pub time: Duration,
+    /// How long it may be idle (`keepalive_timeout`).
+    pub timeout: Duration,
+}
+
+impl Keepalive {
+    /// What an `upstream` block without a word about it does.
+    pub const DEFAULT: Keepalive = Keepalive {
+        connections: 32,
+        local: true,
+        requests: 1000,
+        time: Duration::from_secs(3600),
+        timeout: Duration::from_secs(60),
+    };
+
+    /// Each connection serves one request.
+    pub const NONE: Keepalive = Keepalive { connections: 0, ..Keepalive::DEFAULT };
+}
+
+/// Servers that do the same. What is known of their health is shared by all threads.
+#[derive(Debug)]
+pub struct Group {
+    /// A number that no other group of this process has.
+    pub(crate) id: u64,
+    /// The name of the block, or the host and port.
+    pub name: Box<str>,
+    /// How connections are kept.
+    pub keepalive: Keepalive,
+    pub(crate) primary: Tier,
+    pub(crate) backup: Tier,
+}
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+impl Group {
+    /// A group of these servers.
+    pub fn new(name: &str, servers: Vec<Server>, keepalive: Keepalive) -> Group {
+        let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
+        let id = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let (primary, backup) = (Tier::new(primary), Tier::new(backup));
+        Group { id, name: name.into(), keepalive, primary, backup }
+    }
+}
+
+/// The socket addresses of an address; a name is looked up by the system's resolver, which may take a while.
+///
+/// # Errors
+/// The name is not known.
+pub fn resolve(address: &Address) -> Result<Vec<SocketAddress>, String> {
+    match &address.host {
+        Host::Ip(ip) => Ok(vec![SocketAddress::Inet((*ip, address.port).into())]),
+        Host::Unix(path) => match path.strip_prefix(b"@") {
+            Some(name) => Ok(vec![SocketAddress::Abstract(name.to_vec())]),
+            None => Ok(vec![SocketAddress::Unix(PathBuf::from(OsStr::from_bytes(path)))]),
+        },
+        Host::Name(name) => {
+            let found = (&**name, address.port).to_socket_addrs();
+            let found: Vec<_> = found.into_iter().flatten().map(SocketAddress::Inet).collect();
+            if found.is_empty() {
+                return Err(format!("host not found in upstream \"{name}\""));
+            }
+            Ok(found)
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The directives that all protocols share, written once. A protocol makes them its own with a prefix:
+//!
+//! ```
+//! use upstream::{Names, Options};
+//! static NAMES: Names = Names::new("proxy_");
+//! static OPTIONS: Options = Options::new(&NAMES);
+//! ```
+
+use crate::names::Names;
+use crate::settings::{Failures, Ignored};
+use conf::{Arity, Contexts, Diagnostic, value};
+use contract::{AnyDirective, Args, Directive, Loading, Rule};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many directives [`Options`] has.
+pub const OPTION_COUNT: usize = 21;
+
+/// The directives that all protocols share, under one protocol's names.
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct Options {
+    pub connect_timeout: Directive<Duration>,
+    pub send_timeout: Directive<Duration>,
+    pub read_timeout: Directive<Duration>,
+    pub buffering: Directive<bool>,
+    pub request_buffering: Directive<bool>,
+    pub buffer_size: Directive<u64>,
+    pub buffers: Directive<(u64, u64)>,
+    pub busy_buffers_size: Directive<u64>,
+    pub max_temp_file_size: Directive<u64>,
+    pub temp_file_write_size: Directive<u64>,
+    pub temp_path: Directive<Arc<Path>>,
+    pub next_upstream: Directive<Failures>,
+    pub next_upstream_tries: Directive<u64>,
+    pub next_upstream_timeout: Directive<Duration>,
+    pub ignore_client_abort: Directive<bool>,
+    pub pass_request_headers: Directive<bool>,
+    pub pass_request_body: Directive<bool>,
+    pub intercept_errors: Directive<bool>,
+    pub hide_header: Directive<Box<[u8]>>,
+    pub pass_header: Directive<Box<[u8]>>,
+    pub ignore_headers: Directive<Ignored>,
+}
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+impl Options {
+    /// The directives under these names.
+    pub const fn new(names: &'static Names) -> Options {
+        Options {
+            connect_timeout: time(names.of("connect_timeout"), "60s", "How long connecting may take."),
+            send_timeout: time(names.of("send_timeout"), "60s", "How long a server may take nothing."),
+            read_timeout: time(names.of("read_timeout"), "60s", "How long a server may send nothing."),
+            buffering: flag(names.of("buffering"), "on", "Whether a response is taken as fast as it comes."),
+            request_buffering: flag(names.of("request_buffering"), "on", ALWAYS_WHOLE),
+            buffer_size: size(names.of("buffer_size"), "4k", "How long the head of a response may be."),
+            buffers: of(Directive::new(names.of("buffers"), parse_buffers), BUFFERS)
+                .args(Arity::Exactly(2))
+                .default("8 4k"),
+            busy_buffers_size: size(names.of("busy_buffers_size"), "", "Nothing: what is there is sent."),
+            max_temp_file_size: size(names.of("max_temp_file_size"), "1024m", TEMP_SIZE),
+            temp_file_write_size: size(names.of("temp_file_write_size"), "", "Nothing: all is written."),
+            temp_path: of(Directive::new(names.of("temp_path"), parse_path), TEMP_PATH)
+                .args(Arity::Range(1, 4)),
+            next_upstream: of(Directive::new(names.of("next_upstream"), parse_failures), NEXT)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List)
+                .default("error timeout"),
+            next_upstream_tries: of(Directive::number(names.of("next_upstream_tries")), TRIES).default("0"),
+            next_upstream_timeout: time(names.of("next_upstream_timeout"), "0", TRIES_TIME),
+            ignore_client_abort: flag(names.of("ignore_client_abort"), "off", ABORT),
+            pass_request_headers: flag(names.of("pass_request_headers"), "on", "Whether fields are passed."),
+            pass_request_body: flag(names.of("pass_request_body"), "on", "Whether the body is passed."),
+            intercept_errors: flag(names.of("intercept_errors"), "off", INTERCEPT),
+            hide_header: of(Directive::new(names.of("hide_header"), parse_name), HIDE).rule(Rule::List),
+            pass_header: of(Directive::new(names.of("pass_header"), parse_name), PASS).rule(Rule::List),
+            ignore_headers: of(Directive::new(names.of("ignore_headers"), parse_ignored), IGNORE)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List),
+        }
+    }
+
+    /// All of them behind a protocol's own directives, which are `OWN` many; `ALL` is the sum.
+    pub const fn behind<const OWN: usize, const ALL: usize>(
+        &'static self,
+        own: [&'static dyn AnyDirective; OWN],
+    ) -> [&'static dyn AnyDirective; ALL] {
+        let shared = self.list();
+        let mut all: [&'static dyn AnyDirective; ALL] = [own[0]; ALL];
+        let mut at = 1;
+        while at < ALL {
+            all[at] = if at < OWN { own[at] } else { shared[at - OWN] };
+            at += 1;
+        }
+        all
+    }
+
+    const fn list(&'static self) -> [&'static dyn AnyDirective; OPTION_COUNT] {
+        [
+            &self.connect_timeout,
+            &self.send_timeout,
+            &self.read_timeout,
+            &self.buffering,
+            &self.request_buffering,
+            &self.buffer_size,
+            &self.buffers,
+            &self.busy_buffers_size,
+            &self.max_temp_file_size,
+            &self.temp_file_write_size,
+            &self.temp_path,
+            &self.next_upstream,
+            &self.next_upstream_tries,
+            &self.next_upstream_timeout,
+            &self.ignore_client_abort,
+            &self.pass_request_headers,
+            &self.pass_request_body,
+            &self.intercept_errors,
+            &self.hide_header,
+            &self.pass_header,
+            &self.ignore_headers,
+        ]
+    }
+}
+
+const ALWAYS_WHOLE: &str = "Nothing yet: the body of a request is read whole before a server is asked.";
+const BUFFERS: &str = "How much of a response is kept in memory: a number of buffers and the size of each.";
+const TEMP_SIZE: &str = "How much of a response that fills the buffers goes to a file; 0 is nothing.";
+const TEMP_PATH: &str = "Where those files are; they have no name.";
+const NEXT: &str = "After which failures another server is asked.";
+const TRIES: &str = "How many servers are asked at most; 0 is all.";
+const TRIES_TIME: &str = "For how long other servers are asked; 0 is any time.";
+const ABORT: &str = "Whether a request goes on without the client.";
+const INTERCEPT: &str = "Whether `error_page` replaces errors of the server, too.";
+const HIDE: &str = "A field of responses that is not passed on.";
+const PASS: &str = "A field of responses that is passed on although it usually is not.";
+const IGNORE: &str = "Fields of responses that are not acted upon.";
+
+const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
+    directive.within(LEVELS).help(help)
+}
+
+const fn time(name: &'static str, default: &'static str, help: &'static str) -> Directive<Duration> {
+    of(Directive::time(name), help).default(default)
+}
+
+const fn flag(name: &'static str, default: &'static str, help: &'static str) -> Directive<bool> {
+    of(Directive::flag(name), help).default(default)
+}
+
+const fn size(name: &'static str, default: &'static str, help: &'static str) -> Directive<u64> {
+    of(Directive::size(name), help).default(default)
+}
+
+fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(u64, u64), Diagnostic> {
+    let number = value::number(args.word(0)?).unwrap_or(0);
+    match value::size(args.word(1)?) {
+        Ok(size @ 1..) if number > 0 => Ok((number, size)),
+        _ => Err(args.error("invalid value")),
+    }
+}
+
+fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Path>, Diagnostic> {
+    Ok(loading.path(&args.word(0)?.text).into())
+}
+
+fn parse_name(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {
+    Ok(args.word(0)?.text.to_ascii_lowercase().into())
+}
+
+fn parse_failures(args: &Args<'_>, loading: &mut Loading) -> Result<Failures, Diagnostic> {
+    bits(args, loading, &Failures::NAMES).map(Failures)
+}
+
+fn parse_ignored(args: &Args<'_>, loading: &mut Loading) -> Result<Ignored, Diagnostic> {
+    bits(args, loading, &Ignored::NAMES).map(Ignored)
+}
+
+fn bits(args: &Args<'_>, loading: &mut Loading, table: &[(&'static str, u32)]) -> Result<u32, Diagnostic> {
+    let duplicate = |word: &conf::Word| {
+        let message = format!("duplicate value \"{word}\"");
+        loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
+    };
+    value::bitmask(args.words(), table, duplicate).map_err(|(error, word)| error.at(args.node, word))
+}

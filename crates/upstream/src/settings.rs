@@ -1,0 +1,280 @@
+//! What the options of a protocol come to in one scope.
+
+use crate::options::Options;
+use conf::Diagnostic;
+use contract::{Directive, View, Written};
+use http::Status;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Failures after which another server may be asked, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failures(pub u32);
+
+impl Failures {
+    /// Nothing but success.
+    pub const NONE: Failures = Failures(0);
+    /// The connection failed.
+    pub const ERROR: Failures = Failures(1);
+    /// The server was too slow.
+    pub const TIMEOUT: Failures = Failures(2);
+    /// The server sent what is no response.
+    pub const INVALID_HEADER: Failures = Failures(4);
+    /// The request may have had an effect that must not happen twice.
+    pub const NON_IDEMPOTENT: Failures = Failures(8);
+    const OFF: u32 = 0x10;
+    const UPDATING: u32 = 0x20;
+
+    const STATUSES: [(u16, u32); 7] =
+        [(500, 0x40), (502, 0x80), (503, 0x100), (504, 0x200), (403, 0x400), (404, 0x800), (429, 0x1000)];
+
+    pub(crate) const NAMES: [(&'static str, u32); 13] = [
+        ("error", 1),
+        ("timeout", 2),
+        ("invalid_header", 4),
+        ("non_idempotent", 8),
+        ("off", Failures::OFF),
+        ("updating", Failures::UPDATING),
+        ("http_500", 0x40),
+        ("http_502", 0x80),
+        ("http_503", 0x100),
+        ("http_504", 0x200),
+        ("http_403", 0x400),
+        ("http_404", 0x800),
+        ("http_429", 0x1000),
+    ];
+
+    /// The failure that a status is, if it can be one.
+    pub fn of_status(status: Status) -> Option<Failures> {
+        let found = Failures::STATUSES.iter().find(|(code, _)| *code == status.0);
+        found.map(|&(_, bit)| Failures(bit))
+    }
+
+    /// The status that the client gets for a failure.
+    pub fn status(self) -> Status {
+        let found = Failures::STATUSES.iter().find(|(_, bit)| self.0 & bit != 0);
+        match found {
+            Some(&(code, _)) => Status(code),
+            None if self.has(Failures::TIMEOUT) => Status::GATEWAY_TIMEOUT,
+            None => Status::BAD_GATEWAY,
+        }
+    }
+
+    /// Whether the server itself is to blame: a page that it does not have is no fault of its own.
+    pub(crate) fn counts(self) -> bool {
+        self.0 & 0xc00 == 0
+    }
+
+    /// Whether these hold all of the others.
+    pub fn has(self, other: Failures) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and the others.
+    #[must_use]
+    pub fn with(self, other: Failures) -> Failures {
+        Failures(self.0 | other.0)
+    }
+}
+
+/// Fields of responses that are not acted upon, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ignored(pub u32);
+
+impl Ignored {
+    /// `X-Accel-Redirect`
+    pub const REDIRECT: Ignored = Ignored(1);
+    /// `X-Accel-Buffering`
+    pub const BUFFERING: Ignored = Ignored(8);
+
+    pub(crate) const NAMES: [(&'static str, u32); 9] = [
+        ("X-Accel-Redirect", 1),
+        ("X-Accel-Expires", 2),
+        ("X-Accel-Limit-Rate", 4),
+        ("X-Accel-Buffering", 8),
+        ("X-Accel-Charset", 0x10),
+        ("Expires", 0x20),
+        ("Cache-Control", 0x40),
+        ("Set-Cookie", 0x80),
+        ("Vary", 0x100),
+    ];
+
+    /// Whether this field is ignored.
+    pub fn has(self, field: Ignored) -> bool {
+        self.0 & field.0 != 0
+    }
+}
+
+/// What the options of a protocol come to in one scope.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each field is the option of that name")]
+pub struct Settings {
+    pub connect_timeout: Duration,
+    pub send_timeout: Duration,
+    pub read_timeout: Duration,
+    pub buffering: bool,
+    pub buffer_size: usize,
+    /// The bytes of all buffers.
+    pub buffers: usize,
+    pub max_temp_file_size: u64,
+    pub temp_path: Arc<Path>,
+    pub next_upstream: Failures,
+    pub next_upstream_tries: usize,
+    pub next_upstream_timeout: Duration,
+    pub ignore_client_abort: bool,
+    pub pass_request_headers: bool,
+    pub pass_request_body: bool,
+    pub intercept_errors: bool,
+    pub ignored: Ignored,
+    /// Fields of responses that are not passed on, in lower case.
+    pub hidden: HashSet<Box<[u8]>>,
+}
+
+/// Fields that no server's response hands to the client unless `pass_header` says so.
+const HIDDEN: [&str; 8] = [
+    "date",
+    "server",
+    "x-pad",
+    "x-accel-expires",
+    "x-accel-redirect",
+    "x-accel-limit-rate",
+    "x-accel-buffering",
+    "x-accel-charset",
+];
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Settings {
+    /// What holds for one scope.
+    ///
+    /// # Errors
+    /// Sizes that do not go together.
+    pub fn new(view: &View<'_>, options: &Options) -> Result<Settings, Diagnostic> {
+        let mut settings = Settings {
+            connect_timeout: MINUTE,
+            send_timeout: MINUTE,
+            read_timeout: MINUTE,
+            buffering: true,
+            buffer_size: 4096,
+            buffers: 8 * 4096,
+            max_temp_file_size: 1 << 30,
+            temp_path: std::env::temp_dir().into(),
+            next_upstream: Failures::ERROR.with(Failures::TIMEOUT),
+            next_upstream_tries: 0,
+            next_upstream_timeout: Duration::ZERO,
+            ignore_client_abort: false,
+            pass_request_headers: true,
+            pass_request_body: true,
+            intercept_errors: false,
+            ignored: Ignored(0),
+            hidden: hidden(view, options),
+        };
+        settings.assign(view, options);
+        settings.assign_sizes(view, options)?;
+        Ok(settings)
+    }
+
+    fn assign(&mut self, view: &View<'_>, options: &Options) {
+        view.assign(&options.connect_timeout, &mut self.connect_timeout);
+        view.assign(&options.send_timeout, &mut self.send_timeout);
+        view.assign(&options.read_timeout, &mut self.read_timeout);
+        view.assign(&options.buffering, &mut self.buffering);
+        view.assign(&options.temp_path, &mut self.temp_path);
+        view.assign_size(&options.next_upstream_tries, &mut self.next_upstream_tries);
+        view.assign(&options.next_upstream_timeout, &mut self.next_upstream_timeout);
+        view.assign(&options.ignore_client_abort, &mut self.ignore_client_abort);
+        view.assign(&options.pass_request_headers, &mut self.pass_request_headers);
+        view.assign(&options.pass_request_body, &mut self.pass_request_body);
+        view.assign(&options.intercept_errors, &mut self.intercept_errors);
+        let failures = view.all(&options.next_upstream);
+        if !failures.is_empty() {
+            let all = failures.iter().fold(0, |all, written| all | written.value.0);
+            self.next_upstream = if all & Failures::OFF != 0 { Failures::NONE } else { Failures(all) };
+        }
+        let ignored = view.all(&options.ignore_headers);
+        self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
+    }
+
+    fn assign_sizes(&mut self, view: &View<'_>, options: &Options) -> Result<(), Diagnostic> {
+        view.assign_size(&options.buffer_size, &mut self.buffer_size);
+        view.assign(&options.max_temp_file_size, &mut self.max_temp_file_size);
+        let buffers = view.written(&options.buffers);
+        let (count, size) = buffers.as_ref().map_or((8, 4096), |written| *written.value);
+        let name = |directive: &dyn contract::AnyDirective| directive.info().name;
+        if count < 2 {
+            let message = format!("there must be at least 2 \"{}\"", name(&options.buffers));
+            return Err(at(Diagnostic::emerg(message), buffers));
+        }
+        let least = size.max(self.buffer_size as u64);
+        self.buffers = usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX);
+        let of_sizes = format!(
+            "equal to or greater than the maximum of the value of \"{}\" and one of the \"{}\"",
+            name(&options.buffer_size),
+            name(&options.buffers)
+        );
+        let busy = view.written(&options.busy_buffers_size);
+        let busy_size = busy.as_ref().map_or(2 * least, |written| *written.value);
+        if busy_size < least {
+            let message = format!("\"{}\" must be {of_sizes}", name(&options.busy_buffers_size));
+            return Err(at(Diagnostic::emerg(message), busy));
+        }
+        if busy_size > (count - 1).saturating_mul(size) {
+            let message = format!(
+                "\"{}\" must be less than the size of all \"{}\" minus one buffer",
+                name(&options.busy_buffers_size),
+                name(&options.buffers)
+            );
+            return Err(at(Diagnostic::emerg(message), busy));
+        }
+        if self.max_temp_file_size != 0 && self.max_temp_file_size < least {
+            let message = format!(
+                "\"{}\" must be equal to zero to disable temporary files usage or must be {of_sizes}",
+                name(&options.max_temp_file_size)
+            );
+            return Err(at(Diagnostic::emerg(message), view.written(&options.max_temp_file_size)));
+        }
+        Ok(())
+    }
+}
+
+fn at<T>(error: Diagnostic, written: Option<Written<'_, T>>) -> Diagnostic {
+    match written {
+        Some(written) => error.at(written.span),
+        None => error,
+    }
+}
+
+fn hidden(view: &View<'_>, options: &Options) -> HashSet<Box<[u8]>> {
+    let names = |directive: &Directive<Box<[u8]>>| {
+        let all = view.all(directive);
+        all.into_iter().map(|written| written.value.clone()).collect::<Vec<_>>()
+    };
+    let mut hidden: HashSet<Box<[u8]>> = HIDDEN.iter().map(|name| name.as_bytes().into()).collect();
+    hidden.extend(names(&options.hide_header));
+    for passed in names(&options.pass_header) {
+        hidden.remove(&passed);
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failures;
+    use http::Status;
+
+    #[test]
+    fn each_failure_has_its_status() {
+        assert_eq!(Failures::ERROR.status(), Status::BAD_GATEWAY);
+        assert_eq!(Failures::TIMEOUT.status(), Status::GATEWAY_TIMEOUT);
+        assert_eq!(Failures::INVALID_HEADER.with(Failures::NON_IDEMPOTENT).status(), Status::BAD_GATEWAY);
+        for status in [500, 502, 503, 504, 403, 404, 429] {
+            let failure = Failures::of_status(Status(status)).unwrap();
+            assert_eq!(failure.status(), Status(status));
+            assert_eq!(failure.counts(), !matches!(status, 403 | 404));
+        }
+        assert_eq!(Failures::of_status(Status(501)), None);
+        assert!(!Failures::ERROR.has(Failures::ERROR.with(Failures::NON_IDEMPOTENT)));
+    }
+}
