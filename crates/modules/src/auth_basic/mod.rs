@@ -216,7 +216,7 @@ fn fail(exchange: &Exchange, path: &[u8], failure: &Failure) -> Step {
             (Level::Crit, files::failed("open", path, error), Status::INTERNAL_SERVER_ERROR)
         }
         Failure::Read(error) => {
-            (Level::Crit, files::failed("read", path, error), Status::INTERNAL_SERVER_ERROR)
+            (Level::Crit, files::failed("pread", path, error), Status::INTERNAL_SERVER_ERROR)
         }
         Failure::NoFile => {
             let message = format!("\"{shown}\" is no file of passwords, or too long");
