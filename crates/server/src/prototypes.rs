@@ -359,7 +359,7 @@ impl Bench {
                 let mut inner = flow.subrequest(wanted);
                 let shared =
                     |flow: &Flow| flow.exchange.request.body.as_ref().and_then(RequestBody::bytes).cloned();
-                assert_eq!(shared(&inner), shared(&flow), "the body is shared");
+                assert_eq!(shared(&inner), shared(flow), "the body is shared");
                 let (_, content) = self.drive(&mut inner);
                 let exchange = Box::new(inner.exchange);
                 Outcome::Subresponse(contract::Subresponse { exchange, content: content.into() })
