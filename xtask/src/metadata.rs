@@ -25,6 +25,7 @@ pub(crate) struct Package {
 /// A line of a manifest's dependencies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dependency {
+    /// As sources call it.
     pub(crate) name: String,
     /// Whether it is of the kind `dev`.
     pub(crate) dev: bool,
@@ -86,7 +87,7 @@ fn package(json: &Value, root: &Path) -> Package {
         path: relative(text(&target["src_path"])).unwrap_or_default(),
     };
     let dependency = |line: &Value| Dependency {
-        name: text(&line["name"]).into(),
+        name: line["rename"].as_str().unwrap_or(text(&line["name"])).into(),
         dev: line["kind"].as_str() == Some("dev"),
     };
     let features = json["features"].as_object().into_iter().flat_map(|features| features.keys());
