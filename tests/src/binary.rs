@@ -47,6 +47,17 @@ pub fn have_nginx() -> bool {
     false
 }
 
+/// Whether there is an nginx to compare with that was built with this option of its `configure`.
+pub fn nginx_has(option: &str) -> bool {
+    let says = |path: &Path| Command::new(path).arg("-V").output().ok();
+    let built = nginx().and_then(says).map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+    let has = built.is_some_and(|text| text.contains(option));
+    if !has {
+        let _ = writeln!(io::stderr(), "skipped: no nginx {option}");
+    }
+    has
+}
+
 fn fulmar() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::SystemTime;
 
 use crate::client::Answer;
+use crate::inflate;
 use crate::response::Response;
 use crate::site::Running;
 
@@ -16,6 +17,7 @@ pub fn normalise(answer: &Answer, running: &Running) -> Answer {
     for response in &mut answer.responses {
         let replaced = Replaced::new(response, running);
         let length = response.body.len().to_string();
+        response.body = inflate::content(response);
         let unseen_page = response.status >= 300
             && response.body.is_empty()
             && response.field("Content-Length") != Some("0");

@@ -11,6 +11,7 @@ pub mod binary;
 pub mod client;
 pub mod compare;
 pub mod differential;
+pub mod inflate;
 pub mod load;
 pub mod log;
 pub mod manual;

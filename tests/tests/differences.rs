@@ -253,3 +253,33 @@ fn summary(answer: &Answer) -> String {
     let end = if answer.end == End::Kept { "kept" } else { "closed" };
     format!("{} {end}", statuses.join(" "))
 }
+
+#[test]
+fn what_is_compressed() {
+    let site = Site::new(
+        r#"
+        gzip on;
+        gzip_types text/plain;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location /coded { add_header Content-Encoding br; return 200 "01234567890123456789"; }
+            location /charset { default_type "text/html; charset=utf-8"; return 200 "01234567890123456789"; }
+        }
+        "#,
+    );
+    let codings = |server| {
+        let running = site.start(server);
+        let codings = ["/coded", "/charset"].map(|path| {
+            let answer = running.ask(&format!("GET {path}\nAccept-Encoding: gzip"));
+            let fields = answer.responses[0].fields.iter().filter(|(name, _)| name == "Content-Encoding");
+            fields.map(|(_, value)| value.clone()).collect::<Vec<_>>().join(" ")
+        });
+        running.stop();
+        codings
+    };
+    assert_eq!(codings(Server::Fulmar), ["br", "gzip"]);
+    if have_nginx() {
+        assert_eq!(codings(Server::Nginx), ["br gzip", ""], "nginx no longer differs");
+    }
+}

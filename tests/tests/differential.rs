@@ -4,6 +4,7 @@
 
 mod access;
 mod auth;
+mod compression;
 mod conditionals;
 mod connections;
 mod error_pages;

@@ -13,6 +13,8 @@ pub mod autoindex;
 pub mod client;
 pub mod error_log;
 pub mod error_page;
+pub mod gzip;
+pub mod gzip_static;
 pub mod headers;
 pub mod index;
 pub mod internal;
@@ -69,6 +71,7 @@ pub static ALL: &[&Module] = &[
     &try_files::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
+    &gzip_static::MODULE,
     &static_files::MODULE,
     &error_page::MODULE,
     &internal::MODULE,
@@ -76,6 +79,7 @@ pub static ALL: &[&Module] = &[
     &map::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &gzip::MODULE,
     &range::MODULE,
     &access_log::MODULE,
 ];

@@ -1,0 +1,281 @@
+//! Who gets compressed content: `gzip_vary`, `gzip_proxied`, `gzip_http_version`, `gzip_disable`. They
+//! hold for `gzip` and `gzip_static` alike.
+
+use super::LEVELS;
+use conf::{Arity, Diagnostic, value};
+use contract::clock::Time;
+use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
+use http::Version;
+
+/// `gzip_vary on | off`
+pub static GZIP_VARY: Directive<bool> = Directive::flag("gzip_vary")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether caches are told that the content depends on `Accept-Encoding`.");
+
+/// `gzip_proxied off | any | CONDITION …`
+pub static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_proxied)
+    .within(LEVELS)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::List)
+    .default("off")
+    .help("When requests that came through a proxy get compressed content.");
+
+/// `gzip_http_version 1.0 | 1.1`
+pub static GZIP_HTTP_VERSION: Directive<Version> =
+    Directive::new("gzip_http_version", |args, _| args.value(0, |word| value::choice(word, &VERSIONS)))
+        .within(LEVELS)
+        .default("1.1")
+        .help("The least version of a request that gets compressed content.");
+
+/// `gzip_disable PATTERN … | msie6`
+pub static GZIP_DISABLE: Directive<Disabled> = Directive::new("gzip_disable", parse_disable)
+    .within(LEVELS)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::List)
+    .help("Clients that never get compressed content, by patterns of their `User-Agent`.");
+
+const VERSIONS: [(&str, Version); 2] = [("1.0", Version::Http10), ("1.1", Version::Http11)];
+
+const OFF: u32 = 1;
+const EXPIRED: u32 = 2;
+const NO_CACHE: u32 = 4;
+const NO_STORE: u32 = 8;
+const PRIVATE: u32 = 16;
+const NO_LAST_MODIFIED: u32 = 32;
+const NO_ETAG: u32 = 64;
+const AUTH: u32 = 128;
+const ANY: u32 = 256;
+
+const CONDITIONS: [(&str, u32); 9] = [
+    ("off", OFF),
+    ("expired", EXPIRED),
+    ("no-cache", NO_CACHE),
+    ("no-store", NO_STORE),
+    ("private", PRIVATE),
+    ("no_last_modified", NO_LAST_MODIFIED),
+    ("no_etag", NO_ETAG),
+    ("auth", AUTH),
+    ("any", ANY),
+];
+
+/// Clients that one `gzip_disable` names.
+#[derive(Clone, Default)]
+pub struct Disabled {
+    patterns: Vec<Regex>,
+    msie6: bool,
+}
+
+fn parse_proxied(args: &Args<'_>, loading: &mut Loading) -> Result<u32, Diagnostic> {
+    let duplicate = |word: &conf::Word| {
+        let message = format!("duplicate value \"{word}\"");
+        loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
+    };
+    value::bitmask(args.words(), &CONDITIONS, duplicate).map_err(|(error, word)| error.at(args.node, word))
+}
+
+fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Disabled, Diagnostic> {
+    let mut disabled = Disabled::default();
+    for word in args.words() {
+        if word.is("msie6") {
+            disabled.msie6 = true;
+        } else {
+            disabled.patterns.push(loading.regex(word, &word.text, true)?);
+        }
+    }
+    Ok(disabled)
+}
+
+/// Who gets compressed content in a scope.
+pub(crate) struct Rules {
+    /// Whether caches are told.
+    pub(crate) vary: bool,
+    version: Version,
+    proxied: u32,
+    patterns: Vec<Regex>,
+    msie6: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(view: &View<'_>) -> Rules {
+        let proxied = view.all(&GZIP_PROXIED).iter().fold(0, |all, written| all | written.value);
+        let disabled = view.all(&GZIP_DISABLE);
+        // The patterns of a level take the place of those outside, the word does not.
+        let names_msie6 =
+            |view: View<'_>| view.here(&GZIP_DISABLE).iter().any(|disabled| disabled.value.msie6);
+        Rules {
+            vary: view.get(&GZIP_VARY).copied().unwrap_or(false),
+            version: view.get(&GZIP_HTTP_VERSION).copied().unwrap_or(Version::Http11),
+            proxied: if proxied == 0 { OFF } else { proxied },
+            patterns: disabled.iter().flat_map(|disabled| &disabled.value.patterns).cloned().collect(),
+            msie6: std::iter::once(*view).chain(view.enclosing()).any(names_msie6),
+        }
+    }
+
+    /// Whether the client of this exchange gets compressed content. The fields of the response count, too.
+    pub(crate) fn allow(&self, exchange: &Exchange) -> bool {
+        let head = &exchange.request.head;
+        if exchange.subrequest || !head.fields.get("accept-encoding").is_some_and(accepts_gzip) {
+            return false;
+        }
+        let agent = head.fields.get("user-agent").unwrap_or_default();
+        if self.msie6 && is_msie6(agent) || head.version < self.version {
+            return false;
+        }
+        if head.fields.get("via").is_some() && !self.allow_proxy(exchange) {
+            return false;
+        }
+        agent.is_empty() || !self.patterns.iter().any(|pattern| pattern.is_match(agent))
+    }
+
+    /// Whether a proxy in front of the server gets compressed content, which it might give to others.
+    fn allow_proxy(&self, exchange: &Exchange) -> bool {
+        let has = |condition| self.proxied & condition != 0;
+        let response = &exchange.response;
+        if has(OFF) {
+            return false;
+        }
+        if has(ANY) || has(AUTH) && exchange.request.head.fields.get("authorization").is_some() {
+            return true;
+        }
+        if let Some(expires) = response.fields.get("expires") {
+            return has(EXPIRED) && is_past(expires, response.fields.get("date"));
+        }
+        if response.fields.get("cache-control").is_some() {
+            let listed = |name| response.fields.all("cache-control").any(|value| has_directive(value, name));
+            return has(NO_CACHE) && listed("no-cache")
+                || has(NO_STORE) && listed("no-store")
+                || has(PRIVATE) && listed("private");
+        }
+        // A file's own time is not what the condition is about, as in nginx.
+        let last_modified = response.last_modified.is_some() && exchange.file.is_none();
+        !(has(NO_LAST_MODIFIED) && last_modified || has(NO_ETAG) && response.etag.is_some())
+    }
+}
+
+fn is_past(expires: &[u8], date: Option<&[u8]>) -> bool {
+    let now = match date {
+        None => Some(Time::now().seconds),
+        Some(date) => http::parse_date(date),
+    };
+    match (http::parse_date(expires), now) {
+        (Some(expires), Some(now)) => expires < now,
+        _ => false,
+    }
+}
+
+/// Whether a `Cache-Control` field has this directive.
+fn has_directive(value: &[u8], name: &str) -> bool {
+    value
+        .split(|byte| matches!(byte, b',' | b';'))
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// Whether an `Accept-Encoding` field admits gzip. As in nginx the coding must be named, so that `*`
+/// admits nothing, and a weight that is none counts as zero.
+fn accepts_gzip(field: &[u8]) -> bool {
+    const NAME: &[u8] = b"gzip";
+    let mut from = 0;
+    let behind = loop {
+        let rest = field.get(from..).unwrap_or_default();
+        let found = rest.windows(NAME.len()).position(|part| part.eq_ignore_ascii_case(NAME));
+        let Some(start) = found.map(|found| from + found) else { return false };
+        let behind = start + NAME.len();
+        if start == from || matches!(field[start - 1], b',' | b' ') {
+            break &field[behind..];
+        }
+        from = behind;
+    };
+    let without_spaces = |text: &'_ [u8]| text.iter().position(|&byte| byte != b' ');
+    let Some(at) = without_spaces(behind) else { return true };
+    match behind[at] {
+        b',' => return true,
+        b';' => {}
+        _ => return false,
+    }
+    let parameter = &behind[at + 1..];
+    let Some(at) = without_spaces(parameter) else { return true };
+    match &parameter[at..] {
+        [b'q' | b'Q', b'=', weight @ ..] => is_positive(weight),
+        _ => false,
+    }
+}
+
+/// Whether a weight (RFC 9110, section 12.4.2) is one, and not zero.
+fn is_positive(text: &[u8]) -> bool {
+    let weight = text.split(|byte| matches!(byte, b',' | b' ')).next().unwrap_or_default();
+    let digits = match weight {
+        [_] => &b""[..],
+        [_, b'.', digits @ ..] => digits,
+        _ => return false,
+    };
+    let is_number = digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit);
+    let has_fraction = digits.iter().any(|&digit| digit != b'0');
+    is_number && matches!((weight[0], has_fraction), (b'0', true) | (b'1', false))
+}
+
+/// Internet Explorer 4, 5 and 6, but not the last form of 6, which can read compressed content.
+fn is_msie6(agent: &[u8]) -> bool {
+    let has = |text: &[u8], part: &str| text.windows(part.len()).any(|window| window == part.as_bytes());
+    let Some(start) = agent.windows(5).position(|part| part == b"MSIE ") else { return false };
+    let old = match &agent[start + 5..] {
+        [b'4' | b'5', b'.', _, ..] => true,
+        [b'6', b'.', _, rest @ ..] => !has(rest, "SV1"),
+        _ => false,
+    };
+    old && !has(agent, "Opera")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{accepts_gzip, has_directive, is_msie6};
+    use crate::testing::Site;
+
+    #[test]
+    fn the_coding_must_be_named_and_weigh_something() {
+        for field in
+            ["gzip", "GZip, br", "br, gzip", "br;gzip, gzip", "gzip;q=0.001", "gzip ; q=1.", "x-gzip, gzip"]
+        {
+            assert!(accepts_gzip(field.as_bytes()), "{field}");
+        }
+        for field in
+            ["", "*", "br", "x-gzip", "gzipx", "gzip;q=0", "gzip;q=0.000", "gzip;q=1.001", "gzip;q=0.0001"]
+        {
+            assert!(!accepts_gzip(field.as_bytes()), "{field}");
+        }
+        for field in ["gzip;q", "gzip;q=", "gzip;q=2", "gzip;x=1", "gzip;q= 1", "gzip;q=.5", "gzip x"] {
+            assert!(!accepts_gzip(field.as_bytes()), "{field}");
+        }
+    }
+
+    #[test]
+    fn directives_of_caches() {
+        assert!(has_directive(b"max-age=1, No-Store", "no-store"));
+        assert!(!has_directive(b"no-storex, x-no-store", "no-store"));
+    }
+
+    #[test]
+    fn which_explorers_cannot_read_it() {
+        for (agent, cannot) in [
+            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)", true),
+            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)", false),
+            ("Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)", true),
+            ("Mozilla/4.0 (compatible; MSIE 6.0; x) Opera 8", false),
+            ("Mozilla/4.0 (compatible; MSIE 7.0; x)", false),
+            ("MSIE 6", false),
+        ] {
+            assert_eq!(is_msie6(agent.as_bytes()), cannot, "{agent}");
+        }
+    }
+
+    #[test]
+    fn messages() {
+        assert_eq!(Site::error("gzip_proxied some;"), "invalid value \"some\"");
+        assert_eq!(Site::error("gzip_http_version 2;"), "invalid value \"2\"");
+        assert!(
+            Site::error("gzip_disable (;").contains("pcre2_compile"),
+            "{}",
+            Site::error("gzip_disable (;")
+        );
+    }
+}
