@@ -7,6 +7,8 @@ use crate::{Fields, Status};
 pub struct ResponseHead {
     /// The status code.
     pub status: Status,
+    /// Another server's reason phrase, which counts as long as the status is the one that it came with.
+    pub reason: Option<(Status, Box<[u8]>)>,
     /// The media type with its parameters; none sends no `Content-Type`.
     pub content_type: Option<Box<[u8]>>,
     /// The length of the content in bytes; none makes it chunked, or ended by the connection's end.
@@ -33,6 +35,7 @@ impl ResponseHead {
     pub fn new(status: Status) -> ResponseHead {
         ResponseHead {
             status,
+            reason: None,
             content_type: None,
             content_length: None,
             last_modified: None,
@@ -43,5 +46,11 @@ impl ResponseHead {
             fields: Fields::new(),
             trailers: Fields::new(),
         }
+    }
+
+    /// The reason phrase, where it is not the status code's own.
+    pub fn reason(&self) -> Option<&[u8]> {
+        let (status, reason) = self.reason.as_ref()?;
+        (*status == self.status).then_some(reason)
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
         server: Some(server),
         connection,
         chunked: answer.chunked,
-        reason: None,
+        reason: exchange.response.reason(),
     };
     let before = output.bytes().len();
     output.append(|bytes| encode_head(bytes, &exchange.response, &options));
