@@ -228,6 +228,10 @@ fn wrap(configuration: &str) -> String {
             }
         }
     }
+    for address in ports.clone().iter().filter(|address| address.starts_with("127.0.0.1:")) {
+        // A server that another one passes requests to.
+        out = out.replace(address.as_str(), &format!("127.0.0.1:{}", port_mark(&mut ports, address)));
+    }
     out
 }
 
@@ -346,6 +350,9 @@ mod tests {
             "server {\n    listen 127.0.0.1:%%PORT%%;\n}\nserver {\n    listen 127.0.0.1:%%PORT_1%% default_server;\n    \
              listen 127.0.0.1:%%PORT%%;\n}\n"
         );
+        let passes =
+            wrap("server {\n listen 80;\n proxy_pass 127.0.0.1:81;\n}\nserver {\n listen 127.0.0.1:81;\n}\n");
+        assert!(passes.contains("proxy_pass 127.0.0.1:%%PORT_1%%;"), "{passes}");
         assert_eq!(wrap("server {\n}\n"), "server { listen 127.0.0.1:%%PORT%%;\n}\n");
         assert!(surround("http {\n}\n").contains("events { }"));
         assert!(!surround("events {\n}\nhttp {\n}\n").contains("events { }"));

@@ -161,6 +161,8 @@ pub struct RedirectPolicy {
     pub absolute_redirect: bool,
     pub server_name_in_redirect: bool,
     pub port_in_redirect: bool,
+    /// A request for the location's prefix without its last slash is redirected to the location.
+    pub to_slash: bool,
 }
 
 /// What is done about If-Modified-Since.
@@ -215,6 +217,7 @@ impl Policy {
                 absolute_redirect: true,
                 server_name_in_redirect: false,
                 port_in_redirect: true,
+                to_slash: false,
             },
             script: ScriptPolicy::default(),
             error_log: ErrorLog::default(),

@@ -25,6 +25,7 @@ pub mod lingering;
 pub mod map;
 pub mod not_modified;
 pub mod process;
+pub mod proxy;
 pub mod range;
 pub mod redirects;
 pub mod rewrite;
@@ -37,6 +38,7 @@ pub mod static_files;
 mod testing;
 pub mod try_files;
 pub mod types;
+pub mod upstream;
 pub mod variables;
 
 /// What several features share.
@@ -59,6 +61,8 @@ pub static ALL: &[&Module] = &[
     &lingering::MODULE,
     &sending::MODULE,
     &redirects::MODULE,
+    &upstream::MODULE,
+    &proxy::MODULE,
     &server_tokens::MODULE,
     &variables::MODULE,
     &rewrite::MODULE,

@@ -83,6 +83,21 @@ impl Locations {
         }
     }
 
+    /// The location whose prefix is the path and a slash, where such a path is redirected to it and no other
+    /// location has the path itself.
+    pub(crate) fn behind_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
+        if self.exact.contains_key(path) {
+            return None;
+        }
+        let longest = self.prefixes.longest(path);
+        if longest.is_some_and(|longest| *longest.name.text == *path) {
+            return None;
+        }
+        let here = self.prefixes.exactly(path, b"/");
+        let here = here.filter(|location| location.scope.policy.redirects.to_slash);
+        here.or_else(|| longest?.inner.behind_slash(path))
+    }
+
     fn search(&self, exchange: &Exchange, path: &[u8]) -> Found {
         if let Some(location) = self.exact.get(path) {
             return Found::Final(Arc::clone(location));
@@ -131,6 +146,13 @@ impl Prefixes {
             entries.push((location, parent));
         }
         Prefixes { entries }
+    }
+
+    /// The location whose text is these two parts.
+    fn exactly(&self, start: &[u8], end: &[u8]) -> Option<&Arc<Location>> {
+        let wanted = || start.iter().chain(end);
+        let found = self.entries.binary_search_by(|(location, _)| location.name.text.iter().cmp(wanted()));
+        found.ok().and_then(|index| self.entries.get(index)).map(|(location, _)| location)
     }
 
     fn longest(&self, path: &[u8]) -> Option<&Arc<Location>> {

@@ -1,6 +1,7 @@
 //! The server's own redirections, made absolute as the settings say.
 
-use contract::{Exchange, Peer};
+use contract::{Exchange, Peer, Step};
+use http::{Status, escape};
 
 /// The target of a redirection as it is sent: a path becomes an absolute URL, unless
 /// `absolute_redirect` is off.
@@ -25,6 +26,18 @@ pub(crate) fn complete(exchange: &Exchange, location: &[u8]) -> Option<Box<[u8]>
     }
     url.extend_from_slice(location);
     Some(url.into())
+}
+
+/// Redirects a request for a location's prefix without its last slash.
+pub(crate) fn to_slash(exchange: &mut Exchange, prefix: &[u8]) -> Step {
+    let mut target = Vec::new();
+    escape::path(prefix, &mut target);
+    if let Some(args) = exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
+        target.push(b'?');
+        target.extend_from_slice(args);
+    }
+    exchange.response.location = Some(target.into());
+    Step::Finish(Status::MOVED_PERMANENTLY)
 }
 
 fn local_host(local: &Peer) -> String {

@@ -19,8 +19,8 @@ const PHRASES: &[(&str, &str)] = &[
 /// Ends of identifiers that tell a history instead of a meaning.
 const SUFFIXES: &[&str] = &["_v2", "_old", "_new"];
 
-/// Ends that ask whether something is new, which is a meaning.
-const QUESTIONS: &[&str] = &["is_new", "if_new"];
+/// Ends that ask whether something is new, which is a meaning, or make sure that it is.
+const QUESTIONS: &[&str] = &["is_new", "if_new", "create_new"];
 
 /// Folders of one machine.
 const MACHINE_PATHS: &[&str] = &["/work/", "/root/"];

@@ -1,0 +1,202 @@
+//! The request as the other server sees it.
+
+use super::Proxy;
+use super::talk::Prepared;
+use super::target::Target;
+use bytes::Bytes;
+use contract::{Exchange, RequestBody};
+use h1::{has_token, tokens};
+use http::{Fields, Method, Version, escape};
+
+/// Fields of the client that concern its own connection, or that the server writes itself
+/// (RFC 9110, section 7.6.1).
+const OWN: [&str; 10] = [
+    "host",
+    "connection",
+    "proxy-connection",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "keep-alive",
+    "expect",
+    "upgrade",
+    "trailer",
+];
+
+/// Fields that `proxy_set_header` cannot set: they follow from the body.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// Writes the request.
+pub(super) fn prepare(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &[u8]) -> Prepared {
+    let method = method(proxy, exchange);
+    let mut fields = Fields::new();
+    let own = own_fields(proxy, exchange, target, &mut fields);
+    let body = body(proxy, exchange);
+    let mut head = Vec::with_capacity(512);
+    for part in [&method[..], b" ", uri, b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+    write(&mut head, &fields);
+    if let Some(body) = &body {
+        head.extend_from_slice(format!("Content-Length: {}\r\n", body.length()).as_bytes());
+    }
+    if proxy.settings.pass_request_headers {
+        write(&mut head, &client_fields(exchange, &own));
+    }
+    head.extend_from_slice(b"\r\n");
+    let client_asks = exchange.request.head.version == Version::Http11
+        && exchange.request.head.fields.get("upgrade").is_some();
+    let asks_upgrade =
+        client_asks && fields.get("upgrade").is_some() && has_token(&fields, "connection", "upgrade");
+    let body = body.filter(|body| body.length() > 0);
+    Prepared { head, body, is_head: method == b"HEAD", asks_upgrade }
+}
+
+fn method(proxy: &Proxy, exchange: &Exchange) -> Vec<u8> {
+    let head = &exchange.request.head;
+    let own = proxy.method.as_ref().map(|method| method.evaluate(exchange));
+    let is_token = |method: &Vec<u8>| !method.is_empty() && method.iter().all(u8::is_ascii_graphic);
+    own.filter(is_token).unwrap_or_else(|| match exchange.request.method {
+        method if method == head.method() => head.method_name().to_vec(),
+        method => method.name().unwrap_or("GET").as_bytes().to_vec(),
+    })
+}
+
+/// Sets what the configuration says, and gives the names that the client has no say in.
+fn own_fields(proxy: &Proxy, exchange: &Exchange, target: &Target, fields: &mut Fields) -> Vec<Box<[u8]>> {
+    let mut own: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
+    let host = proxy.fields.iter().find(|set| set.name.eq_ignore_ascii_case(b"host"));
+    let host = host.map(|set| one_line(set.value.evaluate(exchange)));
+    let host = match host {
+        Some(host) if !host.is_empty() || proxy.version == Version::Http10 => host,
+        _ => target.host.as_bytes().to_vec(),
+    };
+    let mut push = |name: &[u8], value: &[u8]| {
+        if !value.is_empty() {
+            // A name that cannot be sent was refused when the configuration was read.
+            let _ = fields.push(name, value);
+        }
+    };
+    push(b"Host", &host);
+    for set in proxy.fields.iter() {
+        let name = set.name.to_ascii_lowercase();
+        let is_ours = name == b"host" || FRAMING.iter().any(|framing| framing.as_bytes() == name);
+        if !is_ours {
+            push(&set.name, &one_line(set.value.evaluate(exchange)));
+        }
+        own.push(name.into());
+    }
+    own
+}
+
+/// What the client says, without what concerns its own connection, and without what only a server may say.
+fn client_fields(exchange: &Exchange, own: &[Box<[u8]>]) -> Fields {
+    let all = &exchange.request.head.fields;
+    let listed: Vec<&[u8]> = tokens(all, "connection").collect();
+    let mut passed = Fields::new();
+    for field in all.iter() {
+        let is = |name: &[u8]| field.name.eq_ignore_ascii_case(name);
+        let is_accel = field.name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"x-accel-"));
+        if !is_accel && !own.iter().any(|name| is(name)) && !listed.iter().any(|name| is(name)) {
+            let _ = passed.push(field.name, field.value);
+        }
+    }
+    passed
+}
+
+fn write(head: &mut Vec<u8>, fields: &Fields) {
+    for field in fields.iter() {
+        for part in [field.name, b": ", field.value, b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    }
+}
+
+fn body(proxy: &Proxy, exchange: &Exchange) -> Option<RequestBody> {
+    if let Some(body) = &proxy.body {
+        return Some(RequestBody::Memory(body.evaluate(exchange).into()));
+    }
+    let request = &exchange.request;
+    if !proxy.settings.pass_request_body || request.method != request.head.method() {
+        return None;
+    }
+    let announced = request.content_length.is_some() || request.chunked;
+    let empty = || announced.then(|| RequestBody::Memory(Bytes::new()));
+    request.body.clone().filter(|_| announced).or_else(empty)
+}
+
+/// A value that stays within its line: what a client put into a variable cannot add a field.
+fn one_line(mut value: Vec<u8>) -> Vec<u8> {
+    for byte in &mut value {
+        if matches!(byte, b'\r' | b'\n' | 0) {
+            *byte = b' ';
+        }
+    }
+    value
+}
+
+/// The target of the request line.
+pub(super) fn uri(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
+    let request = &exchange.request;
+    let uri = match (target.uri.is_empty(), proxy.pass.is_dynamic()) {
+        (false, true) => target.uri.clone(),
+        (true, _) if is_as_sent(exchange) => request.uri.to_vec(),
+        _ => replaced(proxy, exchange, target),
+    };
+    let uri = if uri.starts_with(b"/") || uri == b"*" { uri } else { [b"/", &uri[..]].concat() };
+    escape_breaks(uri)
+}
+
+/// The URI with the location's prefix replaced by the one of `proxy_pass`.
+fn replaced(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
+    let request = &exchange.request;
+    let replaces = exchange.valid_location && !target.uri.is_empty();
+    let skipped = if replaces { proxy.location.len().min(request.path.len()) } else { 0 };
+    let mut uri = if exchange.valid_location { target.uri.clone() } else { Vec::new() };
+    let rest = &request.path[skipped..];
+    // Where the client escaped nothing, its own spelling is kept.
+    if exchange.internal || request.uri.contains(&b'%') {
+        escape::path(rest, &mut uri);
+    } else {
+        uri.extend_from_slice(rest);
+    }
+    if let Some(args) = request.args.as_ref().filter(|args| !args.is_empty()) {
+        uri.push(b'?');
+        uri.extend_from_slice(args);
+    }
+    uri
+}
+
+/// Whether the URI is still the one that the client sent.
+fn is_as_sent(exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    if exchange.valid_location && !exchange.internal {
+        return !request.uri.is_empty();
+    }
+    let mut sent = h1::Target::default();
+    let merge = exchange.scope.policy.head.merge_slashes;
+    let parsed = h1::parse_target(request.head.target(), merge, &mut sent);
+    let args = request.args.as_deref().unwrap_or_default();
+    parsed.is_ok() && !request.uri.is_empty() && sent.path == request.path && sent.args == args
+}
+
+/// No space and no control stands in a request line as itself.
+fn escape_breaks(uri: Vec<u8>) -> Vec<u8> {
+    if !uri.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
+        return uri;
+    }
+    let mut escaped = Vec::with_capacity(uri.len() + 16);
+    for byte in uri {
+        if byte <= b' ' || byte == 0x7f {
+            escape::path(&[byte], &mut escaped);
+        } else {
+            escaped.push(byte);
+        }
+    }
+    escaped
+}
+
+/// Whether the request may be sent twice (RFC 9110, section 9.2.2; nginx's list).
+pub(super) fn is_idempotent(exchange: &Exchange) -> bool {
+    !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
+}

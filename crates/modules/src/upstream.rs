@@ -1,0 +1,357 @@
+//! Groups of servers that requests are passed to, and what became of those requests.
+//!
+//! An `upstream` block names servers that do the same; `proxy_pass` and its kin pass requests to the block
+//! by its name. Requests are shared out by `weight`. A server that failed `max_fails` times within
+//! `fail_timeout` (once in ten seconds, if nothing is said) is left alone for that time; a `backup` is asked
+//! only where no other server can be, a server that is `down` never, one with `max_conns` requests not
+//! before one of them ends. Names are looked up when the configuration is read; a name with several
+//! addresses stands for several servers.
+//!
+//! Connections are kept for further requests: each thread keeps up to 32 idle ones, which only the location
+//! that opened them uses, or as many as `keepalive` says, for all locations unless it says `local`.
+//!
+//! `$upstream_addr`, `$upstream_status` and the times list all servers that were asked, separated by commas,
+//! and by colons where an internal redirect led to other ones.
+//!
+//! ```conf
+//! upstream app {
+//!     server 127.0.0.1:8081 weight=2;
+//!     server 127.0.0.1:8082 backup;
+//!     keepalive 8;
+//! }
+//! server {
+//!     listen 8080;
+//!     location / {
+//!         proxy_pass http://app;
+//!         add_header X-Asked $upstream_status;
+//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     return 200 "from the first";
+//! }
+//! server {
+//!     listen 127.0.0.1:8082;
+//!     return 200 "from the backup";
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! X-Asked: 200
+//!
+//! from the first
+//! ```
+
+use ::upstream::{Attempt, Attempts, Group, Keepalive, Server, resolve};
+use conf::value::{endpoint, number, time_s};
+use conf::{Arity, Contexts, Diagnostic, Word};
+use contract::{Args, Directive, Exchange, Loading, Module, Rule, ScopeBuilder, SectionId, Variable, View};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Groups of servers.
+pub static MODULE: Module = Module {
+    name: "upstream",
+    directives: &[&UPSTREAM, &SERVER, &KEEPALIVE, &KEEPALIVE_REQUESTS, &KEEPALIVE_TIME, &KEEPALIVE_TIMEOUT],
+    variables: VARIABLES,
+    compile: Some(compile),
+};
+
+/// `upstream NAME { … }`
+pub static UPSTREAM: Directive<Block> = Directive::new("upstream", parse_upstream)
+    .within(Contexts::HTTP)
+    .opens(Arity::Exactly(1), Contexts::UPSTREAM)
+    .rule(Rule::Never)
+    .repeats()
+    .help("Servers that do the same.");
+
+/// `server ADDRESS [PARAMETER …]`
+pub static SERVER: Directive<Vec<Server>> = Directive::new("server", parse_server)
+    .slot("upstream server")
+    .within(Contexts::UPSTREAM)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::Never)
+    .repeats()
+    .help("The address of a server, with weight=, max_conns=, max_fails=, fail_timeout=, backup, down.");
+
+/// `keepalive NUMBER [local]`
+pub static KEEPALIVE: Directive<(usize, bool)> = Directive::new("keepalive", parse_keepalive)
+    .within(Contexts::UPSTREAM)
+    .args(Arity::Range(1, 2))
+    .rule(Rule::Never)
+    .default("32 local")
+    .help("How many idle connections each thread keeps; 0 is none.");
+
+/// `keepalive_requests NUMBER`
+pub static KEEPALIVE_REQUESTS: Directive<u64> = Directive::number("keepalive_requests")
+    .slot("upstream keepalive_requests")
+    .within(Contexts::UPSTREAM)
+    .rule(Rule::Never)
+    .default("1000")
+    .help("How many requests go over one connection.");
+
+/// `keepalive_time TIME`
+pub static KEEPALIVE_TIME: Directive<Duration> = Directive::time("keepalive_time")
+    .slot("upstream keepalive_time")
+    .within(Contexts::UPSTREAM)
+    .rule(Rule::Never)
+    .default("1h")
+    .help("How long a connection is used.");
+
+/// `keepalive_timeout TIME`
+pub static KEEPALIVE_TIMEOUT: Directive<Duration> = Directive::time("keepalive_timeout")
+    .slot("upstream keepalive_timeout")
+    .within(Contexts::UPSTREAM)
+    .rule(Rule::Never)
+    .default("60s")
+    .help("How long an idle connection is kept.");
+
+/// An `upstream` block.
+pub struct Block {
+    name: Box<str>,
+    section: SectionId,
+    /// Made once, so that all scopes share what is known of the servers.
+    group: OnceLock<Arc<Group>>,
+}
+
+fn parse_upstream(args: &Args<'_>, _: &mut Loading) -> Result<Block, Diagnostic> {
+    let section = args.opened.ok_or_else(|| args.error("has no block"))?;
+    let name = args.word(0)?.to_string().to_ascii_lowercase().into();
+    Ok(Block { name, section, group: OnceLock::new() })
+}
+
+fn parse_server(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Server>, Diagnostic> {
+    let address = args.value(0, |word| endpoint(word, 80))?;
+    let found = resolve(&address).map_err(|error| {
+        let message = format!("{error} in upstream \"{}\"", args.node.args[0]);
+        let message = if error.starts_with("host not found") { error } else { message };
+        Diagnostic::emerg(message).at(args.node.span)
+    })?;
+    found
+        .into_iter()
+        .map(|address| {
+            let mut server = Server::new(address);
+            let mut words = args.words().iter().skip(1);
+            words.try_for_each(|word| parse_parameter(&mut server, args, word))?;
+            Ok(server)
+        })
+        .collect()
+}
+
+fn parse_parameter(server: &mut Server, args: &Args<'_>, word: &Word) -> Result<(), Diagnostic> {
+    let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
+        Some(at) => (&word.text[..at], Word { text: word.text[at + 1..].into(), ..*word }),
+        None => (&word.text[..], Word { text: Box::default(), ..*word }),
+    };
+    let invalid = || args.invalid(word);
+    let count = || number(&value).ok().and_then(|count| u32::try_from(count).ok()).ok_or_else(invalid);
+    match name {
+        b"weight" => server.weight = Some(count()?).filter(|&weight| weight > 0).ok_or_else(invalid)?,
+        b"max_conns" => server.max_conns = count()?,
+        b"max_fails" => server.max_fails = count()?,
+        b"fail_timeout" => {
+            server.fail_timeout = Duration::from_secs(time_s(&value).map_err(|_| invalid())?);
+        }
+        b"backup" if word.is("backup") => server.backup = true,
+        b"down" if word.is("down") => server.down = true,
+        b"resolve" | b"service" | b"slow_start" | b"route" | b"drain" => {
+            let message = format!("the parameter \"{word}\" of \"server\" is not built");
+            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        }
+        _ => return Err(invalid()),
+    }
+    Ok(())
+}
+
+fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Diagnostic> {
+    let word = args.word(0)?;
+    let invalid = |word: &Word| {
+        let message = format!("invalid value \"{word}\" in \"keepalive\" directive");
+        Diagnostic::emerg(message).at(args.node.span).under(word.span)
+    };
+    let count = number(word).ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.ok_or_else(|| invalid(word))?;
+    match args.words().get(1) {
+        None => Ok((count, false)),
+        Some(word) if word.is("local") => Ok((count, true)),
+        Some(word) => Err(args.invalid(word)),
+    }
+}
+
+/// Judges the blocks of `http` even where nothing uses them.
+fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    for written in view.here(&UPSTREAM) {
+        let servers = view.at(written.value.section).here(&SERVER);
+        if !servers.iter().flat_map(|servers| servers.value).any(|server| !server.backup) {
+            let message = match servers.is_empty() {
+                true => "no servers are inside upstream".to_owned(),
+                false => format!("no servers in upstream \"{}\"", written.value.name),
+            };
+            return Err(Diagnostic::emerg(message).at(written.span));
+        }
+        let same = |other: &contract::Written<'_, Block>| {
+            other.value.name == written.value.name && other.span != written.span
+        };
+        if view.here(&UPSTREAM).iter().any(same) {
+            let message = format!("duplicate upstream \"{}\"", written.value.name);
+            return Err(Diagnostic::emerg(message).at(written.span));
+        }
+    }
+    Ok(())
+}
+
+/// All groups that a scope can name.
+pub(crate) fn groups(view: &View<'_>) -> Vec<Arc<Group>> {
+    let Some(http) = view.enclosing().find(|outer| outer.context() == Contexts::HTTP) else {
+        return Vec::new();
+    };
+    let blocks = http.here(&UPSTREAM);
+    blocks
+        .iter()
+        .map(|block| Arc::clone(block.value.group.get_or_init(|| group(&http, block.value))))
+        .collect()
+}
+
+fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
+    let inside = http.at(block.section);
+    let servers = inside.here(&SERVER).iter().flat_map(|servers| servers.value).cloned().collect();
+    let mut keepalive = Keepalive::DEFAULT;
+    if let Some(&(connections, local)) = inside.get(&KEEPALIVE) {
+        (keepalive.connections, keepalive.local) = (connections, local);
+    }
+    inside.assign(&KEEPALIVE_REQUESTS, &mut keepalive.requests);
+    inside.assign(&KEEPALIVE_TIME, &mut keepalive.time);
+    inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
+    Arc::new(Group::new(&block.name, servers, keepalive))
+}
+
+/// The servers that were asked on behalf of a request inside of the server; it shares what is attached
+/// with the request around it, which has a list of its own.
+struct Inner(Attempts);
+
+/// The list of servers that were asked, begun if there is none yet.
+pub(crate) fn attempts(exchange: &Exchange) -> Attempts {
+    if let Some(known) = known(exchange) {
+        return known;
+    }
+    let new = Attempts::new();
+    match exchange.subrequest {
+        true => exchange.attach(Inner(new.clone())),
+        false => exchange.attach(new.clone()),
+    }
+    new
+}
+
+fn known(exchange: &Exchange) -> Option<Attempts> {
+    match exchange.subrequest {
+        true => exchange.attached::<Inner>().map(|inner| inner.0.clone()),
+        false => exchange.attached::<Attempts>().map(|attempts| (*attempts).clone()),
+    }
+}
+
+static VARIABLES: &[Variable] = &[
+    Variable::new("upstream_addr", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.address.clone()))
+    }),
+    Variable::new("upstream_status", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.status.map(|status| format!("{:03}", status.0)))
+    }),
+    Variable::new("upstream_connect_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.connect_time.map(seconds))
+    }),
+    Variable::new("upstream_header_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.header_time.map(seconds))
+    }),
+    Variable::new("upstream_response_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.response_time.map(seconds))
+    }),
+    Variable::new("upstream_response_length", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.length.to_string()))
+    }),
+    Variable::new("upstream_bytes_received", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.received.to_string()))
+    }),
+    Variable::new("upstream_bytes_sent", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
+    }),
+    Variable::family("upstream_http_", |exchange, name, out| {
+        let fields = known(exchange).and_then(|attempts| attempts.fields());
+        fields.is_some_and(|fields| crate::variables::joined(&fields, name, b", ", out))
+    }),
+    Variable::family("upstream_cookie_", cookie),
+];
+
+fn seconds(time: Duration) -> String {
+    format!("{}.{:03}", time.as_secs(), time.subsec_millis())
+}
+
+/// What is to be told of each attempt, `-` where it is not known.
+fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Option<String>) -> bool {
+    let Some(attempts) = known(exchange) else { return false };
+    attempts.with(|attempts| {
+        for (index, attempt) in attempts.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(if attempt.redirected { b" : " } else { b", " });
+            }
+            out.extend_from_slice(tell(attempt).as_deref().unwrap_or("-").as_bytes());
+        }
+        !attempts.is_empty()
+    })
+}
+
+/// The value of a cookie that the server set.
+fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let Some(fields) = known(exchange).and_then(|attempts| attempts.fields()) else { return false };
+    let value = fields.all("Set-Cookie").find_map(|field| {
+        let pair = field.split(|&byte| byte == b';').next()?;
+        let at = pair.iter().position(|&byte| byte == b'=')?;
+        let found = pair[..at].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+        found.then(|| pair[at + 1..].trim_ascii())
+    });
+    value.inspect(|value| out.extend_from_slice(value)).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use ::upstream::Attempts;
+    use http::Status;
+
+    #[test]
+    fn servers_and_their_parameters() {
+        for (text, error) in [
+            ("upstream u { }", "no servers are inside upstream"),
+            ("upstream u { server 127.0.0.1 backup; }", "no servers in upstream \"u\""),
+            ("upstream u { server 127.0.0.1 weight=0; }", "invalid parameter \"weight=0\""),
+            ("upstream u { server 127.0.0.1 downs; }", "invalid parameter \"downs\""),
+            ("upstream u { server 127.0.0.1 fail_timeout=x; }", "invalid parameter \"fail_timeout=x\""),
+            (
+                "upstream u { server 127.0.0.1; keepalive x; }",
+                "invalid value \"x\" in \"keepalive\" directive",
+            ),
+        ] {
+            assert_eq!(Site::error(text), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_servers_that_were_asked() {
+        let exchange = Site::location("set $x $upstream_addr; set $y $upstream_status;").get("/");
+        let attempts: Attempts = super::attempts(&exchange);
+        attempts.begin("a:1", false);
+        attempts.note(|attempt| attempt.status = Some(Status(502)));
+        attempts.begin("b:2", false);
+        attempts.begin("c:3", true);
+        let shows = |name: &str| {
+            let mut out = Vec::new();
+            let variable = super::VARIABLES.iter().find(|variable| variable.name == name).unwrap();
+            (variable.get)(&exchange, "", &mut out).then(|| String::from_utf8(out).unwrap())
+        };
+        assert_eq!(shows("upstream_addr").as_deref(), Some("a:1, b:2 : c:3"));
+        assert_eq!(shows("upstream_status").as_deref(), Some("502, - : -"));
+    }
+}
