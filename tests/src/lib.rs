@@ -18,4 +18,5 @@ pub mod manual;
 pub mod request;
 pub mod response;
 pub mod site;
+pub mod tls;
 pub mod wait;

@@ -11,3 +11,4 @@ mod differential;
 mod manual;
 mod process;
 mod stock;
+mod tls;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tests::binary::Server;
+use tests::tls::{Kind, certificate};
 use tests::wait;
 
 /// What is put in place of the marks.
@@ -44,6 +45,7 @@ fn try_folder(folder: &Path) -> Result<(), String> {
     };
     drop(held);
     copy(folder, temporary.path(), &values);
+    make_certificate(temporary.path());
     let arguments = |extra: &[&str]| {
         let directory = temporary.path().display().to_string();
         let file = format!("{directory}/nginx.conf");
@@ -103,6 +105,16 @@ fn first_line(port: u16) -> Option<String> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     Some(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned())
+}
+
+/// A certificate in the place of the one that the configuration names.
+fn make_certificate(directory: &Path) {
+    let named = fs::read_to_string(directory.join("nginx.conf")).unwrap();
+    if named.contains("/private_key;") {
+        let made = certificate("localhost", Kind::Ecdsa);
+        fs::write(directory.join("signed_cert_plus_intermediates"), made.pem).unwrap();
+        fs::write(directory.join("private_key"), made.key).unwrap();
+    }
 }
 
 fn free_port() -> (TcpListener, u16) {

@@ -9,6 +9,9 @@ use crate::paths;
 /// The nginx whose configuration and behaviour are followed; tools look for this line.
 const NGINX_VERSION: &str = "nginx version: nginx/1.31.5 (compatible)";
 
+/// The directive that is there where TLS is.
+const TLS: &str = "ssl_certificate";
+
 /// The lines of `-v`.
 pub(crate) fn version() -> String {
     format!("fulmar version: fulmar/{}\n{NGINX_VERSION}\n", server::VERSION)
@@ -16,7 +19,9 @@ pub(crate) fn version() -> String {
 
 /// The lines of `-V`.
 pub(crate) fn features(modules: &[&Module]) -> String {
-    format!("{}configure arguments:{}\n", version(), configure_arguments(modules))
+    let has_tls = modules.iter().flat_map(|module| module.directives).any(|d| d.info().name == TLS);
+    let built = if has_tls { "built with AWS-LC\nTLS SNI support enabled\n" } else { "" };
+    format!("{}{built}configure arguments:{}\n", version(), configure_arguments(modules))
 }
 
 /// The lines of `-h`.
@@ -161,6 +166,9 @@ mod tests {
         assert!(with.contains("--without-http_ssi_module --without-http_userid_module"));
         assert!(with.contains("\nnginx version: nginx/1.31.5 "));
         assert_eq!(with.lines().count(), 3);
+        let all = features(modules::ALL);
+        assert!(all.contains("\nTLS SNI support enabled\nconfigure arguments: "), "{all}");
+        assert!(all.contains("--with-http_ssl_module"));
     }
 
     #[test]

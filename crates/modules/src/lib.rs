@@ -33,6 +33,7 @@ pub mod root;
 pub mod satisfy;
 pub mod sending;
 pub mod server_tokens;
+pub mod ssl;
 pub mod static_files;
 #[cfg(test)]
 mod testing;
@@ -64,6 +65,7 @@ pub static ALL: &[&Module] = &[
     &upstream::MODULE,
     &proxy::MODULE,
     &server_tokens::MODULE,
+    &ssl::MODULE,
     &variables::MODULE,
     &rewrite::MODULE,
     &limit_req::MODULE,

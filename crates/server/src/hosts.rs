@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// The virtual servers of one address.
 pub(crate) struct Hosts {
+    /// Whether connections begin with a handshake (`listen … ssl`).
+    pub(crate) is_encrypted: bool,
     default: Arc<Server>,
     names: HostNames<Arc<Server>>,
     regexes: Vec<(Arc<Regex>, Arc<Server>)>,
@@ -14,8 +16,8 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// An address with this default server and no names.
-    pub(crate) fn new(default: Arc<Server>) -> Hosts {
-        Hosts { default, names: HostNames::default(), regexes: Vec::new() }
+    pub(crate) fn new(default: Arc<Server>, is_encrypted: bool) -> Hosts {
+        Hosts { is_encrypted, default, names: HostNames::default(), regexes: Vec::new() }
     }
 
     /// The server for requests that no name matches.
@@ -52,6 +54,12 @@ impl Hosts {
             patterns.iter().find(matches).map(|(_, server)| server)
         };
         named.or_else(matching).unwrap_or(&self.default)
+    }
+
+    /// The server for a name that a handshake asks for, in lower case.
+    pub(crate) fn find_name(&self, name: &[u8]) -> Option<&Arc<Server>> {
+        let matching = || self.regexes.iter().find(|(regex, _)| regex.is_match(name));
+        self.names.get(name).or_else(|| matching().map(|(_, server)| server))
     }
 }
 

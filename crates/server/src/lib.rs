@@ -7,6 +7,7 @@
 
 mod commands;
 mod conn;
+mod encryption;
 mod error_page;
 mod hosts;
 mod keepalive;

@@ -16,6 +16,8 @@ pub(crate) struct ListenSpec {
     pub(crate) options: Option<ListenOptions>,
     /// Whether the server is the default one of the address.
     pub(crate) default_server: bool,
+    /// Whether connections begin with a handshake.
+    pub(crate) ssl: bool,
     /// Where it was written.
     pub(crate) span: Span,
 }
@@ -29,6 +31,7 @@ impl ListenSpec {
             addresses: vec![SocketAddress::Inet(address)],
             options: None,
             default_server: false,
+            ssl: false,
             span,
         }
     }
@@ -38,10 +41,11 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     let word = args.word(0)?;
     let addresses = addresses(args, word)?;
     let mut options = ListenOptions::default();
-    let (mut default_server, mut has_options) = (false, false);
+    let (mut default_server, mut ssl, mut has_options) = (false, false, false);
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
+            (b"ssl", None) => ssl = true,
             (b"bind", None) => has_options = true,
             (name, value) => {
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
@@ -49,7 +53,7 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
         }
     }
     let options = has_options.then_some(options);
-    Ok(ListenSpec { addresses, options, default_server, span: args.node.span })
+    Ok(ListenSpec { addresses, options, default_server, ssl, span: args.node.span })
 }
 
 fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {

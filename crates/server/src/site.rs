@@ -1,5 +1,6 @@
 //! From what was written to what serves: compiles every scope once and puts servers behind addresses.
 
+use crate::encryption::{self, Encryption};
 use crate::hosts::Hosts;
 use crate::listens::ListenSpec;
 use crate::load::{Loaded, table};
@@ -57,6 +58,10 @@ impl Listen {
 /// A virtual server, compiled.
 pub(crate) struct Server {
     pub(crate) name: Arc<[u8]>,
+    /// What it does with clients that begin a handshake.
+    pub(crate) encryption: Encryption,
+    /// Where it was written.
+    span: Span,
     pub(crate) scope: Arc<Scope>,
     pub(crate) locations: Locations,
     pub(crate) named: HashMap<Box<[u8]>, Arc<Location>>,
@@ -150,9 +155,12 @@ impl Compiler<'_> {
                 locations.push((spec.regex.clone(), location));
             }
         }
+        let scope = self.scope(section, None)?;
         let server = Arc::new(Server {
             name: display_name(names.first()),
-            scope: self.scope(section, None)?,
+            encryption: encryption::load(scope.policy.tls.as_deref())?,
+            span,
+            scope,
             locations: Locations::new(locations),
             named,
         });
@@ -258,6 +266,8 @@ struct Addresses {
 struct AddressUse {
     options: Option<ListenOptions>,
     default: Option<Arc<Server>>,
+    /// Whether any `listen` says `ssl`.
+    ssl: bool,
     servers: Vec<(Arc<Server>, Vec<ServerName>, Span)>,
 }
 
@@ -289,7 +299,7 @@ impl Addresses {
         };
         let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
             self.order.push(address.clone());
-            AddressUse { options: None, default: None, servers: Vec::new() }
+            AddressUse { options: None, default: None, ssl: listen.ssl, servers: Vec::new() }
         });
         if entry.servers.iter().any(|(other, ..)| Arc::ptr_eq(other, server)) {
             return complain("a duplicate listen");
@@ -302,6 +312,8 @@ impl Addresses {
         if listen.default_server && entry.default.replace(Arc::clone(server)).is_some() {
             return complain("a duplicate default server for");
         }
+        // One `listen` says it for all of the address.
+        entry.ssl |= listen.ssl;
         entry.servers.push((Arc::clone(server), names.to_vec(), listen.span));
         Ok(())
     }
@@ -338,8 +350,11 @@ impl AddressUse {
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Option<Hosts>, Diagnostic> {
         let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
-        let Some(default) = self.default.or(first) else { return Ok(None) };
-        let mut hosts = Hosts::new(default);
+        let Some(default) = self.default.clone().or(first) else { return Ok(None) };
+        if self.ssl {
+            self.check_certificates(&default)?;
+        }
+        let mut hosts = Hosts::new(default, self.ssl);
         let single = self.servers.len() == 1;
         for (server, names, span) in &self.servers {
             let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));
@@ -359,6 +374,25 @@ impl AddressUse {
             }
         }
         Ok(Some(hosts))
+    }
+}
+
+impl AddressUse {
+    /// Somebody must be able to answer a handshake: the default server or, where that one turns clients away, every
+    /// other one.
+    fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
+        let lonely = match default.encryption {
+            Encryption::Accept(_) => return Ok(()),
+            Encryption::None => Some(default),
+            Encryption::Reject => {
+                let servers = self.servers.iter().map(|(server, ..)| &**server);
+                servers.into_iter().find(|server| matches!(server.encryption, Encryption::None))
+            }
+        };
+        let Some(server) = lonely else { return Ok(()) };
+        let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+        let hint = "name a certificate with ssl_certificate and its key with ssl_certificate_key";
+        Err(Diagnostic::emerg(message).at(server.span).hint(hint))
     }
 }
 

@@ -9,6 +9,9 @@ use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSess
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// A session's state is shorter than this, in bytes.
+const STATE_MAX: usize = 1024;
+
 static SEAL: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
 
 /// Tickets of one policy.
@@ -38,6 +41,9 @@ impl Tickets {
             Some(seal) => Arc::clone(seal),
             None => {
                 let made = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+                // It opens no ticket longer than the longest that it sealed. A worker that is new has sealed none
+                // and yet is to know those of the worker before it.
+                let _ = made.encrypt(&[0; STATE_MAX]);
                 Arc::clone(SEAL.get_or_init(|| made))
             }
         };

@@ -88,7 +88,7 @@ fn beside(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) ->
     (Kind::Beside, format!("`{main}` ({})", kind.label()))
 }
 
-/// The verdict of what is written as `listen … ssl`.
+/// The verdict of what is written as `listen … quic`.
 fn of_parameter(main: &str) -> Kind {
     let Some((directive, parameter)) = main.split_once(" … ") else { return Kind::Accepted };
     let line = conf::parse_bytes(format!("{directive} {parameter};").as_bytes());

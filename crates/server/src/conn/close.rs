@@ -30,6 +30,7 @@ pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
         LingeringClose::On => manner.unread || !io.input.is_empty(),
         LingeringClose::Off => false,
     };
+    io.stream.say_goodbye();
     if !linger || io.stream.shutdown_write().is_err() {
         return;
     }

@@ -84,7 +84,12 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> B
     let mut flow = flow(io, head, target, framing.body);
     flow.exchange.wire.keep_alive = framing.keep_alive;
     let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
-    Begun { flow, framing, refused: None, body: None, body_done }
+    let refused = io.clear_by_mistake.then(|| {
+        let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
+        flow.exchange.log(Level::Info, text);
+        Status(497)
+    });
+    Begun { flow, framing, refused, body: None, body_done }
 }
 
 fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError, level: Level) -> Begun {
@@ -119,11 +124,10 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
         head,
     };
     let site = &io.thread().site;
-    let hosts = io.hosts();
-    let scope = Arc::clone(&hosts.default_server().scope);
+    let scope = Arc::clone(&io.default_server().scope);
     let mut exchange = Exchange::new(Rc::clone(&io.info), request, scope, Arc::clone(&site.variables));
     exchange.started = io.started.unwrap_or_else(Time::now);
-    let server = Arc::clone(hosts.find(&exchange));
+    let server = Arc::clone(io.hosts().find(&exchange));
     Flow::new(exchange, server)
 }
 

@@ -3,32 +3,38 @@
 mod body;
 mod close;
 mod exchange;
+mod handshake;
 mod pool;
 mod respond;
 mod send;
+mod transport;
 mod tunnel;
 mod work;
 
 use crate::pipeline::Progress;
-use crate::site::Listen;
+use crate::site::{Listen, Server};
 use crate::timer::Timer;
 use crate::worker::{Counted, Thread};
 use contract::clock::Time;
 use contract::{Body, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
+use handshake::Start;
 use http::RequestHead;
 use net::{SocketAddress, Stream};
 use pool::Buffer;
 use respond::Answer;
 use std::cell::Cell;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
+use transport::Transport;
 
 /// The least room for one read.
 const READ_SIZE: usize = 16 * 1024;
@@ -57,7 +63,13 @@ enum State {
 
 /// What a connection owns.
 pub(crate) struct Io {
-    stream: Stream,
+    stream: Transport,
+    /// The start of an encrypted connection, until it is over.
+    start: Option<Box<Start>>,
+    /// The server that was chosen by the handshake.
+    named: Option<Arc<Server>>,
+    /// Whether the client speaks in clear where it should not.
+    clear_by_mistake: bool,
     counted: Counted,
     info: Rc<contract::Connection>,
     listen: usize,
@@ -99,6 +111,7 @@ impl Connection {
             true => stream.local().map_or_else(|_| peer_of(&place.address), |local| peer_of(&local)),
             false => peer_of(&place.address),
         };
+        let is_encrypted = place.hosts(ip_of(&local)).is_encrypted;
         let info = contract::Connection {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             peer: peer_of(peer),
@@ -110,7 +123,10 @@ impl Connection {
         };
         let timer = Timer::new(&thread.timers);
         let mut io = Box::new(Io {
-            stream,
+            stream: if is_encrypted { Transport::encrypted(stream) } else { Transport::Plain(stream) },
+            start: is_encrypted.then(Box::default),
+            named: None,
+            clear_by_mistake: false,
             counted,
             info: Rc::new(info),
             listen,
@@ -196,20 +212,28 @@ impl Io {
     }
 
     fn hosts(&self) -> &crate::hosts::Hosts {
-        let ip = match &self.info.local {
-            Peer::Inet(address) => Some(address.ip()),
-            Peer::Unix(_) => None,
-        };
-        self.place().hosts(ip)
+        self.place().hosts(ip_of(&self.info.local))
+    }
+
+    /// The server whose settings count until the host is known: the one that the handshake chose, if any did.
+    fn default_server(&self) -> &Arc<Server> {
+        self.named.as_ref().unwrap_or(self.hosts().default_server())
     }
 
     /// The settings that count until the host is known.
     fn default_policy(&self) -> &contract::Policy {
-        &self.hosts().default_server().scope.policy
+        &self.default_server().scope.policy
     }
 
     /// Reads until a head is complete.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        if self.start.is_some() {
+            match self.poll_open(cx) {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(stop)) => return Poll::Ready(stop),
+                Poll::Pending => return self.poll_patience(cx),
+            }
+        }
         loop {
             // A client that asks for more than it takes must not make the answers pile up.
             let is_full = self.output.bytes().len() >= OUTPUT_LIMIT;
@@ -249,14 +273,15 @@ impl Io {
             match kept.filter(|kept| !kept.is_zero()) {
                 Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
                 Some(_) => {}
-                None if is_drained => return Poll::Ready(Input::Over),
-                None if self.thread().places.give_way(is_new, self.info.accepted.instant) => {
+                None if is_drained || self.thread().places.give_way(is_new, self.info.accepted.instant) => {
+                    self.stream.say_goodbye();
                     return Poll::Ready(Input::Over);
                 }
                 None => {}
             }
         }
         ready!(self.timer.poll(cx));
+        self.complain_of_slowness();
         self.give_up(http::Status::REQUEST_TIMEOUT, "client timed out");
         if self.default_policy().lingering.reset_timed_out {
             drop(self.stream.set_linger_zero());
@@ -376,6 +401,13 @@ fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
     // Further requests may be there already: their answers leave in the same write.
     io.rewind(&scope.policy);
     Turn::Again(io)
+}
+
+fn ip_of(peer: &Peer) -> Option<IpAddr> {
+    match peer {
+        Peer::Inet(address) => Some(address.ip()),
+        Peer::Unix(_) => None,
+    }
 }
 
 fn peer_of(address: &SocketAddress) -> Peer {

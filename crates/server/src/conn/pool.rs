@@ -31,6 +31,10 @@ impl Buffer {
         &self.bytes[self.used..self.filled]
     }
 
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.used..self.filled]
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.used == self.filled
     }

@@ -9,7 +9,6 @@ use contract::{Body, Piece, Pull};
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::io::IoSlice;
 use std::os::unix::fs::FileExt;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -176,7 +175,7 @@ async fn flush_and_hold(io: &mut Io, limit: Duration) -> io::Result<()> {
     while !io.output.is_empty() {
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| {
-            let count = ready!(stream.poll_write_more(cx, &[IoSlice::new(output.bytes())]))?;
+            let count = ready!(stream.poll_write_more(cx, output.bytes()))?;
             Poll::Ready(io::Result::Ok(count))
         });
         let count = timer.within(limit, writing).await.map_err(|_| timed_out())??;

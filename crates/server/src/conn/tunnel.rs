@@ -2,9 +2,9 @@
 //! both are silent for too long.
 
 use super::pool::Buffer;
+use super::transport::Transport;
 use super::{Io, READ_SIZE};
 use contract::{Duplex, Tunnel};
-use net::Stream;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -97,7 +97,7 @@ impl Way {
 }
 
 /// The client's side.
-struct Near<'a>(&'a mut Stream);
+struct Near<'a>(&'a mut Transport);
 
 impl Duplex for Near<'_> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {

@@ -1,0 +1,335 @@
+//! Encrypted connections: `listen … ssl` and how it is spoken.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     server_name www.example.com;
+//!     ssl_certificate     /etc/ssl/www.example.com.pem;
+//!     ssl_certificate_key /etc/ssl/www.example.com.key;
+//! }
+//! ```
+//!
+//! The certificate's file has the certificate first and then those of its issuers, as PEM; the key is PKCS#8,
+//! PKCS#1 or SEC1 and not encrypted. A server may have several, say one with an RSA key and one with an elliptic
+//! curve: each `ssl_certificate` has its `ssl_certificate_key`, and the client's wishes choose. `data:` with the
+//! text itself may stand in place of a file. Files are read by the supervisor when a configuration is loaded, so
+//! a reload brings renewed ones. What a certificate says is the clients' business: X.509 of version 1 and names
+//! in the subject only are served.
+//!
+//! The name that a client asks for (SNI) chooses among the servers of an address, and with it the certificate,
+//! the versions and the ciphers; who asks for no name, or an unknown one, is with the default server.
+//! A request in clear on such a port gets 400 (`error_page 497`).
+//!
+//! TLS 1.2 and 1.3 are spoken. `ssl_protocols` may name older versions beside them, which are broken
+//! (RFC 8996) and which OpenSSL does not speak by default either. `ssl_ciphers` chooses
+//! among the six ciphers of TLS 1.2 that are left (ECDHE with ECDSA or RSA, and AES-GCM or ChaCha20) in OpenSSL's
+//! language; those of TLS 1.3 are always there. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
+//! prime256v1 and secp384r1. Sessions are resumed by tickets, whose keys all servers share and which are good
+//! for the same certificate only; with `ssl_session_cache` also for clients without tickets, and then kept in
+//! memory.
+//!
+//! A connection that waits for a request holds its keys and no buffer.
+//!
+//! ```conf
+//! server {
+//!     listen 8080 ssl;
+//!     ssl_reject_handshake on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 400 Bad Request
+//! Connection: close
+//! ```
+
+use conf::{Arity, Contexts, Diagnostic, Word, value};
+use contract::{Args, Directive, Exchange, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
+use contract::{Tls, Variable, View};
+use std::time::Duration;
+
+/// Encrypted connections.
+pub static MODULE: Module = Module {
+    name: "ssl",
+    directives: &[
+        &SSL_CERTIFICATE,
+        &SSL_CERTIFICATE_KEY,
+        &SSL_PROTOCOLS,
+        &SSL_CIPHERS,
+        &SSL_PREFER_SERVER_CIPHERS,
+        &SSL_ECDH_CURVE,
+        &SSL_SESSION_CACHE,
+        &SSL_SESSION_TICKETS,
+        &SSL_SESSION_TIMEOUT,
+        &SSL_REJECT_HANDSHAKE,
+    ],
+    variables: &[
+        Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.protocol))),
+        Variable::new("ssl_cipher", |exchange, _, out| put(exchange, out, |tls| Some(tls.cipher))),
+        Variable::new("ssl_curve", |exchange, _, out| put(exchange, out, |tls| Some(tls.curve))),
+        Variable::new("ssl_server_name", |exchange, _, out| {
+            put(exchange, out, |tls| tls.server_name.as_deref())
+        }),
+        Variable::new("ssl_alpn_protocol", |exchange, _, out| put(exchange, out, |tls| tls.alpn.as_deref())),
+        Variable::new("ssl_session_reused", |exchange, _, out| {
+            put(exchange, out, |tls| Some(if tls.resumed { "r" } else { "." }))
+        }),
+        // No client is asked for a certificate.
+        Variable::new("ssl_client_verify", |exchange, _, out| put(exchange, out, |_| Some("NONE"))),
+    ],
+    compile: Some(compile),
+};
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER);
+
+/// `ssl_certificate FILE`
+pub static SSL_CERTIFICATE: Directive<Pem> = Directive::new("ssl_certificate", parse_pem)
+    .within(LEVELS)
+    .rule(Rule::List)
+    .help("The file with the server's certificate and those of its issuers; once for each kind of key.");
+
+/// `ssl_certificate_key FILE`
+pub static SSL_CERTIFICATE_KEY: Directive<Pem> = Directive::new("ssl_certificate_key", parse_pem)
+    .within(LEVELS)
+    .rule(Rule::List)
+    .help("The file with the certificate's private key.");
+
+/// `ssl_protocols VERSION …`
+pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", parse_protocols)
+    .within(LEVELS)
+    .args(Arity::AtLeast(1))
+    .default("TLSv1.2 TLSv1.3")
+    .help("The versions that are spoken.");
+
+/// `ssl_ciphers LIST`
+pub static SSL_CIPHERS: Directive<String> = Directive::new("ssl_ciphers", parse_text)
+    .within(LEVELS)
+    .default("HIGH:!aNULL:!MD5")
+    .help("The ciphers of TLS 1.2, in OpenSSL's language.");
+
+/// `ssl_prefer_server_ciphers on | off`
+pub static SSL_PREFER_SERVER_CIPHERS: Directive<bool> = Directive::flag("ssl_prefer_server_ciphers")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether the order of the ciphers here counts, and not the client's.");
+
+/// `ssl_ecdh_curve LIST`
+pub static SSL_ECDH_CURVE: Directive<String> = Directive::new("ssl_ecdh_curve", parse_text)
+    .within(LEVELS)
+    .default("auto")
+    .help("The groups of key exchange, joined by colons.");
+
+/// `ssl_session_cache off | none | [builtin[:SIZE]] [shared:NAME:SIZE]`
+pub static SSL_SESSION_CACHE: Directive<usize> = Directive::new("ssl_session_cache", parse_cache)
+    .within(LEVELS)
+    .args(Arity::Range(1, 2))
+    .default("none")
+    .help("How many sessions are kept for clients without tickets.");
+
+/// `ssl_session_tickets on | off`
+pub static SSL_SESSION_TICKETS: Directive<bool> = Directive::flag("ssl_session_tickets")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether clients get tickets, by which sessions are resumed.");
+
+/// `ssl_session_timeout TIME`
+pub static SSL_SESSION_TIMEOUT: Directive<Duration> =
+    Directive::new("ssl_session_timeout", |args, _| Ok(Duration::from_secs(args.value(0, value::time_s)?)))
+        .within(LEVELS)
+        .default("5m")
+        .help("How long a session can be resumed.");
+
+/// `ssl_reject_handshake on | off`
+pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_handshake")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether clients that ask for this server, or for no known one, are turned away in the handshake.");
+
+const OBSOLETE: u32 = 1;
+const TLS12: u32 = 2;
+const TLS13: u32 = 4;
+
+/// How many sessions a megabyte of nginx's cache holds, by its manual.
+const SESSIONS_PER_MEGABYTE: u64 = 4000;
+
+/// The size of the cache that `builtin` means, in sessions.
+const BUILTIN_SESSIONS: usize = 20480;
+
+/// The least size of a shared cache that nginx takes, in bytes.
+const SHARED_MIN: u64 = 8 * 4096;
+
+/// The most sessions that are kept: about half a gigabyte.
+const SESSIONS_MAX: usize = 1_000_000;
+
+fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
+    let word = args.word(0)?;
+    let span = args.node.span;
+    let source = match word.text.strip_prefix(b"data:") {
+        _ if word.text.contains(&b'$') => {
+            let text = format!("variables in \"{}\" are not built yet", args.node.name);
+            let hint = "give each certificate a server of its own";
+            return Err(Diagnostic::emerg(text).at(span).under(word.span).hint(hint));
+        }
+        Some(text) => PemSource::Text(text.into()),
+        None => PemSource::File(value::path(word, &loading.conf_prefix)),
+    };
+    Ok(Pem { source, span })
+}
+
+fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> {
+    const TABLE: [(&str, u32); 6] = [
+        ("SSLv2", OBSOLETE),
+        ("SSLv3", OBSOLETE),
+        ("TLSv1", OBSOLETE),
+        ("TLSv1.1", OBSOLETE),
+        ("TLSv1.2", TLS12),
+        ("TLSv1.3", TLS13),
+    ];
+    let bits = args
+        .words()
+        .iter()
+        .map(|word| value::choice(word, &TABLE).map_err(|error| error.at(args.node, word)));
+    bits.into_iter().try_fold(0, |versions, version| Ok(versions | version?))
+}
+
+fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
+    Ok(String::from_utf8_lossy(&args.word(0)?.text).into_owned())
+}
+
+fn parse_cache(args: &Args<'_>, _: &mut Loading) -> Result<usize, Diagnostic> {
+    let sizes = args.words().iter().map(|word| cache_size(args, word));
+    let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
+    Ok(sizes.into_iter().max().unwrap_or_default().min(SESSIONS_MAX))
+}
+
+/// How many sessions one of the words stands for.
+fn cache_size(args: &Args<'_>, word: &Word) -> Result<usize, Diagnostic> {
+    let complain = |text: String| Diagnostic::emerg(text).at(args.node.span).under(word.span);
+    let invalid = || complain(format!("invalid session cache \"{word}\""));
+    let part = |text: &[u8]| Word { text: text.into(), quoted: false, span: word.span };
+    match &*word.text {
+        b"off" | b"none" => return Ok(0),
+        b"builtin" => return Ok(BUILTIN_SESSIONS),
+        _ => {}
+    }
+    if let Some(count) = word.text.strip_prefix(b"builtin:") {
+        let count = value::number(&part(count)).map_err(|_| invalid())?;
+        return usize::try_from(count).map_err(|_| invalid());
+    }
+    let shared = word.text.strip_prefix(b"shared:").ok_or_else(invalid)?;
+    let colon =
+        shared.iter().position(|&byte| byte == b':').filter(|&colon| colon > 0).ok_or_else(invalid)?;
+    let size = value::size(&part(&shared[colon + 1..])).map_err(|_| invalid())?;
+    if size < SHARED_MIN {
+        return Err(complain(format!("session cache \"{word}\" is too small")));
+    }
+    usize::try_from(size.saturating_mul(SESSIONS_PER_MEGABYTE) >> 20).map_err(|_| invalid())
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if view.context() != Contexts::SERVER {
+        return Ok(());
+    }
+    let certificates = view.all(&SSL_CERTIFICATE);
+    let keys = view.all(&SSL_CERTIFICATE_KEY);
+    if let Some(lonely) = certificates.get(keys.len()) {
+        let text =
+            format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", lonely.value.source);
+        return Err(Diagnostic::emerg(text).at(lonely.span));
+    }
+    let pairs = certificates.iter().zip(&keys);
+    let mut policy = TlsPolicy {
+        certificates: pairs.map(|(pem, key)| (pem.value.clone(), key.value.clone())).collect(),
+        ..TlsPolicy::default()
+    };
+    if let Some(versions) = view.written(&SSL_PROTOCOLS) {
+        (policy.tls12, policy.tls13) = (versions.value & TLS12 != 0, versions.value & TLS13 != 0);
+        if versions.value & (TLS12 | TLS13) == 0 && !certificates.is_empty() {
+            let text = "\"ssl_protocols\" leaves no version that is spoken here";
+            let hint = "name TLSv1.2, TLSv1.3 or both";
+            return Err(Diagnostic::emerg(text).at(versions.span).hint(hint));
+        }
+    }
+    view.assign(&SSL_CIPHERS, &mut policy.ciphers);
+    view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut policy.prefer_server_ciphers);
+    view.assign(&SSL_ECDH_CURVE, &mut policy.curves);
+    view.assign(&SSL_SESSION_CACHE, &mut policy.cached_sessions);
+    view.assign(&SSL_SESSION_TICKETS, &mut policy.tickets);
+    view.assign(&SSL_SESSION_TIMEOUT, &mut policy.session_timeout);
+    view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
+    if policy.reject || !policy.certificates.is_empty() {
+        builder.policy.tls = Some(Box::new(policy));
+    }
+    Ok(())
+}
+
+/// Appends what was agreed on; there is nothing on a connection in clear.
+fn put<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+    exchange: &'a Exchange,
+    out: &mut Vec<u8>,
+    value: impl FnOnce(&'a Tls) -> Option<&'a T>,
+) -> bool {
+    let value = exchange.connection.tls.as_deref().and_then(value);
+    value.inspect(|value| out.extend_from_slice(value.as_ref())).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use contract::{PemSource, TlsPolicy};
+    use std::time::Duration;
+
+    fn policy(text: &str) -> Option<TlsPolicy> {
+        Site::server(text).get("/").scope.policy.tls.as_deref().cloned()
+    }
+
+    const PAIR: &str = "ssl_certificate a.pem; ssl_certificate_key /k/a.key;";
+
+    #[test]
+    fn each_certificate_has_its_key() {
+        assert!(policy("ssl_protocols TLSv1.3;").is_none(), "nothing to encrypt with");
+        let made = policy(&format!("{PAIR} ssl_certificate \"data:text\"; ssl_certificate_key b;")).unwrap();
+        let sources: Vec<_> = made.certificates.iter().map(|(pem, key)| (&pem.source, &key.source)).collect();
+        assert!(
+            matches!(sources[0].0, PemSource::File(path) if path.ends_with("a.pem") && path.is_absolute())
+        );
+        assert!(matches!(sources[0].1, PemSource::File(path) if path.as_os_str() == "/k/a.key"));
+        assert_eq!(sources[1].0, &PemSource::Text(Box::from(&b"text"[..])));
+        let error = Site::error("ssl_certificate /a.pem;");
+        assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"/a.pem\"");
+        assert!(Site::error("ssl_certificate $a;").starts_with("variables in \"ssl_certificate\""));
+    }
+
+    #[test]
+    fn versions_that_are_not_spoken_are_left_out() {
+        let of = |text: &str| policy(&format!("{PAIR} {text}")).map(|made| (made.tls12, made.tls13));
+        assert_eq!(of(""), Some((true, true)));
+        assert_eq!(of("ssl_protocols TLSv1 TLSv1.2;"), Some((true, false)));
+        assert_eq!(of("ssl_protocols TLSv1.3;"), Some((false, true)));
+        let error = Site::error(&format!("{PAIR} ssl_protocols TLSv1.1;"));
+        assert_eq!(error, "\"ssl_protocols\" leaves no version that is spoken here");
+        assert_eq!(Site::error("ssl_protocols TLS;"), "invalid value \"TLS\"");
+    }
+
+    #[test]
+    fn sizes_of_caches_are_counted_in_sessions() {
+        let of = |text: &str| policy(&format!("{PAIR} ssl_session_cache {text};")).unwrap().cached_sessions;
+        assert_eq!((of("off"), of("none"), of("builtin"), of("builtin:5")), (0, 0, 20480, 5));
+        assert_eq!((of("shared:SSL:10m"), of("builtin:5 shared:x:1m")), (40_000, 4000));
+        assert_eq!(Site::error("ssl_session_cache shared:x:1k;"), {
+            "session cache \"shared:x:1k\" is too small"
+        });
+        for wrong in ["shared::1m", "shared:x", "builtin:x", "memory"] {
+            assert!(Site::error(&format!("ssl_session_cache {wrong};")).starts_with("invalid session cache"));
+        }
+    }
+
+    #[test]
+    fn servers_of_no_name_may_turn_clients_away() {
+        let made = policy("ssl_reject_handshake on; ssl_session_timeout 1d;").unwrap();
+        assert!(made.reject && made.certificates.is_empty());
+        assert_eq!(made.session_timeout, Duration::from_secs(86400));
+    }
+}

@@ -1,0 +1,117 @@
+//! The start of a connection to an address with `ssl`: the handshake, and the server that it chooses.
+
+use super::transport::{Opening, Transport};
+use super::{Input, Io};
+use crate::encryption::Encryption;
+use contract::Tls;
+use contract::log::Level;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// The start of an encrypted connection.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// The name that the client asked for.
+    name: Option<Box<str>>,
+}
+
+impl Io {
+    /// Opens the connection; gives what ends it where that does not succeed. Whoever waits watches the timer.
+    pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
+        match ready!(self.poll_start(cx)) {
+            Ok(()) => {
+                self.start = None;
+                self.set_timer();
+                Poll::Ready(None)
+            }
+            Err(error) => {
+                self.complain(&error);
+                Poll::Ready(Some(Input::Over))
+            }
+        }
+    }
+
+    /// Tells that a client took too long to open the connection.
+    pub(super) fn complain_of_slowness(&self) {
+        if self.start.is_some() {
+            self.log_handshake(Level::Info, "client timed out (110: Connection timed out)");
+        }
+    }
+
+    fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
+        if tls.awaits_hello() {
+            match ready!(tls.poll_opening(cx))? {
+                Opening::Hello(name) => self.choose(name)?,
+                Opening::Clear => {
+                    // It is told so by HTTP.
+                    (self.input, self.clear_by_mistake) = (tls.clear(), true);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
+        let negotiated = ready!(tls.poll_handshake(cx))?;
+        let name = self.start.take().and_then(|start| start.name);
+        // Nothing but this connection knows of it before the first request.
+        if let Some(info) = Rc::get_mut(&mut self.info) {
+            info.secure = true;
+            info.tls = Some(Box::new(Tls {
+                protocol: negotiated.protocol,
+                cipher: negotiated.cipher,
+                curve: negotiated.curve,
+                server_name: name,
+                alpn: negotiated.alpn,
+                resumed: negotiated.resumed,
+            }));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Chooses the virtual server, and goes on under its policy.
+    fn choose(&mut self, name: Option<String>) -> io::Result<()> {
+        let named = name.as_deref().and_then(|name| self.hosts().find_name(name.as_bytes()));
+        self.named = named.map(Arc::clone);
+        if let Some(start) = &mut self.start {
+            start.name = name.map(String::into_boxed_str);
+        }
+        let mut encryption = self.default_server().encryption.clone();
+        if let Encryption::None = encryption {
+            encryption = self.hosts().default_server().encryption.clone();
+        }
+        let Transport::Tls(tls) = &mut self.stream else { return Ok(()) };
+        match encryption {
+            Encryption::Accept(policy) => tls.accept(&policy),
+            Encryption::Reject | Encryption::None => {
+                tls.reject();
+                Err(io::Error::new(io::ErrorKind::InvalidData, "handshake rejected"))
+            }
+        }
+    }
+
+    fn complain(&self, error: &io::Error) {
+        let untouched = matches!(&self.stream, Transport::Tls(tls) if tls.is_untouched());
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof if untouched => {
+                self.log_handshake(Level::Info, "client closed connection");
+            }
+            io::ErrorKind::UnexpectedEof => {
+                self.log_handshake(Level::Info, "peer closed connection in SSL handshake");
+            }
+            io::ErrorKind::Other => {
+                self.log_handshake(Level::Crit, &format!("SSL_do_handshake() failed ({error})"));
+            }
+            _ => self.log_handshake(Level::Info, &format!("SSL_do_handshake() failed ({error})")),
+        }
+    }
+
+    fn log_handshake(&self, level: Level, message: &str) {
+        let (info, server) = (&self.info, &self.place().address);
+        let client = info.peer.address();
+        let text =
+            format!("*{} {message} while SSL handshaking, client: {client}, server: {server}", info.serial);
+        self.default_policy().error_log.write(level, &text);
+    }
+}

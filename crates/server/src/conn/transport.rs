@@ -1,0 +1,360 @@
+//! What bytes travel over: a stream in clear, or one that is encrypted.
+//!
+//! An encrypted stream borrows its buffers from the thread while there is something in them.
+
+use super::pool::Buffer;
+use net::Stream;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::task::{Context, Poll, Waker, ready};
+use tls::{Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
+use tokio::io::ReadBuf;
+
+/// How much is read from the network at once: a record fits.
+const READ_SIZE: usize = 17 * 1024;
+
+/// How much content is encrypted at once.
+const WRITE_SIZE: usize = 32 * 1024;
+
+/// Records that a client's own messages cause are sent before they grow past this.
+const ANSWERS_LIMIT: usize = 16 * 1024;
+
+/// The first byte of a handshake (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 0x16;
+
+/// What bytes travel over.
+pub(crate) enum Transport {
+    /// In clear.
+    Plain(Stream),
+    /// Encrypted.
+    Tls(Box<Encrypted>),
+}
+
+/// An encrypted stream.
+pub(crate) struct Encrypted {
+    stream: Stream,
+    stage: Stage,
+    /// What arrived and was not decrypted yet: less than a record.
+    incoming: Buffer,
+    /// Records to send.
+    output: Buffer,
+    /// Content to be read.
+    content: Buffer,
+    /// How much content is in the output whose writer was not told so yet.
+    accepted: usize,
+    /// Whether the client sends no more.
+    ended: bool,
+}
+
+enum Stage {
+    /// Until the client's first message is whole.
+    Hello(Option<Box<Hello>>),
+    Session(Box<Session>),
+    /// The client speaks in clear.
+    Clear,
+}
+
+/// How a client began.
+pub(crate) enum Opening {
+    /// With a handshake; it asks for this name.
+    Hello(Option<String>),
+    /// With something that is no handshake.
+    Clear,
+}
+
+impl Transport {
+    /// An encrypted stream of which nothing was read.
+    pub(crate) fn encrypted(stream: Stream) -> Transport {
+        Transport::Tls(Box::new(Encrypted {
+            stream,
+            stage: Stage::Hello(None),
+            incoming: Buffer::default(),
+            output: Buffer::default(),
+            content: Buffer::default(),
+            accepted: 0,
+            ended: false,
+        }))
+    }
+
+    /// Reads what is there into the buffer; nothing read means that the peer will send no more.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_read(cx, buffer),
+            Transport::Tls(tls) => tls.poll_read(cx, buffer),
+        }
+    }
+
+    /// Looks whether something arrived, without taking it; 0 at the end.
+    pub(crate) fn poll_peek(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.stream_mut().poll_peek(cx, buffer)
+    }
+
+    /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
+    /// in front.
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write(cx, bytes),
+            Transport::Tls(tls) => tls.poll_write(cx, bytes),
+        }
+    }
+
+    /// As [`poll_write`](Self::poll_write), and announces more.
+    pub(crate) fn poll_write_more(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write_more(cx, &[IoSlice::new(bytes)]),
+            Transport::Tls(tls) => tls.poll_write(cx, bytes),
+        }
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, which moves forward; 0 at the file's end. Where the
+    /// stream is encrypted it is read through memory.
+    pub(crate) fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_send_file(cx, file, offset, count),
+            Transport::Tls(tls) => tls.poll_send_file(cx, file, offset, count),
+        }
+    }
+
+    /// Tells the client of an encrypted stream that all was sent, so that it knows of no attacker who cut it off.
+    /// One that takes nothing is not waited for.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Transport::Tls(tls) = self {
+            tls.say_goodbye();
+        }
+    }
+
+    /// Ends our side.
+    pub(crate) fn shutdown_write(&mut self) -> io::Result<()> {
+        self.say_goodbye();
+        self.stream_mut().shutdown_write()
+    }
+
+    /// Closing will reset the connection and drop what was not sent.
+    pub(crate) fn set_linger_zero(&self) -> io::Result<()> {
+        match self {
+            Transport::Plain(stream) => stream.set_linger_zero(),
+            Transport::Tls(tls) => tls.stream.set_linger_zero(),
+        }
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream {
+        match self {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(tls) => &mut tls.stream,
+        }
+    }
+}
+
+impl Encrypted {
+    /// Whether the client's first message is still awaited.
+    pub(crate) fn awaits_hello(&self) -> bool {
+        matches!(self.stage, Stage::Hello(_))
+    }
+
+    /// Whether nothing arrived yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        matches!(self.stage, Stage::Hello(None))
+    }
+
+    /// Reads until it is known how the client begins.
+    pub(crate) fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Opening>> {
+        loop {
+            ready!(self.poll_receive(cx))?;
+            let Some(&first) = self.incoming.bytes().first() else {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            };
+            let Stage::Hello(hello) = &mut self.stage else {
+                return Poll::Ready(Ok(Opening::Hello(None)));
+            };
+            // The highest bit begins a handshake of SSL 2, which is answered as one that fails.
+            if hello.is_none() && first != HANDSHAKE && first & 0x80 == 0 {
+                return Poll::Ready(Ok(Opening::Clear));
+            }
+            let hello = hello.get_or_insert_with(Box::default);
+            let (incoming, mut result) = (self.incoming.bytes(), Ok(None));
+            self.output.append(|output| result = hello.read(incoming, output));
+            match result {
+                Ok(Some(name)) => return Poll::Ready(Ok(Opening::Hello(name))),
+                Ok(None) if self.ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(None) => {}
+                Err(failure) => return Poll::Ready(Err(self.give_up(failure))),
+            }
+        }
+    }
+
+    /// Goes on in clear; gives what was read.
+    pub(crate) fn clear(&mut self) -> Buffer {
+        self.stage = Stage::Clear;
+        std::mem::take(&mut self.incoming)
+    }
+
+    /// Goes on under this policy.
+    pub(crate) fn accept(&mut self, policy: &ServerPolicy) -> io::Result<()> {
+        self.stage = Stage::Session(Box::new(Session::new(policy).map_err(io::Error::other)?));
+        self.decrypt().map(|_| ())
+    }
+
+    /// Turns the client away.
+    pub(crate) fn reject(&mut self) {
+        self.output.append(|output| output.extend_from_slice(rejection()));
+        self.flush_once();
+    }
+
+    /// Goes on with the handshake until it is over.
+    pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Negotiated>> {
+        loop {
+            let established = self.decrypt()?.established;
+            ready!(self.poll_flush(cx))?;
+            if let Stage::Session(session) = &self.stage
+                && established
+            {
+                return Poll::Ready(Ok(session.negotiated()));
+            }
+            if self.ended {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            ready!(self.poll_receive(cx))?;
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if let Stage::Clear = self.stage {
+            return self.stream.poll_read(cx, buffer);
+        }
+        while self.content.is_empty() && !self.ended {
+            if self.output.bytes().len() > ANSWERS_LIMIT {
+                ready!(self.poll_flush(cx))?;
+            } else {
+                // What is to be sent may wait for the client's next bytes.
+                let _: Poll<()> = self.poll_flush(cx)?;
+            }
+            ready!(self.poll_receive(cx))?;
+            self.decrypt()?;
+        }
+        let count = self.content.bytes().len().min(buffer.remaining());
+        buffer.put_slice(&self.content.bytes()[..count]);
+        self.content.consume(count);
+        self.content.release();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Stage::Clear = self.stage {
+            return self.stream.poll_write(cx, bytes);
+        }
+        ready!(self.poll_flush(cx))?;
+        if self.accepted == 0 {
+            let plain = &bytes[..bytes.len().min(WRITE_SIZE)];
+            self.drive(|session, incoming, buffers| session.encrypt(incoming, plain, buffers))?;
+            self.accepted = plain.len();
+            ready!(self.poll_flush(cx))?;
+        }
+        Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut plain = Buffer::default();
+        if self.accepted == 0 {
+            let room = &mut plain.room(WRITE_SIZE)[..WRITE_SIZE.min(count)];
+            let count = file.read_at(room, *offset)?;
+            plain.grew(count);
+            if count == 0 {
+                return Poll::Ready(Ok(0));
+            }
+        }
+        let sent = ready!(self.poll_write(cx, plain.bytes()))?;
+        *offset += sent as u64;
+        Poll::Ready(Ok(sent))
+    }
+
+    /// Reads from the network once.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut buffer = ReadBuf::new(self.incoming.room(READ_SIZE));
+        let polled = self.stream.poll_read(cx, &mut buffer);
+        let count = buffer.filled().len();
+        self.incoming.grew(count);
+        if polled.is_pending() {
+            // A silent client holds no buffer.
+            self.incoming.release();
+        }
+        ready!(polled)?;
+        self.ended |= count == 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Decrypts what arrived.
+    fn decrypt(&mut self) -> io::Result<Processed> {
+        self.drive(|session, incoming, (output, content)| session.process(incoming, output, content))
+    }
+
+    fn drive(
+        &mut self,
+        act: impl FnOnce(&mut Session, &mut [u8], (&mut Vec<u8>, &mut Vec<u8>)) -> Result<Processed, Failure>,
+    ) -> io::Result<Processed> {
+        let Stage::Session(session) = &mut self.stage else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (incoming, output, content) = (&mut self.incoming, &mut self.output, &mut self.content);
+        let mut result = Ok(Processed { consumed: 0, established: false, ended: false });
+        output.append(|output| {
+            content.append(|content| result = act(session, incoming.bytes_mut(), (output, content)));
+        });
+        self.content.release();
+        self.output.release();
+        match result {
+            Ok(processed) => {
+                self.incoming.consume(processed.consumed);
+                self.incoming.release();
+                self.ended |= processed.ended;
+                Ok(processed)
+            }
+            Err(failure) => Err(self.give_up(failure)),
+        }
+    }
+
+    /// Sends the alert about a failure, if the client takes it at once.
+    fn give_up(&mut self, failure: Failure) -> io::Error {
+        self.flush_once();
+        let kind = if failure.is_ours { io::ErrorKind::Other } else { io::ErrorKind::InvalidData };
+        io::Error::new(kind, failure)
+    }
+
+    fn say_goodbye(&mut self) {
+        let said =
+            self.drive(|session, incoming, (output, content)| session.close(incoming, output, content));
+        if said.is_ok() {
+            self.flush_once();
+        }
+    }
+
+    fn flush_once(&mut self) {
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Sends all records.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.output.is_empty() {
+            let count = ready!(self.stream.poll_write(cx, self.output.bytes()))?;
+            self.output.consume(count);
+        }
+        self.output.release();
+        Poll::Ready(Ok(()))
+    }
+}

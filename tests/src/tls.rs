@@ -1,0 +1,206 @@
+//! Certificates made for a test, and a client that speaks TLS and trusts everybody.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
+    StreamOwned, SupportedProtocolVersion,
+};
+
+use crate::client::{Answer, End};
+use crate::request;
+use crate::response;
+
+/// No exchange waits longer than this for a byte.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A certificate of a test's own making.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate as PEM.
+    pub pem: String,
+    /// Its key as PEM.
+    pub key: String,
+    /// The certificate's bytes.
+    pub der: Vec<u8>,
+}
+
+/// The kind of a certificate's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An elliptic curve.
+    Ecdsa,
+    /// RSA with 2048 bits.
+    Rsa,
+}
+
+/// Makes a certificate for a name.
+pub fn certificate(name: &str, kind: Kind) -> Certificate {
+    let algorithm = if kind == Kind::Rsa { &PKCS_RSA_SHA256 } else { &PKCS_ECDSA_P256_SHA256 };
+    let key = KeyPair::generate_for(algorithm).expect("a key");
+    let mut parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    let made = parameters.self_signed(&key).expect("a certificate");
+    Certificate { pem: made.pem(), key: key.serialize_pem(), der: made.der().to_vec() }
+}
+
+/// A client with its tickets.
+#[derive(Clone, Debug)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    name: Option<String>,
+}
+
+/// What a server answered over TLS.
+#[derive(Clone, Debug)]
+pub struct Spoken {
+    /// The responses, and what became of the connection.
+    pub answer: Answer,
+    /// `TLSv1_2` or `TLSv1_3`.
+    pub protocol: String,
+    /// The server's own certificate; empty where a session was resumed by TLS 1.2.
+    pub certificate: Vec<u8>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+    /// Whether the server said that it closes, before it did (`close_notify`).
+    pub said_goodbye: bool,
+}
+
+impl Client {
+    /// A client that asks for a name, or for none.
+    pub fn new(name: Option<&str>) -> Client {
+        Client::with(name, rustls::ALL_VERSIONS, Kind::Ecdsa)
+    }
+
+    /// As `new`, with the versions that it speaks, and the kind of key that it wants: for `Ecdsa` it takes both.
+    pub fn with(name: Option<&str>, versions: &[&'static SupportedProtocolVersion], kind: Kind) -> Client {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let known = provider.signature_verification_algorithms.supported_schemes();
+        let is_wanted =
+            |scheme: &SignatureScheme| kind == Kind::Ecdsa || format!("{scheme:?}").contains("RSA");
+        let trusting = Trusting { schemes: known.into_iter().filter(is_wanted).collect() };
+        let builder = ClientConfig::builder_with_provider(provider);
+        let mut config = builder
+            .with_protocol_versions(versions)
+            .expect("versions")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(trusting))
+            .with_no_client_auth();
+        config.resumption = Resumption::in_memory_sessions(8);
+        Client { config: Arc::new(config), name: name.map(str::to_owned) }
+    }
+
+    /// Has one exchange on a connection of its own; an error's text where there is no connection.
+    ///
+    /// # Errors
+    /// The handshake failed; the text says how.
+    pub fn ask(&self, address: SocketAddr, short: &str) -> Result<Spoken, String> {
+        let mut stream = self.connect(address)?;
+        let bytes = request::expand(short);
+        stream.write_all(&bytes).map_err(|error| error.to_string())?;
+        let method = short.split(' ').next().unwrap_or_default();
+        let (mut received, mut ended, mut responses) = (Vec::new(), None, Vec::new());
+        while ended.is_none() && responses.is_empty() {
+            ended = receive(&mut stream, &mut received);
+            if let Some((response, used)) = response::take(method, &received, ended.is_some()) {
+                received.drain(..used);
+                responses.push(response);
+            }
+        }
+        let closes = responses.last().is_none_or(response::Response::announces_close);
+        while closes && ended.is_none() {
+            ended = receive(&mut stream, &mut received);
+        }
+        let connection = &stream.conn;
+        Ok(Spoken {
+            answer: Answer { responses, end: if ended.is_some() { End::Closed } else { End::Kept } },
+            protocol: connection.protocol_version().map(|version| format!("{version:?}")).unwrap_or_default(),
+            certificate: connection.peer_certificates().map(|all| all[0].to_vec()).unwrap_or_default(),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            said_goodbye: ended == Some(true),
+        })
+    }
+
+    /// Has the handshake.
+    ///
+    /// # Errors
+    /// It failed; the text says how.
+    pub fn connect(&self, address: SocketAddr) -> Result<StreamOwned<ClientConnection, TcpStream>, String> {
+        let name = match &self.name {
+            Some(name) => ServerName::try_from(name.clone()).expect("a name"),
+            None => ServerName::from(address.ip()),
+        };
+        let connection = ClientConnection::new(Arc::clone(&self.config), name).expect("a client");
+        let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+        stream.set_write_timeout(Some(LIMIT)).expect("a limit");
+        let mut stream = StreamOwned::new(connection, stream);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
+        }
+        Ok(stream)
+    }
+}
+
+/// Reads once; tells of the end, and whether it was announced.
+fn receive(stream: &mut StreamOwned<ClientConnection, TcpStream>, received: &mut Vec<u8>) -> Option<bool> {
+    let mut bytes = [0; 65536];
+    match stream.read(&mut bytes) {
+        Ok(0) => Some(true),
+        Ok(count) => {
+            received.extend_from_slice(&bytes[..count]);
+            None
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the server is silent"),
+        Err(_) => Some(false),
+    }
+}
+
+/// Takes every certificate and every signature.
+#[derive(Debug)]
+struct Trusting {
+    schemes: Vec<SignatureScheme>,
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}
