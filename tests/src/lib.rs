@@ -15,6 +15,7 @@ pub mod inflate;
 pub mod load;
 pub mod log;
 pub mod manual;
+pub mod origin;
 pub mod request;
 pub mod response;
 pub mod site;

@@ -15,6 +15,7 @@ mod listings;
 mod locations;
 mod logs;
 mod methods;
+mod proxied;
 mod ranges;
 mod rates;
 mod returns;

@@ -46,6 +46,8 @@ pub(crate) struct Locations {
     exact: HashMap<Box<[u8]>, Arc<Location>>,
     prefixes: Prefixes,
     regexes: Vec<(Regex, Arc<Location>)>,
+    /// Locations that a path without their last slash is redirected to, by that path.
+    behind_slash: HashMap<Box<[u8]>, Arc<Location>>,
 }
 
 /// Prefixes in order. Each knows the longest other one that it starts with, so that the longest
@@ -62,6 +64,11 @@ impl Locations {
         let mut prefixes = Vec::new();
         for (regex, location) in locations {
             let location = Arc::new(location);
+            if location.scope.policy.redirects.to_slash
+                && let Some(path) = location.name.text.strip_suffix(b"/")
+            {
+                sorted.behind_slash.insert(path.into(), Arc::clone(&location));
+            }
             match (location.name.kind, regex) {
                 (LocationKind::Exact, _) => {
                     sorted.exact.insert(location.name.text.clone(), location);
@@ -83,7 +90,7 @@ impl Locations {
         }
     }
 
-    /// The location whose prefix is the path and a slash, where such a path is redirected to it and no other
+    /// The location whose text is the path and a slash, where such a path is redirected to it and no other
     /// location has the path itself.
     pub(crate) fn behind_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
         if self.exact.contains_key(path) {
@@ -93,9 +100,7 @@ impl Locations {
         if longest.is_some_and(|longest| *longest.name.text == *path) {
             return None;
         }
-        let here = self.prefixes.exactly(path, b"/");
-        let here = here.filter(|location| location.scope.policy.redirects.to_slash);
-        here.or_else(|| longest?.inner.behind_slash(path))
+        self.behind_slash.get(path).or_else(|| longest?.inner.behind_slash(path))
     }
 
     fn search(&self, exchange: &Exchange, path: &[u8]) -> Found {
@@ -146,13 +151,6 @@ impl Prefixes {
             entries.push((location, parent));
         }
         Prefixes { entries }
-    }
-
-    /// The location whose text is these two parts.
-    fn exactly(&self, start: &[u8], end: &[u8]) -> Option<&Arc<Location>> {
-        let wanted = || start.iter().chain(end);
-        let found = self.entries.binary_search_by(|(location, _)| location.name.text.iter().cmp(wanted()));
-        found.ok().and_then(|index| self.entries.get(index)).map(|(location, _)| location)
     }
 
     fn longest(&self, path: &[u8]) -> Option<&Arc<Location>> {
