@@ -1,11 +1,11 @@
 //! Encrypted connections: the same answers as nginx over TLS, and what only TLS has.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Command;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use rustls::version::{TLS12, TLS13};
 use tests::binary::{Server, have_nginx};
 use tests::client::End;
@@ -238,9 +238,9 @@ fn certificates_of_version_1_with_nothing_but_a_subject_are_served() {
     let port = server.address().port();
     let mut client = Command::new("openssl")
         .args(["s_client", "-quiet", "-ign_eof", "-connect", &format!("127.0.0.1:{port}")])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     client.stdin.take().unwrap().write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
@@ -314,6 +314,39 @@ fn slow_and_broken_handshakes_end() {
     }
     assert!(started.elapsed() < Duration::from_secs(6));
     server.stop();
+}
+
+#[test]
+fn a_directory_is_served_with_a_certificate_of_its_own() {
+    let site = Site::whole("%%PORT%%").file("f.txt", "file\n");
+    let port = site.write_configuration(Server::Fulmar, "%%PORT%%")[&0];
+    let mut child = Command::new(Server::Fulmar.path())
+        .args(["serve", "--tls", "--port", &port.to_string()])
+        .arg(site.root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listens = tests::wait::until(Duration::from_secs(10), || TcpStream::connect(address).is_ok());
+    let spoken = Client::new(Some("localhost")).ask(address, "GET /f.txt");
+    let told = tests::client::ask(address, "GET /f.txt");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    child.wait().unwrap();
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    assert!(listens, "{printed}");
+    let spoken = spoken.unwrap();
+    assert_eq!(spoken.answer.last().text(), "file\n");
+    assert!(printed.contains(&fingerprint(&spoken.certificate)), "{printed}");
+    assert!(told.last().field("Location").is_some_and(|to| to.starts_with("https://")), "{}", told.last());
+}
+
+/// The SHA-256 digest in pairs of hex digits.
+fn fingerprint(certificate: &[u8]) -> String {
+    let suite = rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().unwrap();
+    let digest = suite.common.hash_provider.hash(certificate);
+    digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
 }
 
 #[test]

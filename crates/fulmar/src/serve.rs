@@ -15,6 +15,7 @@ use conf::Memory;
 use contract::log::ErrorLog;
 use contract::{Exchange, Module, Variable};
 use net::{ListenOptions, SocketAddress};
+use tls::SelfSigned;
 
 use crate::configuration::Reader;
 use crate::console::{err, out, say};
@@ -45,6 +46,9 @@ struct Arguments {
     /// Answer with index.html where there is no file, for applications that route in the browser
     #[arg(long)]
     spa: bool,
+    /// Encrypt, with a certificate of its own that is made now
+    #[arg(long)]
+    tls: bool,
 }
 
 /// An address, and the port where one was written.
@@ -101,7 +105,8 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
         return Err(complain("it is no directory"));
     }
     check_port(address)?;
-    let text = configuration(&root, address, arguments.spa).ok_or_else(|| {
+    let certificate = arguments.tls.then(|| certificate(address)).transpose()?;
+    let text = configuration(&root, address, arguments.spa, certificate.as_ref()).ok_or_else(|| {
         complain("its name has a \"$\", which configurations take for the start of a variable")
     })?;
     let paths =
@@ -110,7 +115,7 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     let mut modules = modules::ALL.to_vec();
     modules.push(&MODULE);
     let reader = Reader { inputs: Box::new(inputs), paths, globals: None, modules };
-    Ok((reader, greeting(&root, address)))
+    Ok((reader, greeting(&root, address, certificate.as_ref())))
 }
 
 /// A reason in words that need no knowledge of system calls.
@@ -155,13 +160,36 @@ fn check_port(address: SocketAddr) -> Result<(), String> {
     }
 }
 
+/// A certificate for the names by which this machine calls itself, and for the address.
+fn certificate(address: SocketAddr) -> Result<SelfSigned, String> {
+    let ip = address.ip().to_string();
+    let names = ["localhost", "127.0.0.1", "::1", &ip];
+    let extra = !address.ip().is_unspecified() && !names[..3].contains(&ip.as_str());
+    SelfSigned::new(&names[..3 + usize::from(extra)])
+        .map_err(|error| format!("cannot make a certificate: {error}"))
+}
+
 /// The configuration; none for a directory whose name it cannot express.
-fn configuration(root: &Path, address: SocketAddr, spa: bool) -> Option<Vec<u8>> {
+fn configuration(
+    root: &Path,
+    address: SocketAddr,
+    spa: bool,
+    certificate: Option<&SelfSigned>,
+) -> Option<Vec<u8>> {
     if root.as_os_str().as_bytes().contains(&b'$') {
         return None;
     }
     let fallback = if spa { "$uri /index.html" } else { "$uri $uri/ =404" };
     let listing = if spa { "off" } else { "on" };
+    let encryption = certificate.map_or_else(String::new, |made| {
+        let SelfSigned { certificate, key, .. } = made;
+        format!(
+            " ssl;\n\
+             ssl_certificate \"data:{certificate}\";\n\
+             ssl_certificate_key \"data:{key}\";\n\
+             \x20       error_page 497 https://$http_host$request_uri"
+        )
+    });
     let mut text = format!(
         "daemon off;\n\
          master_process off;\n\
@@ -174,7 +202,7 @@ fn configuration(root: &Path, address: SocketAddr, spa: bool) -> Option<Vec<u8>>
          \x20   log_format serve '$request_method $request_uri $status $readable_size $readable_time';\n\
          \x20   access_log /dev/stdout serve;\n\
          \x20   server {{\n\
-         \x20       listen {address};\n\
+         \x20       listen {address}{encryption};\n\
          \x20       index index.html index.htm;\n\
          \x20       autoindex {listing};\n\
          \x20       location / {{ try_files {fallback}; }}\n\
@@ -199,16 +227,23 @@ fn quoted(bytes: &[u8]) -> Vec<u8> {
     word
 }
 
-fn greeting(root: &Path, address: SocketAddr) -> String {
+fn greeting(root: &Path, address: SocketAddr, certificate: Option<&SelfSigned>) -> String {
     let (ip, port) = (address.ip(), address.port());
+    let scheme = if certificate.is_some() { "https" } else { "http" };
     let (url, reach) = if ip.is_loopback() {
-        (format!("http://{address}/"), "for this machine only; --listen 0.0.0.0 lets others in")
+        (format!("{scheme}://{address}/"), "for this machine only; --listen 0.0.0.0 lets others in")
     } else if ip.is_unspecified() {
-        (format!("http://localhost:{port}/"), "for every machine that reaches this one")
+        (format!("{scheme}://localhost:{port}/"), "for every machine that reaches this one")
     } else {
-        (format!("http://{address}/"), "for every machine that reaches this address")
+        (format!("{scheme}://{address}/"), "for every machine that reaches this address")
     };
-    format!("Serving {}\n  at {url}\n  {reach}; Ctrl-C stops\n", root.display())
+    let trust = certificate.map_or_else(String::new, |made| {
+        format!(
+            "  with a certificate that nobody vouches for; its SHA-256 fingerprint is\n  {}\n",
+            made.fingerprint
+        )
+    });
+    format!("Serving {}\n  at {url}\n  {reach}; Ctrl-C stops\n{trust}", root.display())
 }
 
 fn address(text: &str) -> Result<Listen, String> {
@@ -298,16 +333,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("a \"b\" \\c; {d}");
         std::fs::create_dir(&root).unwrap();
-        for spa in [false, true] {
+        for (spa, tls) in [(false, false), (true, false), (true, true)] {
             let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let arguments = Arguments {
                 directory: root.clone(),
                 listen: address("127.0.0.1").unwrap(),
                 port: Some(port),
                 spa,
+                tls,
             };
             let (reader, greeting) = prepare(&arguments).unwrap();
-            assert!(greeting.contains(&format!("http://127.0.0.1:{port}/")), "{greeting}");
+            let scheme = if tls { "https" } else { "http" };
+            assert!(greeting.contains(&format!("{scheme}://127.0.0.1:{port}/")), "{greeting}");
+            assert_eq!(greeting.contains("fingerprint"), tls);
             let configuration = reader.read().map_err(|refusal| refusal.error).unwrap();
             assert!(configuration.read.notes.is_empty(), "{:?}", configuration.read.notes);
             assert_eq!(configuration.site.listens.len(), 1);

@@ -30,7 +30,7 @@ pub(crate) fn help() -> String {
     format!(
         "{}\
 Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directives]
-       fulmar serve [directory] [--listen address] [--port port] [--spa]
+       fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls]
 
   -?, -h         show this help
   -v             show the version
