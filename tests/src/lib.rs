@@ -7,6 +7,7 @@
 // A harness reports by panicking; nothing here runs in the product.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod apache;
 pub mod binary;
 pub mod client;
 pub mod compare;

@@ -8,6 +8,7 @@
 mod catalogue;
 mod differences;
 mod differential;
+mod htaccess;
 mod manual;
 mod process;
 mod stock;

@@ -81,9 +81,9 @@ fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, 
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let mut names: Vec<Template> =
-        view.all(&INDEX).into_iter().flat_map(|written| written.value).cloned().collect();
-    if names.is_empty() {
+    let written = view.all(&INDEX);
+    let mut names: Vec<Template> = written.iter().flat_map(|written| written.value).cloned().collect();
+    if written.is_empty() {
         names.push(Template::literal(b"index.html"));
     }
     builder.handle(Phase::Content, Index { names: names.into() });

@@ -16,6 +16,7 @@ pub mod error_page;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
+pub mod htaccess;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
@@ -74,12 +75,13 @@ pub static ALL: &[&Module] = &[
     &auth_basic::MODULE,
     &auth_request::MODULE,
     &auth_delay::MODULE,
+    &error_page::MODULE,
+    &htaccess::MODULE,
     &try_files::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
     &gzip_static::MODULE,
     &static_files::MODULE,
-    &error_page::MODULE,
     &internal::MODULE,
     &satisfy::MODULE,
     &map::MODULE,
@@ -96,11 +98,14 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 1] = ["strict_line_ends"];
+    const OURS: [&str; 2] = ["strict_line_ends", "htaccess"];
 
     #[test]
     fn directives_stand_where_nginx_has_them_and_take_as_many_words() {
         for info in ALL.iter().flat_map(|module| module.directives).map(|directive| directive.info()) {
+            if info.contexts == Contexts::HTACCESS {
+                continue;
+            }
             if OURS.contains(&info.name) {
                 assert_eq!(catalogue::entries(info.name).count(), 0, "{} is of nginx, too", info.name);
                 continue;

@@ -67,6 +67,7 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
 
 /// The server's own page, with a text in the place of its content.
 fn text(exchange: &mut Exchange, text: Vec<u8>) -> Body {
+    exchange.response.content_type = Some(Box::from(&b"text/html; charset=iso-8859-1"[..]));
     exchange.response.content_length = Some(text.len() as u64);
     Body::bytes(text)
 }

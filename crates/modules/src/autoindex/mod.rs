@@ -94,7 +94,8 @@ const FORMATS: [(&str, Format); 4] =
     [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if view.get(&AUTOINDEX).copied().unwrap_or(false) {
+    let listed = builder.policy.lists_directories.or(view.get(&AUTOINDEX).copied());
+    if listed.unwrap_or(false) {
         let listing = Listing {
             format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
             exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),

@@ -1,0 +1,142 @@
+//! What is sent for a file or a directory: `DirectoryIndex`, `Options`, `AddType`, `ForceType`, `FileETag`.
+
+use super::{gathered, in_file, wrong};
+use conf::{Arity, Diagnostic};
+use contract::{Args, Directive, Loading, ScopeBuilder, Template, Types, View};
+use std::sync::Arc;
+
+/// `DirectoryIndex NAME …`; it takes the place of `index`.
+pub(super) static DIRECTORY_INDEX: Directive<Vec<Template>> =
+    in_file(Directive::new("DirectoryIndex", parse_index))
+        .args(Arity::AtLeast(1))
+        .slot("index")
+        .help("The files that answer for a directory, in the order in which they are tried.");
+
+/// `Options [+|-]OPTION …`
+pub(super) static OPTIONS: Directive<Options> = in_file(Directive::new("Options", parse_options))
+    .args(Arity::AtLeast(1))
+    .help("Whether directories are listed (Indexes), and whether rewriting is allowed (FollowSymLinks).");
+
+/// `AddType TYPE EXTENSION …`
+pub(super) static ADD_TYPE: Directive<AddType> = in_file(Directive::new("AddType", parse_add_type))
+    .args(Arity::AtLeast(2))
+    .help("The media type of files with these extensions.");
+
+/// `ForceType TYPE | None`
+pub(super) static FORCE_TYPE: Directive<Box<[u8]>> =
+    in_file(Directive::new("ForceType", |args, _| Ok(args.word(0)?.text.clone())))
+        .args(Arity::Exactly(1))
+        .help("The media type of all files.");
+
+/// `DefaultType none`
+pub(super) static DEFAULT_TYPE: Directive<()> = in_file(Directive::new("DefaultType", |_, _| Ok(())))
+    .args(Arity::Exactly(1))
+    .help("Has no effect, as in Apache 2.4.");
+
+/// `FileETag PART …`
+pub(super) static FILE_ETAG: Directive<bool> = in_file(Directive::new("FileETag", parse_etag))
+    .args(Arity::AtLeast(1))
+    .help("Whether files get an entity tag; the parts that it is made of are the server's choice.");
+
+/// `ServerSignature On | Off | EMail`
+pub(super) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
+    .args(Arity::Exactly(1))
+    .help("Has no effect: `server_tokens` says what pages tell of the server.");
+
+/// What one line says about options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    /// What is not named is off.
+    absolute: bool,
+    indexes: Option<bool>,
+    follow: Option<bool>,
+}
+
+/// Extensions of a media type.
+#[derive(Clone, Debug)]
+pub(super) struct AddType {
+    media_type: Box<[u8]>,
+    extensions: Vec<Box<[u8]>>,
+}
+
+fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
+    match args.words() {
+        [word] if word.text.eq_ignore_ascii_case(b"disabled") => Ok(Vec::new()),
+        words => Ok(words.iter().map(|word| Template::literal(&word.text)).collect()),
+    }
+}
+
+fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic> {
+    let mut options = Options::default();
+    let is_signed = |word: &conf::Word| matches!(word.text.first(), Some(b'+' | b'-'));
+    let first_signed = args.words().iter().position(is_signed).unwrap_or(args.words().len());
+    if !args.words().iter().skip(first_signed).all(is_signed) {
+        return Err(args.error("has an option without a sign behind one with + or -"));
+    }
+    options.absolute = first_signed > 0;
+    for word in args.words() {
+        let (on, name) = match word.text.split_first() {
+            Some((b'+', name)) => (true, name),
+            Some((b'-', name)) => (false, name),
+            _ => (true, &*word.text),
+        };
+        match name.to_ascii_lowercase().as_slice() {
+            b"indexes" => options.indexes = Some(on),
+            b"followsymlinks" | b"symlinksifownermatch" => options.follow = Some(on),
+            b"all" => (options.indexes, options.follow) = (Some(on), Some(on)),
+            b"none" | b"includes" | b"includesnoexec" | b"execcgi" | b"multiviews" => {}
+            _ => return Err(wrong(args, "an unknown option", word)),
+        }
+    }
+    Ok(options)
+}
+
+fn parse_add_type(args: &Args<'_>, _: &mut Loading) -> Result<AddType, Diagnostic> {
+    let extension = |word: &conf::Word| word.text.strip_prefix(b".").unwrap_or(&word.text).into();
+    let extensions = args.words().iter().skip(1).map(extension).collect();
+    Ok(AddType { media_type: args.word(0)?.text.clone(), extensions })
+}
+
+fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    let mut tagged = true;
+    for word in args.words() {
+        let name = word.text.strip_prefix(b"+").or(word.text.strip_prefix(b"-")).unwrap_or(&word.text);
+        match name.to_ascii_lowercase().as_slice() {
+            b"none" => tagged = false,
+            b"all" | b"mtime" | b"size" | b"inode" | b"digest" => tagged = true,
+            _ => return Err(wrong(args, "an unknown part", word)),
+        }
+    }
+    Ok(tagged)
+}
+
+/// Whether rewriting is allowed.
+pub(super) fn follows(view: &View<'_>) -> bool {
+    let step = |follows, options: Options| options.follow.unwrap_or(follows && !options.absolute);
+    gathered(view, &OPTIONS).into_iter().fold(true, step)
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let step = |listed: Option<bool>, options: Options| match options.indexes {
+        Some(indexes) => Some(indexes),
+        None if options.absolute => Some(false),
+        None => listed,
+    };
+    let policy = &mut builder.policy;
+    policy.lists_directories = gathered(view, &OPTIONS).into_iter().fold(None, step);
+    let added = gathered(view, &ADD_TYPE);
+    if !added.is_empty() {
+        let mut types = Types::clone(&policy.types);
+        for AddType { media_type, extensions } in &added {
+            extensions.iter().for_each(|extension| drop(types.insert(extension, media_type)));
+        }
+        policy.types = Arc::new(types);
+    }
+    if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
+        policy.types = Arc::default();
+        policy.default_type = forced.clone();
+    }
+    if let Some(written) = view.all(&FILE_ETAG).last() {
+        policy.etag = *written.value;
+    }
+}

@@ -1,0 +1,157 @@
+//! When content is stale: `ExpiresActive`, `ExpiresByType`, `ExpiresDefault`.
+
+use super::{gathered, in_file};
+use conf::{Arity, Diagnostic, Word, value};
+use contract::clock::Time;
+use contract::{Args, Body, Directive, Exchange, Filter, ScopeBuilder, View};
+
+/// `ExpiresActive On | Off`
+pub(super) static ACTIVE: Directive<bool> =
+    in_file(Directive::new("ExpiresActive", |args, _| args.value(0, value::flag)))
+        .args(Arity::Flag)
+        .help("Whether responses say when they are stale.");
+
+/// `ExpiresByType TYPE TIME`
+pub(super) static BY_TYPE: Directive<ByType> = in_file(Directive::new("ExpiresByType", |args, _| {
+    Ok(ByType {
+        media_type: args.word(0)?.text.to_ascii_lowercase().into(),
+        age: parse_age(args, &args.words()[1..])?,
+    })
+}))
+.args(Arity::AtLeast(2))
+.help("When content of a media type is stale.");
+
+/// `ExpiresDefault TIME`
+pub(super) static DEFAULT: Directive<Age> =
+    in_file(Directive::new("ExpiresDefault", |args, _| parse_age(args, args.words())))
+        .args(Arity::AtLeast(1))
+        .help("When all other content is stale.");
+
+/// When content of a media type is stale.
+#[derive(Clone, Debug)]
+pub(super) struct ByType {
+    media_type: Box<[u8]>,
+    age: Age,
+}
+
+/// Seconds after the request, or after the last modification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Age {
+    modified: bool,
+    seconds: i64,
+}
+
+/// `access plus 1 month 2 days`, or `A86400` and `M86400`.
+fn parse_age(args: &Args<'_>, words: &[Word]) -> Result<Age, Diagnostic> {
+    let texts: Vec<String> = words.iter().map(|word| word.to_string().to_ascii_lowercase()).collect();
+    let text = texts.join(" ");
+    let bad = || args.error(&format!("has no time \"{text}\""));
+    let short = |modified, digits: &str| {
+        let seconds = digits.parse().map_err(|_| bad())?;
+        Ok(Age { modified, seconds })
+    };
+    if let Some(digits) = text.strip_prefix('a').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return short(false, digits);
+    }
+    if let Some(digits) = text.strip_prefix('m').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return short(true, digits);
+    }
+    let mut parts = text.split_ascii_whitespace().peekable();
+    let modified = match parts.next() {
+        Some("access" | "now") => false,
+        Some("modification") => true,
+        _ => return Err(bad()),
+    };
+    parts.next_if_eq(&"plus");
+    let mut seconds: i64 = 0;
+    while let Some(count) = parts.next() {
+        let count: i64 = count.parse().map_err(|_| bad())?;
+        let unit = parts.next().and_then(unit).ok_or_else(bad)?;
+        seconds = count.checked_mul(unit).and_then(|part| seconds.checked_add(part)).ok_or_else(bad)?;
+    }
+    Ok(Age { modified, seconds })
+}
+
+fn unit(name: &str) -> Option<i64> {
+    const DAY: i64 = 24 * 60 * 60;
+    match name.strip_suffix('s').unwrap_or(name) {
+        "year" => Some(365 * DAY),
+        "month" => Some(30 * DAY),
+        "week" => Some(7 * DAY),
+        "day" => Some(DAY),
+        "hour" => Some(60 * 60),
+        "minute" | "min" => Some(60),
+        "second" | "sec" => Some(1),
+        _ => None,
+    }
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let last = |list: Vec<bool>| list.last().copied().unwrap_or(false);
+    if last(gathered(view, &ACTIVE)) {
+        let mut by_type = gathered(view, &BY_TYPE);
+        // The last one of a type counts.
+        by_type.reverse();
+        builder.filter(Expires { by_type, default: gathered(view, &DEFAULT).last().copied() });
+    }
+}
+
+struct Expires {
+    by_type: Vec<ByType>,
+    default: Option<Age>,
+}
+
+impl Filter for Expires {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        let is_set = exchange.response.fields.get("expires").is_some();
+        if is_set || exchange.response.status.is_error() {
+            return body;
+        }
+        let Some(age) = self.of_type(exchange.response.content_type.as_deref()) else { return body };
+        let now = Time::now().seconds;
+        let from = match (age.modified, exchange.response.last_modified) {
+            (false, _) => now,
+            (true, Some(modified)) => modified,
+            (true, None) => return body,
+        };
+        let expires = from.saturating_add(age.seconds);
+        let max_age = format!("max-age={}", expires.saturating_sub(now));
+        let fields = &mut exchange.response.fields;
+        let control = match fields.get("cache-control") {
+            Some(present) => [present, b", ", max_age.as_bytes()].concat(),
+            None => max_age.into_bytes(),
+        };
+        // What was there was a field already; all else is digits and letters.
+        let _ = fields.set("Cache-Control", &control);
+        let _ = fields.set("Expires", http::format_date(expires).as_bytes());
+        body
+    }
+}
+
+impl Expires {
+    fn of_type(&self, content_type: Option<&[u8]>) -> Option<Age> {
+        let essence = content_type.and_then(|text| text.split(|&byte| byte == b';').next());
+        let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        let exact = self.by_type.iter().find(|entry| *entry.media_type == *essence);
+        let wide = || {
+            self.by_type.iter().find(|entry| {
+                entry.media_type.strip_suffix(b"*").is_some_and(|start| essence.starts_with(start))
+            })
+        };
+        exact.or_else(wide).map(|entry| entry.age).or(self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unit;
+
+    #[test]
+    fn units() {
+        assert_eq!(unit("months"), Some(2_592_000));
+        assert_eq!(unit("year"), Some(31_536_000));
+        assert_eq!(unit("fortnight"), None);
+    }
+}

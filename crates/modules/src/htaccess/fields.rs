@@ -1,0 +1,241 @@
+//! Fields of responses: `Header`.
+
+use super::{environment, in_file, wrong};
+use conf::{Arity, Diagnostic, Word};
+use contract::log::Level;
+use contract::{Args, Body, Directive, Exchange, Filter, Loading, ScopeBuilder, View};
+use http::{Fields, Status};
+
+/// `Header [always | onsuccess] set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
+pub(super) static HEADER: Directive<Change> = in_file(Directive::new("Header", parse))
+    .args(Arity::Range(2, 5))
+    .help("Sets a field of responses, adds to it, or takes it away.");
+
+/// One change of a field.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    always: bool,
+    action: Action,
+    name: Box<str>,
+    value: Vec<Part>,
+    /// A variable of the environment that must be set, or must not.
+    condition: Option<(Box<[u8]>, bool)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Set,
+    SetIfEmpty,
+    Append,
+    Merge,
+    Add,
+    Unset,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text(Vec<u8>),
+    /// `%{NAME}e`
+    Variable(Box<[u8]>),
+}
+
+fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Change, Diagnostic> {
+    let mut words = args.words();
+    let mut always = false;
+    if let Some((first, rest)) = words.split_first()
+        && (first.text.eq_ignore_ascii_case(b"always") || first.text.eq_ignore_ascii_case(b"onsuccess"))
+    {
+        always = first.text.eq_ignore_ascii_case(b"always");
+        words = rest;
+    }
+    let [action_word, name, rest @ ..] = words else { return Err(args.error("needs an action and a name")) };
+    let action = match action_word.text.to_ascii_lowercase().as_slice() {
+        b"set" => Action::Set,
+        b"setifempty" => Action::SetIfEmpty,
+        b"append" => Action::Append,
+        b"merge" => Action::Merge,
+        b"add" => Action::Add,
+        b"unset" => Action::Unset,
+        _ => return Err(wrong(args, "an action that is not supported,", action_word)),
+    };
+    let (value, condition) = match (action, rest) {
+        (Action::Unset, rest) => (None, rest),
+        (_, [value, rest @ ..]) => (Some(value), rest),
+        (_, []) => return Err(args.error("needs a value")),
+    };
+    let condition = match condition {
+        [] => None,
+        [word] => Some(parse_condition(args, word)?),
+        [_, word, ..] => return Err(wrong(args, "too many words, of which", word)),
+    };
+    let name = name.to_string();
+    let name = name.strip_suffix(':').unwrap_or(&name).into();
+    let value = value.map_or(Ok(Vec::new()), |value| parse_value(args, value))?;
+    Ok(Change { always, action, name, value, condition })
+}
+
+fn parse_condition(args: &Args<'_>, word: &Word) -> Result<(Box<[u8]>, bool), Diagnostic> {
+    let Some(name) = word.text.strip_prefix(b"env=") else {
+        return Err(wrong(args, "a condition that is not supported,", word));
+    };
+    Ok(match name.strip_prefix(b"!") {
+        Some(name) => (name.into(), false),
+        None => (name.into(), true),
+    })
+}
+
+fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
+    let mut parts = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = &*word.text;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        match (byte, tail) {
+            (b'%', [b'%', tail @ ..]) => {
+                text.push(b'%');
+                rest = tail;
+            }
+            (b'%', [b'{', tail @ ..]) => {
+                let end = tail.iter().position(|&byte| byte == b'}');
+                let (Some(end), Some(b'e')) = (end, end.and_then(|end| tail.get(end + 1))) else {
+                    return Err(wrong(args, "a format that is not supported in", word));
+                };
+                parts.push(Part::Text(std::mem::take(&mut text)));
+                parts.push(Part::Variable(tail[..end].into()));
+                rest = &tail[end + 2..];
+            }
+            (b'%', _) => return Err(wrong(args, "a format that is not supported in", word)),
+            (byte, _) => text.push(*byte),
+        }
+    }
+    parts.push(Part::Text(text));
+    Ok(parts)
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let changes = super::gathered(view, &HEADER);
+    if !changes.is_empty() {
+        builder.filter(ChangeFields { changes });
+    }
+}
+
+struct ChangeFields {
+    changes: Vec<Change>,
+}
+
+impl Filter for ChangeFields {
+    fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
+        // What is always set is kept apart, as Apache does: both may set the same field.
+        let mut always = Fields::new();
+        let is_content = is_content(exchange);
+        for change in &self.changes {
+            if !change.counts(exchange) {
+                continue;
+            }
+            if change.always {
+                change.apply(exchange, Some(&mut always));
+            } else if is_content {
+                change.apply(exchange, None);
+            }
+        }
+        for field in always.iter() {
+            // They were in a list of fields before.
+            let _ = exchange.response.fields.push(field.name, field.value);
+        }
+        body
+    }
+}
+
+/// Whether this is content, and not one of the server's own pages about an error or a redirect.
+fn is_content(exchange: &Exchange) -> bool {
+    let status = exchange.response.status;
+    let good = (200..300).contains(&status.0) || status == Status::NOT_MODIFIED;
+    good || exchange.error.is_some() && exchange.error_page_used && !status.is_redirection()
+}
+
+impl Change {
+    fn counts(&self, exchange: &Exchange) -> bool {
+        let is_set = |name: &[u8]| environment::get(exchange, name).is_some();
+        self.condition.as_ref().is_none_or(|(name, wanted)| is_set(name) == *wanted)
+    }
+
+    /// Changes a field of the response, or of the list that is kept apart.
+    fn apply(&self, exchange: &mut Exchange, apart: Option<&mut Fields>) {
+        let value = self.value(exchange);
+        if self.is_framing() || self.apply_typed(exchange, &value) {
+            return;
+        }
+        let fields = apart.unwrap_or(&mut exchange.response.fields);
+        let present: Vec<Vec<u8>> = fields.all(&self.name).map(<[u8]>::to_vec).collect();
+        let joined = || [&present.join(&b", "[..]), &value].map(Vec::as_slice).join(&b", "[..]);
+        let result = match self.action {
+            Action::Set => fields.set(&self.name, &value),
+            Action::SetIfEmpty if present.is_empty() => fields.set(&self.name, &value),
+            Action::SetIfEmpty => Ok(()),
+            Action::Add => fields.push(self.name.as_bytes(), &value),
+            Action::Merge if present.iter().any(|list| lists(list, &value)) => Ok(()),
+            Action::Append | Action::Merge if present.is_empty() => fields.set(&self.name, &value),
+            Action::Append | Action::Merge => fields.set(&self.name, &joined()),
+            Action::Unset => {
+                fields.remove(&self.name);
+                Ok(())
+            }
+        };
+        if result.is_err() {
+            exchange.log(Level::Error, &format!("\"{}\" is no name of a field, it is left out", self.name));
+        }
+    }
+
+    /// The value, without what would end its line.
+    fn value(&self, exchange: &Exchange) -> Vec<u8> {
+        let mut out = Vec::new();
+        for part in &self.value {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Variable(name) => {
+                    let value = environment::get(exchange, name);
+                    out.extend_from_slice(value.as_deref().unwrap_or(b"(null)"));
+                }
+            }
+        }
+        for byte in &mut out {
+            if matches!(byte, b'\r' | b'\n' | 0) {
+                *byte = b' ';
+            }
+        }
+        out
+    }
+
+    /// Where the content ends is not for a file to say.
+    fn is_framing(&self) -> bool {
+        ["content-length", "transfer-encoding", "connection"]
+            .iter()
+            .any(|name| self.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Changes one of the fields that the server itself keeps.
+    fn apply_typed(&self, exchange: &mut Exchange, value: &[u8]) -> bool {
+        let response = &mut exchange.response;
+        let given = (self.action != Action::Unset).then(|| Box::from(value));
+        let keeps = |present: bool| self.action == Action::SetIfEmpty && present;
+        match self.name.to_ascii_lowercase().as_str() {
+            "content-type" if keeps(response.content_type.is_some()) => {}
+            "etag" if keeps(response.etag.is_some()) => {}
+            "location" if keeps(response.location.is_some()) => {}
+            "content-type" => response.content_type = given,
+            "etag" => response.etag = given,
+            "location" => response.location = given,
+            "last-modified" => {
+                response.last_modified = given.and_then(|text: Box<[u8]>| http::parse_date(&text))
+            }
+            "accept-ranges" if self.action == Action::Unset => response.accept_ranges = false,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Whether a list of values has this one.
+fn lists(list: &[u8], value: &[u8]) -> bool {
+    list.split(|&byte| byte == b',').any(|item| item.trim_ascii() == value.trim_ascii())
+}

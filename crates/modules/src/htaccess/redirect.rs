@@ -1,0 +1,191 @@
+//! Redirects: `Redirect` and its kin.
+
+use super::rewrite::{escape_uri, is_url, own_url};
+use super::{gathered, in_file, pattern, wrong};
+use conf::value::{Captures, Pattern};
+use conf::{Arity, Diagnostic, Word};
+use contract::log::Level;
+use contract::{Args, Directive, Exchange, Handler, Phase, ScopeBuilder, Step, View};
+use http::Status;
+use std::sync::Arc;
+
+/// `Redirect [STATUS] PATH [URL]`
+pub(super) static REDIRECT: Directive<Redirect> =
+    in_file(Directive::new("Redirect", |args, _| parse(args, None, false)))
+        .args(Arity::Range(2, 3))
+        .slot("htaccess redirect")
+        .help("Redirects a path and all below it.");
+
+/// `RedirectMatch [STATUS] PATTERN [URL]`
+pub(super) static REDIRECT_MATCH: Directive<Redirect> =
+    in_file(Directive::new("RedirectMatch", |args, _| parse(args, None, true)))
+        .args(Arity::Range(2, 3))
+        .slot("htaccess redirect")
+        .help("Redirects paths that match a pattern.");
+
+/// `RedirectPermanent PATH URL`
+pub(super) static REDIRECT_PERMANENT: Directive<Redirect> =
+    in_file(Directive::new("RedirectPermanent", |args, _| {
+        parse(args, Some(Status::MOVED_PERMANENTLY), false)
+    }))
+    .args(Arity::Exactly(2))
+    .slot("htaccess redirect")
+    .help("As `Redirect permanent`.");
+
+/// `RedirectTemp PATH URL`
+pub(super) static REDIRECT_TEMP: Directive<Redirect> =
+    in_file(Directive::new("RedirectTemp", |args, _| parse(args, Some(Status::FOUND), false)))
+        .args(Arity::Exactly(2))
+        .slot("htaccess redirect")
+        .help("As `Redirect temp`.");
+
+/// One redirect.
+#[derive(Clone, Debug)]
+pub(super) struct Redirect {
+    status: Status,
+    from: From,
+    /// None where the status is no redirection.
+    to: Option<Box<[u8]>>,
+}
+
+#[derive(Clone, Debug)]
+enum From {
+    Path(Box<[u8]>),
+    Pattern(Arc<Pattern>),
+}
+
+fn parse(args: &Args<'_>, status: Option<Status>, by_pattern: bool) -> Result<Redirect, Diagnostic> {
+    let (status, words) = match (status, args.words()) {
+        (None, [first, rest @ ..]) => match status_of(first) {
+            Some(status) => (status, rest),
+            None => (Status::FOUND, args.words()),
+        },
+        (Some(status), words) => (status, words),
+        (None, []) => return Err(args.error("has no path")),
+    };
+    let (from, to) = match words {
+        [from] if !status.is_redirection() => (from, None),
+        [from, to] if status.is_redirection() => (from, Some(to)),
+        _ => return Err(args.error("has a URL where its status needs none, or none where it needs one")),
+    };
+    if let Some(to) = to
+        && !is_url(&to.text)
+        && !to.text.starts_with(b"/")
+    {
+        return Err(wrong(args, "neither a URL nor a path:", to));
+    }
+    let from = match by_pattern {
+        true => From::Pattern(pattern(args, from, &from.text, false)?),
+        false if from.text.starts_with(b"/") => From::Path(from.text.clone()),
+        false => return Err(wrong(args, "no path:", from)),
+    };
+    Ok(Redirect { status, from, to: to.map(|to| to.text.clone()) })
+}
+
+fn status_of(word: &Word) -> Option<Status> {
+    match word.text.to_ascii_lowercase().as_slice() {
+        b"permanent" => Some(Status::MOVED_PERMANENTLY),
+        b"temp" => Some(Status::FOUND),
+        b"seeother" => Some(Status::SEE_OTHER),
+        b"gone" => Some(Status(410)),
+        text if text.first().is_some_and(u8::is_ascii_digit) => {
+            let code: u16 = std::str::from_utf8(text).ok()?.parse().ok()?;
+            (300..600).contains(&code).then_some(Status(code))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let mut levels: Vec<Vec<Redirect>> = super::levels(view)
+        .iter()
+        .map(|level| level.here(&REDIRECT).into_iter().map(|written| written.value.clone()).collect())
+        .collect();
+    // The innermost directory is asked first.
+    levels.reverse();
+    let redirects: Vec<Redirect> = levels.concat();
+    debug_assert_eq!(redirects.len(), gathered(view, &REDIRECT).len());
+    if !redirects.is_empty() {
+        builder.handle(Phase::Precontent, Redirects { redirects });
+    }
+}
+
+struct Redirects {
+    redirects: Vec<Redirect>,
+}
+
+impl Handler for Redirects {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        for redirect in &self.redirects {
+            match redirect.target(&exchange.request.path) {
+                Ok(None) => {}
+                Ok(Some(mut target)) => {
+                    if redirect.to.is_some() {
+                        if let Some(args) = exchange.request.args.as_ref().filter(|_| !target.contains(&b'?'))
+                        {
+                            target.push(b'?');
+                            target.extend_from_slice(args);
+                        }
+                        if target.starts_with(b"/") {
+                            target = own_url(exchange, &target);
+                        }
+                        exchange.response.location = Some(target.into());
+                    }
+                    return Step::Finish(redirect.status);
+                }
+                Err(error) => {
+                    exchange.log(Level::Error, &error.to_string());
+                    return Step::Finish(Status::INTERNAL_SERVER_ERROR);
+                }
+            }
+        }
+        Step::Next
+    }
+}
+
+impl Redirect {
+    /// Where a path is redirected to; none if it is not.
+    fn target(&self, path: &[u8]) -> Result<Option<Vec<u8>>, conf::value::TooManySteps> {
+        let to = self.to.as_deref().unwrap_or_default();
+        match &self.from {
+            From::Path(from) => Ok(below(from, path).map(|rest| {
+                let mut target = to.to_vec();
+                escape_uri(rest, &mut target);
+                target
+            })),
+            From::Pattern(pattern) => {
+                let mut captures = Captures::default();
+                let found = pattern.try_captures(path, &mut captures)?;
+                Ok(found.then(|| replaced(to, &captures, path)))
+            }
+        }
+    }
+}
+
+/// What a path has below another one: whole segments only.
+fn below<'a>(from: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = path.strip_prefix(from)?;
+    let ends = rest.is_empty() || rest.starts_with(b"/") || from.ends_with(b"/");
+    ends.then_some(rest)
+}
+
+/// A URL with `$0` to `$9` and `&` replaced by what a pattern captured.
+fn replaced(to: &[u8], captures: &Captures, path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = to;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        match (byte, tail) {
+            (b'$', [digit @ b'0'..=b'9', tail @ ..]) => {
+                escape_uri(captures.get(usize::from(digit - b'0'), path).unwrap_or_default(), &mut out);
+                rest = tail;
+            }
+            (b'\\', [next @ (b'$' | b'&'), tail @ ..]) => {
+                out.push(*next);
+                rest = tail;
+            }
+            _ => out.push(*byte),
+        }
+    }
+    out
+}

@@ -1,0 +1,198 @@
+//! Access: `Require`, and sections of them.
+
+use super::order::in_network;
+use super::{environment, in_file, wrong};
+use conf::value::subnet;
+use conf::{Arity, Diagnostic, Node, Word};
+use contract::log::Level;
+use contract::{Args, Directive, Exchange, Handler, Loading, Peer, Phase, ScopeBuilder, Step, View};
+use http::Status;
+use ipnet::IpNet;
+
+/// `Require [not] WHAT …`
+pub(super) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", |args, _| alone(args)))
+    .args(Arity::AtLeast(1))
+    .slot("htaccess require")
+    .help("Who may: all granted, all denied, ip, local, env or method.");
+
+/// `<RequireAll>`
+pub(super) static REQUIRE_ALL: Directive<Requirement> =
+    section(Directive::new("RequireAll", |args, loading| group(args, Kind::All, loading)))
+        .help("Requirements of which none may fail.");
+
+/// `<RequireAny>`
+pub(super) static REQUIRE_ANY: Directive<Requirement> =
+    section(Directive::new("RequireAny", |args, loading| group(args, Kind::Any, loading)))
+        .help("Requirements of which one is enough.");
+
+/// `<RequireNone>`
+pub(super) static REQUIRE_NONE: Directive<Requirement> =
+    section(Directive::new("RequireNone", |args, loading| group(args, Kind::None, loading)))
+        .help("Requirements of which none may hold.");
+
+const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
+    in_file(directive).block(Arity::None).slot("htaccess require")
+}
+
+/// What is required.
+#[derive(Clone, Debug)]
+pub(super) struct Requirement {
+    negated: bool,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    All(bool),
+    Networks(Vec<IpNet>),
+    Local,
+    Variables(Vec<Box<[u8]>>),
+    Methods(Vec<Box<[u8]>>),
+    Group(Kind, Vec<Requirement>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    All,
+    Any,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Granted,
+    Denied,
+    Neutral,
+}
+
+/// Outside of sections one requirement is enough, so that what is not required has no effect.
+fn alone(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
+    let requirement = one(args)?;
+    if requirement.negated {
+        return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
+    }
+    Ok(requirement)
+}
+
+fn one(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
+    let (negated, words) = match args.words() {
+        [first, rest @ ..] if first.text.eq_ignore_ascii_case(b"not") => (true, rest),
+        words => (false, words),
+    };
+    let Some((kind, rest)) = words.split_first() else { return Err(args.error("requires nothing")) };
+    let texts = || rest.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
+    let what = match (kind.text.to_ascii_lowercase().as_slice(), rest) {
+        (b"all", [word]) if word.text.eq_ignore_ascii_case(b"granted") => What::All(true),
+        (b"all", [word]) if word.text.eq_ignore_ascii_case(b"denied") => What::All(false),
+        (b"ip", [_, ..]) => {
+            What::Networks(rest.iter().map(|word| network(args, word)).collect::<Result<_, _>>()?)
+        }
+        (b"local", []) => What::Local,
+        (b"env", [_, ..]) => What::Variables(texts()),
+        (b"method", [_, ..]) => What::Methods(texts()),
+        _ => return Err(wrong(args, "a requirement that is not supported,", kind)),
+    };
+    Ok(Requirement { negated, what })
+}
+
+fn network(args: &Args<'_>, word: &Word) -> Result<IpNet, Diagnostic> {
+    subnet(word).map_err(|_| wrong(args, "neither an address nor a network:", word))
+}
+
+fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
+    let inner = |node: &Node| inner(args, node, loading);
+    let list = args.node.children().iter().map(inner).collect::<Result<Vec<_>, _>>()?;
+    let negated = list.iter().filter(|requirement| requirement.negated).count();
+    let wrong = match kind {
+        Kind::All => !list.is_empty() && negated == list.len(),
+        Kind::Any | Kind::None => negated > 0,
+    };
+    if wrong {
+        return Err(args.error("holds negations that have no effect there"));
+    }
+    Ok(Requirement { negated: false, what: What::Group(kind, list) })
+}
+
+fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
+    let args = Args { node, ..*outer };
+    let name = node.name.text.to_ascii_lowercase();
+    match (name.as_slice(), &node.block) {
+        (b"require", None) => one(&args),
+        (b"requireall", Some(_)) => group(&args, Kind::All, loading),
+        (b"requireany", Some(_)) => group(&args, Kind::Any, loading),
+        (b"requirenone", Some(_)) => group(&args, Kind::None, loading),
+        _ => Err(args.error("cannot stand among requirements")),
+    }
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let list: Vec<Requirement> =
+        view.all(&REQUIRE).into_iter().map(|written| written.value.clone()).collect();
+    if !list.is_empty() {
+        builder.handle(
+            Phase::Access,
+            Required(Requirement { negated: false, what: What::Group(Kind::Any, list) }),
+        );
+    }
+}
+
+struct Required(Requirement);
+
+impl Handler for Required {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if self.0.verdict(exchange) == Verdict::Granted {
+            return Step::Next;
+        }
+        exchange.log(Level::Error, "access forbidden by a requirement of a .htaccess file");
+        Step::Finish(Status::FORBIDDEN)
+    }
+}
+
+impl Requirement {
+    fn verdict(&self, exchange: &Exchange) -> Verdict {
+        let verdict = match &self.what {
+            What::All(granted) => of(*granted),
+            What::Networks(list) => of(list.iter().any(|net| in_network(exchange, net))),
+            What::Local => of(is_local(exchange)),
+            What::Variables(names) => of(names.iter().any(|name| environment::get(exchange, name).is_some())),
+            What::Methods(names) => {
+                of(names.iter().any(|name| **name == *exchange.request.head.method_name()))
+            }
+            What::Group(kind, list) => kind.judge(list.iter().map(|inner| inner.verdict(exchange))),
+        };
+        match (self.negated, verdict) {
+            (false, verdict) => verdict,
+            (true, Verdict::Granted) => Verdict::Denied,
+            (true, _) => Verdict::Neutral,
+        }
+    }
+}
+
+fn of(granted: bool) -> Verdict {
+    if granted { Verdict::Granted } else { Verdict::Denied }
+}
+
+impl Kind {
+    fn judge(self, verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+        let verdicts: Vec<Verdict> = verdicts.collect();
+        let (granted, denied) = (verdicts.contains(&Verdict::Granted), verdicts.contains(&Verdict::Denied));
+        match self {
+            Kind::All if denied => Verdict::Denied,
+            Kind::All | Kind::Any if granted => Verdict::Granted,
+            Kind::Any if denied => Verdict::Denied,
+            Kind::None if granted => Verdict::Denied,
+            _ => Verdict::Neutral,
+        }
+    }
+}
+
+/// Whether the client is on this machine, or has the address that it came to.
+fn is_local(exchange: &Exchange) -> bool {
+    let connection = &exchange.connection;
+    match (&connection.peer, &connection.local) {
+        (Peer::Inet(peer), Peer::Inet(local)) => {
+            peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip()
+        }
+        _ => true,
+    }
+}

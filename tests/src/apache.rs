@@ -1,0 +1,116 @@
+//! Apache on the documents of a site, as the oracle for `.htaccess` files.
+
+use std::fs;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::client::{self, Answer};
+use crate::site::Site;
+use crate::wait;
+
+const PROGRAM: &str = "/usr/sbin/apache2";
+const MODULES: &str = "/usr/lib/apache2/modules";
+const LOADED: [&str; 14] = [
+    "mpm_event",
+    "authn_core",
+    "authz_core",
+    "authz_host",
+    "access_compat",
+    "alias",
+    "autoindex",
+    "dir",
+    "mime",
+    "headers",
+    "expires",
+    "rewrite",
+    "setenvif",
+    "env",
+];
+
+/// Whether an Apache to compare with exists. Without one a line is printed, and in CI the test fails.
+pub fn have_apache() -> bool {
+    if Path::new(PROGRAM).exists() {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "no Apache to compare with: make install");
+    // Straight to the descriptor: libtest swallows what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "skipped: no apache2");
+    false
+}
+
+/// A started Apache, ended when dropped.
+#[derive(Debug)]
+pub struct Apache {
+    child: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Apache {
+    /// Serves the documents of a site. Panics with its log when it does not start.
+    pub fn start(site: &Site) -> Apache {
+        let prefix = site.prefix();
+        // Apache's workers run as another user.
+        fs::set_permissions(&prefix, fs::Permissions::from_mode(0o755)).expect("mode");
+        let folder = prefix.join("apache");
+        fs::create_dir_all(&folder).expect("directory");
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|any| any.local_addr())
+            .expect("port")
+            .port();
+        let path = folder.join("httpd.conf");
+        fs::write(&path, configuration(site, &folder, port)).expect("configuration");
+        let mut command = Command::new(PROGRAM);
+        command.arg("-X").arg("-f").arg(&path).stdin(Stdio::null());
+        let console = fs::File::create(folder.join("console")).expect("console");
+        command.stdout(console.try_clone().expect("console")).stderr(console);
+        let child = command.spawn().expect("apache2");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let apache = Apache { child, address, log: folder.join("error.log") };
+        let listens = wait::until(Duration::from_secs(10), || TcpStream::connect(address).is_ok());
+        assert!(listens, "apache2 does not start:\n{}", apache.log());
+        apache
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Sends a request in the short form (see `request::expand`) on a connection of its own.
+    pub fn ask(&self, short: &str) -> Answer {
+        client::ask(self.address, short)
+    }
+
+    /// Its error log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Apache {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn configuration(site: &Site, folder: &Path, port: u16) -> String {
+    let modules: String =
+        LOADED.iter().map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n")).collect();
+    let (folder, root) = (folder.display(), site.root());
+    let root = root.display();
+    let user = if rustix::process::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
+    format!(
+        "{modules}{user}ServerRoot {folder}\nPidFile {folder}/pid\nErrorLog {folder}/error.log\n\
+         DefaultRuntimeDir {folder}\nListen 127.0.0.1:{port}\nServerName localhost:{port}\nDocumentRoot {root}\n\
+         LogLevel info\nTypesConfig /dev/null\nAddType text/html .html\nAddType text/plain .txt\n\
+         AddType text/css .css\nAddType text/javascript .js\nAddType text/html .php\nDirectoryIndex index.html\n\
+         <Directory {root}>\nAllowOverride All\nRequire all granted\nOptions FollowSymLinks\n</Directory>\n\
+         <FilesMatch \"^\\.ht\">\nRequire all denied\n</FilesMatch>\n"
+    )
+}

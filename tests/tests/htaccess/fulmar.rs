@@ -1,0 +1,138 @@
+//! What is Fulmar's own: freshness, limits, what is written to the log, and how it goes with locations.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use tests::binary::Server;
+use tests::site::{Running, Site};
+
+use super::site;
+
+fn status(running: &Running, request: &str) -> u16 {
+    running.ask(request).last().status
+}
+
+#[test]
+fn an_edit_counts_at_the_next_request() {
+    let site = site(&[(".htaccess", "Header set X-Version 0\n")]);
+    let running = site.start(Server::Fulmar);
+    let version = || running.ask("GET /a.txt").last().field("X-Version").map(str::to_owned);
+    assert_eq!(version().as_deref(), Some("0"));
+    for number in 1..40 {
+        let text = format!("Header set X-Version {}\n", number % 10);
+        fs::write(site.root().join(".htaccess"), text).unwrap();
+        assert_eq!(version(), Some((number % 10).to_string()));
+    }
+    fs::remove_file(site.root().join(".htaccess")).unwrap();
+    assert_eq!(version(), None);
+    running.stop();
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let files = [("sub/.htaccess", "# one\n<IfModule mod_rewrite.c>\nRewriteEngin on\n</IfModule>\n")];
+    let site = site(&files);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /sub/a.txt"), 500);
+    assert_eq!(status(&running, "GET /a.txt"), 200);
+    let line = format!("unknown directive \"RewriteEngin\" in {}/sub/.htaccess:3", site.root().display());
+    running.wait_for_log("error.log", &line);
+    running.wait_for_log("error.log", "did you mean \"RewriteEngine\"?");
+    running.stop();
+}
+
+#[test]
+fn an_open_section_is_a_mistake() {
+    let site = site(&[(".htaccess", "<IfModule mod_rewrite.c>\nRewriteEngine on\n")]);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /a.txt"), 500);
+    running.wait_for_log("error.log", "<IfModule> was not closed in ");
+    running.stop();
+}
+
+#[test]
+fn a_file_that_cannot_be_read_lets_nobody_pass() {
+    let large = "#\n".repeat(600 * 1024);
+    let site =
+        site(&[("large/.htaccess", &large), ("large/a.txt", "x"), ("pipe/a.txt", "x"), ("loop/a.txt", "x")])
+            .link("loop/.htaccess", ".htaccess");
+    let pipe = site.root().join("pipe/.htaccess");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o644), 0)
+        .unwrap();
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /large/a.txt"), 500);
+    assert_eq!(status(&running, "GET /pipe/a.txt"), 403);
+    assert_eq!(status(&running, "GET /loop/a.txt"), 403);
+    fs::set_permissions(site.root().join("sub"), fs::Permissions::from_mode(0o700)).unwrap();
+    if fs::metadata(site.root()).unwrap().uid() != 0 {
+        fs::write(site.root().join("bare/.htaccess"), "").unwrap();
+        fs::set_permissions(site.root().join("bare/.htaccess"), fs::Permissions::from_mode(0o0)).unwrap();
+        assert_eq!(status(&running, "GET /bare/a.txt"), 403);
+    }
+    running.stop();
+}
+
+#[test]
+fn rules_without_end_are_ended() {
+    let files = [
+        ("a/.htaccess", "RewriteEngine on\nRewriteRule ^(.*)$ $1$1x [N]\n"),
+        ("b/.htaccess", "RewriteEngine on\nRewriteRule ^(a+)+$(?=) /b.txt [L]\n"),
+        ("c/.htaccess", "RewriteEngine on\nRewriteRule .* /c/again/%{THE_REQUEST}\n"),
+    ];
+    let site = site(&files);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /a/x"), 500);
+    assert_eq!(status(&running, &format!("GET /b/{}b", "a".repeat(64))), 500);
+    assert_eq!(status(&running, "GET /c/x"), 500);
+    running.stop();
+}
+
+#[test]
+fn a_file_lies_over_its_location() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location / { htaccess on; add_header X-Location 1; try_files $uri /b.txt; }
+            location /off/ { }
+            location /inner/ { internal; }
+            location ~ \\.prog$ { htaccess on; return 200 program; }
+            location /alias/ { alias %%ROOT%%/other/; htaccess on; }
+        }",
+    );
+    let site = site
+        .file(".htaccess", "RewriteEngine on\nRewriteRule ^x\\.txt$ a.txt [L]\nRewriteRule ^in$ /inner/a.txt [L]\nRewriteRule ^no - [F]\n")
+        .file("off/.htaccess", "Require all denied\n")
+        .file("off/a.txt", "off")
+        .file("a.txt", "a")
+        .file("b.txt", "b")
+        .file("inner/a.txt", "inner")
+        .file("other/.htaccess", "RewriteEngine on\nRewriteRule ^one$ two.txt [L]\nHeader set X-Other 1\n")
+        .file("other/two.txt", "two");
+    let running = site.start(Server::Fulmar);
+    let answer = running.ask("GET /x.txt");
+    assert_eq!((answer.last().text().as_str(), answer.last().field("X-Location")), ("a", Some("1")));
+    assert_eq!(running.ask("GET /missing").last().text(), "b", "try_files stays the location's");
+    assert_eq!(running.ask("GET /off/a.txt").last().text(), "off");
+    assert_eq!(status(&running, "GET /in"), 404, "a location for internal redirects stays closed");
+    assert_eq!(status(&running, "GET /no"), 403);
+    let answer = running.ask("GET /alias/one");
+    assert_eq!((answer.last().text().as_str(), answer.last().field("X-Other")), ("two", Some("1")));
+    running.stop();
+}
+
+#[test]
+fn many_directories_with_files() {
+    let mut site = site(&[]);
+    let mut path = String::new();
+    for depth in 0..60 {
+        path += &format!("d{depth}/");
+        site = site.file(&format!("{path}.htaccess"), format!("Header set X-Depth {depth}\n"));
+    }
+    let site = site.file(&format!("{path}a.txt"), "deep");
+    let running = site.start(Server::Fulmar);
+    let answer = running.ask(&format!("GET /{path}a.txt"));
+    assert_eq!((answer.last().text().as_str(), answer.last().field("X-Depth")), ("deep", Some("59")));
+    assert_eq!(status(&running, &format!("GET /{}a.txt", "e/".repeat(200))), 403);
+    running.stop();
+}

@@ -1,0 +1,407 @@
+//! Files and requests, on which both servers agree.
+
+use super::agree;
+
+#[test]
+fn wordpress() {
+    const TEXT: &str = "# BEGIN WordPress\n<IfModule mod_rewrite.c>\nRewriteEngine On\n\
+        RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\nRewriteBase /\n\
+        RewriteRule ^index\\.php$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+        RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.php [L]\n</IfModule>\n# END WordPress\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /",
+            "GET /hello-world/",
+            "GET /index.php",
+            "GET /a.txt",
+            "GET /2024/01/post?x=1",
+            "GET /sub\nHost: localhost:%%PORT%%",
+            "GET /sub/",
+            "GET /sub/missing",
+            "GET /index.php/path/info",
+            "HEAD /nothing",
+            "GET /bare/",
+            "GET /with%20space.txt",
+        ],
+    );
+}
+
+#[test]
+fn wordpress_in_a_folder() {
+    const TEXT: &str = "RewriteEngine On\nRewriteBase /blog/\nRewriteRule ^index\\.php$ - [L]\n\
+        RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /blog/index.php [L]\n";
+    agree(
+        &[("blog/.htaccess", TEXT), ("blog/index.php", "blog"), ("blog/x.txt", "x")],
+        &[
+            "GET /blog/",
+            "GET /blog/post",
+            "GET /blog/x.txt",
+            "GET /other",
+            "GET /blog\nHost: localhost:%%PORT%%",
+        ],
+    );
+}
+
+#[test]
+fn laravel() {
+    const TEXT: &str = "<IfModule mod_rewrite.c>\n    <IfModule mod_negotiation.c>\n        Options -MultiViews -Indexes\n\
+        </IfModule>\n\n    RewriteEngine On\n\n    # Handle Authorization Header\n\
+        RewriteCond %{HTTP:Authorization} .\n    RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\n\n\
+        # Redirect Trailing Slashes If Not A Folder...\n    RewriteCond %{REQUEST_FILENAME} !-d\n\
+        RewriteCond %{REQUEST_URI} (.+)/$\n    RewriteRule ^ %1 [L,R=301]\n\n    # Send Requests To Front Controller...\n\
+        RewriteCond %{REQUEST_FILENAME} !-d\n    RewriteCond %{REQUEST_FILENAME} !-f\n    RewriteRule ^ index.php [L]\n\
+        </IfModule>\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /",
+            "GET /users",
+            "GET /users/\nHost: localhost:%%PORT%%",
+            "GET /users/5/?x=1&y=2\nHost: localhost:%%PORT%%",
+            "GET /a.txt",
+            "GET /sub/",
+            "GET /login\nAuthorization: Bearer x",
+            "GET /sub/deep/none",
+        ],
+    );
+}
+
+#[test]
+fn symfony() {
+    const TEXT: &str = "DirectoryIndex index.php\n<IfModule mod_negotiation.c>\nOptions -MultiViews\n</IfModule>\n\
+        <IfModule mod_rewrite.c>\nRewriteEngine On\nRewriteCond %{REQUEST_URI}::$0 ^(/.+)/(.*)::\\2$\n\
+        RewriteRule .* - [E=BASE:%1]\nRewriteCond %{HTTP:Authorization} .+\n\
+        RewriteRule ^ - [E=HTTP_AUTHORIZATION:%0]\nRewriteCond %{ENV:REDIRECT_STATUS} =\"\"\n\
+        RewriteRule ^index\\.php(?:/(.*)|$) %{ENV:BASE}/$1 [R=301,L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+        RewriteRule ^ %{ENV:BASE}/index.php [L]\n</IfModule>\n<IfModule !mod_rewrite.c>\n<IfModule mod_alias.c>\n\
+        RedirectMatch 307 ^/$ /index.php/\n</IfModule>\n</IfModule>\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /",
+            "GET /blog/5",
+            "GET /index.php\nHost: localhost:%%PORT%%",
+            "GET /index.php/x\nHost: localhost:%%PORT%%",
+            "GET /a.txt",
+            "GET /nothing?q=1",
+        ],
+    );
+}
+
+#[test]
+fn drupal_like_rules() {
+    const TEXT: &str = "<FilesMatch \"\\.(engine|inc|bak|sql|sh)$|^(\\..*|Entries.*)$\">\n\
+        <IfModule mod_authz_core.c>\nRequire all denied\n</IfModule>\n<IfModule !mod_authz_core.c>\nOrder allow,deny\n\
+        </IfModule>\n</FilesMatch>\nOptions -Indexes\nErrorDocument 404 /error.html\nDirectoryIndex index.php index.html\n\
+        AddType image/svg+xml svg svgz\n<IfModule mod_expires.c>\nExpiresActive On\nExpiresDefault A1209600\n\
+        <FilesMatch \\.php$>\nExpiresActive Off\n</FilesMatch>\n</IfModule>\n<IfModule mod_rewrite.c>\nRewriteEngine on\n\
+        RewriteRule \"/\\.|^\\.(?!well-known/)\" - [F]\nRewriteCond %{REQUEST_URI} ^(.*)?/(install\\.php) [OR]\n\
+        RewriteCond %{REQUEST_URI} ^(.*)?/(rebuild\\.php)\nRewriteRule core %1/core/%2 [L]\n\
+        RewriteRule ^(.+/.*|autoload)\\.php($|/) - [F]\n</IfModule>\n<IfModule mod_headers.c>\n\
+        Header always set X-Content-Type-Options nosniff\n</IfModule>\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /",
+            "GET /secret.bak",
+            "GET /sub/x.php",
+            "GET /autoload.php",
+            "GET /.git/config",
+            "GET /a.txt",
+            "GET /missing",
+            "GET /bare/",
+            "GET /style.css",
+            "GET /index.php",
+            "GET /sub/",
+        ],
+    );
+}
+
+#[test]
+fn flags_of_rules() {
+    const TEXT: &str = "RewriteEngine on\nRewriteRule ^gone$ - [G]\nRewriteRule ^no$ - [F]\n\
+        RewriteRule ^temp$ /a.txt [R]\nRewriteRule ^perm$ http://example.com/x [R=301,L]\n\
+        RewriteRule ^url$ http://example.com/y\nRewriteRule ^see$ /a.txt?x=y [R=303,QSA]\n\
+        RewriteRule ^discard$ /a.txt [R,QSD]\nRewriteRule ^empty$ /a.txt? [R]\nRewriteRule ^ne$ /a.txt#x%20y [R,NE]\n\
+        RewriteRule ^esc$ /a.txt#x [R]\nRewriteRule ^CASE$ a.txt [NC,L]\nRewriteRule ^skip$ - [S=1]\n\
+        RewriteRule ^skip$ - [F]\nRewriteRule ^skip$ b.txt [L]\nRewriteRule ^(chain)x$ $1 [C]\nRewriteRule ^chain$ a.txt [L]\n\
+        RewriteRule ^(.*)_(.*)$ $1-$2 [N]\nRewriteRule ^x-y-z$ b.txt [L]\nRewriteRule !^[a-z./0-9-]*$ - [G]\n\
+        RewriteRule ^end$ a.txt [END]\nRewriteRule ^pass$ /sub/a.txt [PT]\nRewriteRule ^status$ - [R=404]\n\
+        RewriteRule ^q(\\d)$ page.html?n=$1 [QSA,L]\nRewriteRule ^own$ http://localhost:%{SERVER_PORT}/a.txt [L]\n\
+        RewriteRule ^loop$ /loop2 [L]\nRewriteRule ^loop2$ /loop [L]\nRewriteRule ^space\\ here$ a.txt [L]\n\
+        RewriteRule ^nested/(.*)$ sub/$1 [L]\nRewriteRule ^b(.*)!$ /a.txt?v=$1 [B,R]\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /gone",
+            "GET /no",
+            "GET /temp?q=1\nHost: localhost:%%PORT%%",
+            "GET /perm",
+            "GET /url?q",
+            "GET /see?z=1\nHost: localhost:%%PORT%%",
+            "GET /discard?a\nHost: localhost:%%PORT%%",
+            "GET /empty?a\nHost: localhost:%%PORT%%",
+            "GET /ne\nHost: localhost:%%PORT%%",
+            "GET /esc\nHost: localhost:%%PORT%%",
+            "GET /case",
+            "GET /CaSe",
+            "GET /skip",
+            "GET /chainx",
+            "GET /x_y_z",
+            "GET /UPPER",
+            "GET /end",
+            "GET /pass",
+            "GET /status",
+            "GET /q5",
+            "GET /own\nHost: localhost:%%PORT%%",
+            "GET /loop",
+            "GET /space%20here",
+            "GET /nested/a.txt",
+            "GET /nested/deep/a.txt",
+            "GET /b%26%20c!\nHost: localhost:%%PORT%%",
+        ],
+    );
+}
+
+#[test]
+fn conditions_of_rules() {
+    const TEXT: &str = "RewriteEngine on\nRewriteCond %{QUERY_STRING} ^id=(\\d+)$\nRewriteRule ^id$ /%1 [R,QSD]\n\
+        RewriteCond %{HTTP_HOST} ^www\\.(.+)$ [NC]\nRewriteRule ^ http://%1%{REQUEST_URI} [R=301,L]\n\
+        RewriteCond %{REQUEST_METHOD} ^(TRACE|PUT)$\nRewriteRule .* - [F]\n\
+        RewriteCond %{HTTP_USER_AGENT} bad [NC,OR]\nRewriteCond %{HTTP_REFERER} ^http://spam\\.\nRewriteRule ^a\\.txt$ - [F]\n\
+        RewriteCond %{HTTP_COOKIE} theme=dark\nRewriteRule ^page\\.html$ b.txt [L]\n\
+        RewriteCond %{REQUEST_URI} =/equal\nRewriteRule ^ a.txt [L]\nRewriteCond %{HTTPS} off\nRewriteCond %{HTTP:X-Test} >m\n\
+        RewriteRule ^greater$ a.txt [L]\nRewriteCond %{HTTP:X-Test} !=\"\"\nRewriteCond %{HTTP:X-Num} -ge5\nRewriteRule ^num$ b.txt [L]\n\
+        RewriteCond %{THE_REQUEST} \\s/secret\\s\nRewriteRule ^ - [G]\nRewriteCond %{DOCUMENT_ROOT}/sub/$1.txt -f\n\
+        RewriteRule ^in/(\\w+)$ sub/$1.txt [L]\nRewriteCond %{REQUEST_SCHEME}://%{SERVER_NAME}%{REQUEST_URI} ^http://localhost/scheme$\n\
+        RewriteRule ^ a.txt [L]\nRewriteCond %{REQUEST_FILENAME} -d\nRewriteCond %{REQUEST_FILENAME} !/sub/?$\nRewriteRule /$ a.txt [L]\n\
+        RewriteCond %{ENV:FLAG} yes\nRewriteRule ^flag$ a.txt [L]\nSetEnvIf X-Flag (y.*) FLAG=$1\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /id?id=7\nHost: localhost:%%PORT%%",
+            "GET /id?id=x",
+            "GET /some/where?x=1\nHost: WWW.example.com",
+            "PUT /a.txt\n\nx",
+            "GET /a.txt\nUser-Agent: BadBot",
+            "GET /a.txt\nReferer: http://spam.example/",
+            "GET /a.txt",
+            "GET /page.html\nCookie: theme=dark",
+            "GET /page.html",
+            "GET /equal",
+            "GET /greater\nX-Test: z",
+            "GET /greater\nX-Test: a",
+            "GET /num\nX-Test: 1\nX-Num: 10",
+            "GET /num\nX-Test: 1\nX-Num: 4",
+            "GET /secret",
+            "GET /in/a",
+            "GET /in/none",
+            "GET /scheme",
+            "GET /bare/",
+            "GET /sub/",
+            "GET /flag\nX-Flag: yes",
+            "GET /flag",
+        ],
+    );
+}
+
+#[test]
+fn inner_directories_count_over_outer_ones() {
+    const OUTER: &str = "RewriteEngine on\nRewriteRule ^(.*)moved$ /b.txt [L]\nHeader set X-Outer 1\nHeader set X-Both outer\n\
+        ErrorDocument 404 \"outer text\"\nRequire all granted\nDirectoryIndex a.txt\n";
+    const INNER: &str = "RewriteRule ^moved$ a.txt [L]\nHeader set X-Both inner\n";
+    const DEEP: &str =
+        "ErrorDocument 404 \"deep text\"\nRequire all denied\n<Files a.txt>\nRequire all granted\n</Files>\n";
+    agree(
+        &[(".htaccess", OUTER), ("sub/.htaccess", INNER), ("sub/deep/.htaccess", DEEP)],
+        &[
+            "GET /moved",
+            "GET /sub/moved",
+            "GET /sub/deep/moved",
+            "GET /bare/moved",
+            "GET /missing",
+            "GET /sub/missing",
+            "GET /sub/deep/missing",
+            "GET /sub/deep/a.txt",
+            "GET /a.txt",
+            "GET /sub/a.txt",
+            "GET /sub/",
+            "GET /sub/deep/",
+            "GET /bare/",
+        ],
+    );
+}
+
+#[test]
+fn access() {
+    let granted = "<RequireAll>\nRequire all granted\nRequire not ip 10.0.0.0/8\n</RequireAll>\n";
+    let any = "<RequireAny>\nRequire ip 10\nRequire local\n</RequireAny>\n";
+    let none = "<RequireAll>\nRequire all granted\n<RequireNone>\nRequire ip 127.0.0.1\n</RequireNone>\n</RequireAll>\n";
+    let env = "SetEnvIf X-Key ^open$ key\nRequire env key\n";
+    let method = "Require method GET POST\n";
+    let old_deny = "Order allow,deny\nDeny from all\n";
+    let old_allow = "order deny,allow\ndeny from all\nallow from 127.0.0.1\n";
+    let old_env =
+        "SetEnvIf User-Agent Bad bad_bot\nOrder Allow,Deny\nAllow from all\nDeny from env=bad_bot\n";
+    let limit = "<Limit POST>\nRequire all denied\n</Limit>\n";
+    let network = "Order deny,allow\nDeny from 127.0.0.0/255.0.0.0\n";
+    let names: Vec<(String, &str)> =
+        ["all", "any", "none", "env", "method", "deny", "allow", "oldenv", "limit", "net"]
+            .into_iter()
+            .map(|name| format!("{name}/.htaccess"))
+            .zip([granted, any, none, env, method, old_deny, old_allow, old_env, limit, network])
+            .collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let pages: Vec<(String, &str)> =
+        names.iter().map(|(path, _)| (path.replace(".htaccess", "x.txt"), "x")).collect();
+    let pages = pages.iter().map(|(path, text)| (path.as_str(), *text));
+    let all: Vec<(&str, &str)> = files.into_iter().chain(pages).collect();
+    agree(
+        &all,
+        &[
+            "GET /all/x.txt",
+            "GET /any/x.txt",
+            "GET /none/x.txt",
+            "GET /env/x.txt",
+            "GET /env/x.txt\nX-Key: open",
+            "GET /method/x.txt",
+            "DELETE /method/x.txt",
+            "GET /deny/x.txt",
+            "GET /deny/missing",
+            "GET /allow/x.txt",
+            "GET /oldenv/x.txt\nUser-Agent: BadBot",
+            "GET /oldenv/x.txt",
+            "GET /limit/x.txt",
+            "POST /limit/x.txt\n\nx",
+            "GET /net/x.txt",
+            "GET /.htaccess",
+            "GET /any/.htaccess",
+            "GET /.htpasswd",
+        ],
+    );
+}
+
+#[test]
+fn fields_and_freshness() {
+    const TEXT: &str = "ExpiresActive On\nExpiresByType text/css \"access plus 1 month\"\nExpiresByType text/javascript A3600\n\
+        ExpiresByType text/html \"access plus 0 seconds\"\nExpiresDefault \"now plus 2 days 3 hours\"\nHeader set X-One 1\nHeader add X-One 2\n\
+        Header append X-Two a\nHeader append X-Two b\nHeader merge X-Two a\nHeader setifempty X-Two c\nHeader setifempty X-Three c\n\
+        Header set X-Gone x\nHeader unset X-Gone\nHeader always set X-Always yes\nHeader set X-Percent \"100%%\"\n\
+        <FilesMatch \"\\.(css|js)$\">\nHeader append Cache-Control public\n</FilesMatch>\nSetEnvIf Request_URI \"a\\.txt\" NAME=value\n\
+        Header set X-Env \"is %{NAME}e\" env=NAME\nHeader set X-Not-Env yes env=!NAME\nHeader unset Last-Modified\n\
+        <Files \"b.*\">\nForceType text/css\nHeader set Content-Disposition attachment\n</Files>\nAddType text/x-page .html\nFileETag None\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /style.css",
+            "GET /script.js",
+            "GET /page.html",
+            "GET /a.txt",
+            "GET /b.txt",
+            "GET /missing",
+            "GET /sub\nHost: localhost:%%PORT%%",
+            "HEAD /style.css",
+            "GET /style.css\nIf-None-Match: \"x\"",
+        ],
+    );
+}
+
+#[test]
+fn redirects() {
+    const TEXT: &str = "Redirect 301 /old.html /new.html\nRedirect /dir http://example.com/there\nRedirect gone /gone\n\
+        Redirect permanent /p https://example.org/p\nRedirectMatch 302 ^/m/(.*)\\.gif$ http://img.example.com/$1.png\n\
+        RedirectPermanent /rp http://example.com/\nRedirectTemp /rt http://example.com/q?x\nRedirectMatch 404 \"^/hidden\"\nRedirect seeother /so /a.txt\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /old.html\nHost: localhost:%%PORT%%",
+            "GET /old.html/x\nHost: localhost:%%PORT%%",
+            "GET /old.htmlx",
+            "GET /dir",
+            "GET /dir/a%20b?q=1",
+            "GET /directory",
+            "GET /gone/x",
+            "GET /p?a=b",
+            "GET /m/x%20y.gif?q",
+            "GET /rp",
+            "GET /rt?z",
+            "GET /hidden/a",
+            "GET /so\nHost: localhost:%%PORT%%",
+        ],
+    );
+}
+
+#[test]
+fn documents_of_errors() {
+    const TEXT: &str = "ErrorDocument 404 /error.html\nErrorDocument 403 \"Keep out.\"\nErrorDocument 410 http://example.com/gone\n\
+        RewriteEngine on\nRewriteRule ^no$ - [F]\nRewriteRule ^gone$ - [G]\nHeader set X-Set 1\nHeader always set X-Always 1\n";
+    const SUB: &str = "ErrorDocument 404 default\nErrorDocument 403 /nothing.html\n<Files a.txt>\nDeny from all\n</Files>\n";
+    agree(
+        &[(".htaccess", TEXT), ("sub/.htaccess", SUB)],
+        &["GET /missing", "GET /no", "GET /gone", "GET /sub/missing", "HEAD /missing"],
+    );
+}
+
+#[test]
+fn directories() {
+    agree(
+        &[
+            ("sub/.htaccess", "DirectoryIndex none.html a.txt\n"),
+            ("bare/.htaccess", "Options +Indexes\n"),
+            ("off/.htaccess", "Options -Indexes\n"),
+            ("dis/.htaccess", "DirectoryIndex disabled\nOptions Indexes\n"),
+            ("dis/index.html", "x"),
+            ("abs/.htaccess", "DirectoryIndex none.html /a.txt\n"),
+            ("one/.htaccess", "options All -Indexes\n"),
+            ("two/.htaccess", "Options -Indexes FollowSymLinks\n"),
+        ],
+        &[
+            "GET /sub/",
+            "GET /bare/",
+            "GET /off/",
+            "GET /dis/",
+            "GET /abs/",
+            "GET /one/",
+            "GET /two/",
+            "GET /sub/deep\nHost: localhost:%%PORT%%",
+            "GET /sub\nHost: localhost:%%PORT%%",
+        ],
+    );
+}
+
+#[test]
+fn mistakes_close_their_directory() {
+    agree(
+        &[
+            ("name/.htaccess", "NoSuchDirective on\n"),
+            ("name/deep/a.txt", "x"),
+            ("regex/.htaccess", "RewriteEngine on\nRewriteRule ( - [F]\n"),
+            ("regex/a.txt", "x"),
+            ("flag/.htaccess", "RewriteRule a b [XX]\n"),
+            ("flag/a.txt", "x"),
+            ("require/.htaccess", "Require nobody\n"),
+            ("require/a.txt", "x"),
+            ("not/.htaccess", "Require not ip 10\n"),
+            ("not/a.txt", "x"),
+            ("php/.htaccess", "php_flag display_errors on\n"),
+            ("php/a.txt", "x"),
+            ("skipped/.htaccess", "<IfModule mod_php5.c>\nphp_flag x on\n</IfModule>\n"),
+            ("skipped/a.txt", "fine"),
+            ("fifo/a.txt", "x"),
+            ("folder/.htaccess/x", ""),
+            ("folder/a.txt", "x"),
+        ],
+        &[
+            "GET /name/deep/a.txt",
+            "GET /regex/a.txt",
+            "GET /flag/a.txt",
+            "GET /require/a.txt",
+            "GET /not/a.txt",
+            "GET /php/a.txt",
+            "GET /skipped/a.txt",
+            "GET /a.txt",
+            "GET /folder/a.txt",
+        ],
+    );
+}
