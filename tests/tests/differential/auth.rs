@@ -1,5 +1,9 @@
 //! `auth_basic`, `auth_request` and how they go together with `allow`, `deny` and `satisfy`.
 
+use std::time::{Duration, Instant};
+
+use tests::binary::{Server, have_nginx};
+use tests::client;
 use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
@@ -269,6 +273,46 @@ fn satisfy() {
     }
     agree_with_logs(&site, &as_cases(&requests), &LOGS);
 }
+
+#[test]
+fn delays() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            auth_delay 300ms;
+            auth_basic_user_file %%DIR%%/users;
+            location / { auth_basic x; }
+            location /any { auth_basic x; satisfy any; deny all; }
+            location /deny { deny all; }
+            location /return { return 401; }
+        }
+        "#,
+    )
+    .beside("users", "u:{PLAIN}p\n")
+    .file("a", "a\n");
+    for server in [Server::Nginx, Server::Fulmar] {
+        if matches!(server, Server::Nginx) && !have_nginx() {
+            continue;
+        }
+        let running = site.start(server);
+        for (request, is_delayed) in [
+            ("GET /a", true),
+            ("GET /a\nAuthorization: Basic dTpw", false),
+            ("GET /any", true),
+            ("GET /deny", false),
+            ("GET /return", false),
+        ] {
+            let start = Instant::now();
+            client::ask(running.address_of(0), &format!("{request}\nConnection: close"));
+            assert_eq!(start.elapsed() >= DELAY, is_delayed, "{} {request}", server.name());
+        }
+        running.stop();
+    }
+}
+
+const DELAY: Duration = Duration::from_millis(300);
 
 #[test]
 fn mistakes() {

@@ -1,6 +1,6 @@
-//! The check of one user and password. It blocks: nothing here may run on the event loop.
+//! The check of one user and password, in the steps between which a request waits.
 
-use super::gate::Gate;
+use super::gate::{Gate, Place};
 use super::password::{self, Match};
 use super::recent::{Recent, Tag};
 use std::fs::File;
@@ -44,36 +44,73 @@ pub(super) enum Failure {
     Busy,
 }
 
-/// Checks a password by a file.
-pub(super) fn check(path: PathBuf, user: Vec<u8>, password: &[u8]) -> Checked {
-    let verdict = read(&path).and_then(|text| verdict(&text, &user, password));
-    Checked { user, path, verdict }
+/// How far a check came.
+pub(super) enum Stage {
+    Done(Checked),
+    /// The password has to be computed; [`Attempt::enter`] waits for the turn.
+    Waiting(Attempt),
+    /// It is the turn of [`Attempt::compute`].
+    Admitted(Attempt, Place),
 }
 
-fn verdict(text: &[u8], user: &[u8], password: &[u8]) -> Result<Verdict, Failure> {
+/// A password that has to be computed.
+pub(super) struct Attempt {
+    path: PathBuf,
+    user: Vec<u8>,
+    password: Vec<u8>,
+    stored: Vec<u8>,
+    /// What a right password is remembered by; none where the user is not in the file.
+    tag: Option<Tag>,
+    is_known: bool,
+}
+
+/// Looks for a user in a file. This blocks.
+pub(super) fn look(path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
+    match read(&path) {
+        Ok(text) => find(&text, path, user, password),
+        Err(failure) => Stage::Done(Checked { user, path, verdict: Err(failure) }),
+    }
+}
+
+fn find(text: &[u8], path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
     let found = entries(text).find(|(name, _)| *name == user).map(|(_, stored)| stored);
     // Who is not in the file must not be told apart from others by the time that the answer takes.
     let decoy = || entries(text).next().map(|(_, stored)| stored);
-    let Some(stored) = found.or_else(decoy) else { return Ok(Verdict::Unknown) };
-    // The line itself is part of the tag: where it changes, so does what is looked for.
-    let tag = found.and_then(|stored| Tag::new(user, stored, password));
-    if tag.as_ref().is_some_and(|tag| RECENT.has(tag)) {
-        return Ok(Verdict::Right);
-    }
-    let matched = {
-        let _place = GATE.enter().ok_or(Failure::Busy)?;
-        password::matches(stored, password)
+    let Some(stored) = found.or_else(decoy) else {
+        return Stage::Done(Checked { user, path, verdict: Ok(Verdict::Unknown) });
     };
-    Ok(match matched {
-        _ if found.is_none() => Verdict::Unknown,
-        Match::Yes => {
-            tag.into_iter().for_each(|tag| RECENT.add(tag));
-            Verdict::Right
+    // The line itself is part of the tag: where it changes, so does what is looked for.
+    let tag = found.and_then(|stored| Tag::new(&user, stored, &password));
+    if tag.as_ref().is_some_and(|tag| RECENT.has(tag)) {
+        return Stage::Done(Checked { user, path, verdict: Ok(Verdict::Right) });
+    }
+    let (stored, is_known) = (stored.to_vec(), found.is_some());
+    Stage::Waiting(Attempt { path, user, password, stored, tag, is_known })
+}
+
+impl Attempt {
+    /// Waits until there are few enough others. This does not block.
+    pub(super) async fn enter(self) -> Stage {
+        match GATE.enter().await {
+            Some(place) => Stage::Admitted(self, place),
+            None => Stage::Done(Checked { user: self.user, path: self.path, verdict: Err(Failure::Busy) }),
         }
-        Match::No => Verdict::Wrong,
-        Match::NotUnderstood => Verdict::NotUnderstood,
-        Match::TooExpensive => Verdict::TooExpensive,
-    })
+    }
+
+    /// Computes the password. This blocks.
+    pub(super) fn compute(self) -> Checked {
+        let verdict = match password::matches(&self.stored, &self.password) {
+            _ if !self.is_known => Verdict::Unknown,
+            Match::Yes => {
+                self.tag.into_iter().for_each(|tag| RECENT.add(tag));
+                Verdict::Right
+            }
+            Match::No => Verdict::Wrong,
+            Match::NotUnderstood => Verdict::NotUnderstood,
+            Match::TooExpensive => Verdict::TooExpensive,
+        };
+        Checked { user: self.user, path: self.path, verdict: Ok(verdict) }
+    }
 }
 
 /// Users and their passwords as they are stored.
@@ -106,7 +143,17 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, check, entries, verdict};
+    use super::{Stage, Verdict, entries, find, look};
+    use std::path::PathBuf;
+
+    /// What comes out, and whether it was computed for that.
+    fn verdict(text: &[u8], user: &[u8], password: &[u8]) -> (Verdict, bool) {
+        let (checked, computed) = match find(text, PathBuf::new(), user.to_vec(), password.to_vec()) {
+            Stage::Done(checked) => (checked, false),
+            Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => (attempt.compute(), true),
+        };
+        (checked.verdict.unwrap(), computed)
+    }
 
     #[test]
     fn lines_of_a_file() {
@@ -117,16 +164,12 @@ mod tests {
 
     #[test]
     fn a_password_that_changes_counts_at_once() {
-        let (user, right) = (b"u", &b"one"[..]);
-        assert_eq!(verdict(b"u:{PLAIN}one", user, right).unwrap(), Verdict::Right);
-        assert_eq!(verdict(b"u:{PLAIN}one", user, right).unwrap(), Verdict::Right, "remembered");
-        assert_eq!(verdict(b"u:{PLAIN}two", user, right).unwrap(), Verdict::Wrong);
-        assert_eq!(
-            verdict(b"v:{PLAIN}one", user, right).unwrap(),
-            Verdict::Unknown,
-            "though it is the decoy's"
-        );
-        assert_eq!(verdict(b"", user, right).unwrap(), Verdict::Unknown);
+        let verdict = |text: &[u8]| verdict(text, b"u", b"one");
+        assert_eq!(verdict(b"u:{PLAIN}one"), (Verdict::Right, true));
+        assert_eq!(verdict(b"u:{PLAIN}one"), (Verdict::Right, false), "remembered");
+        assert_eq!(verdict(b"u:{PLAIN}two"), (Verdict::Wrong, true));
+        assert_eq!(verdict(b"v:{PLAIN}one"), (Verdict::Unknown, true), "though it is the decoy's");
+        assert_eq!(verdict(b""), (Verdict::Unknown, false));
     }
 
     #[test]
@@ -134,7 +177,7 @@ mod tests {
         let text = b"u:$2y$10$KGYx/Hoa0vRVxFqOv1kYUOz50CtNXIQNJLdGaInNL3diLIGsGdC0m\n";
         let time = |user: &[u8]| {
             let start = std::time::Instant::now();
-            verdict(text, user, b"wrong").unwrap();
+            verdict(text, user, b"wrong");
             start.elapsed()
         };
         // Whatever else this machine does can only make a time longer.
@@ -149,6 +192,7 @@ mod tests {
         let path = directory.path().join("pipe");
         let mode = rustix::fs::Mode::RWXU;
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(check(path, b"u".to_vec(), b"p").verdict.is_err());
+        let Stage::Done(checked) = look(path, b"u".to_vec(), b"p".to_vec()) else { panic!("read") };
+        assert!(checked.verdict.is_err());
     }
 }

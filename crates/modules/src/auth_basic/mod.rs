@@ -10,7 +10,7 @@
 //! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
 //!
 //! Whatever else is written, or costs more, lets nobody in, and the log says so. The file is read for each
-//! request, so that a change counts at once. Passwords are checked beside the event loop, a few at a time;
+//! request, so that a change counts at once. Passwords are computed beside the event loop, a few at a time;
 //! where too many wait, the answer is 503. A password that was right a moment ago is not computed again,
 //! unless the user's line changed. A name that the file does not have takes as long as a wrong password
 //! for its first line. A file that is not there is 403; one that cannot be read is 500.
@@ -71,7 +71,7 @@ mod recent;
 
 use crate::shared::files;
 use crate::variables::user;
-use check::{Checked, Failure, Verdict};
+use check::{Checked, Failure, Stage, Verdict};
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
@@ -79,6 +79,7 @@ use contract::{
     Work,
 };
 use http::Status;
+use std::any::Any;
 use std::path::PathBuf;
 
 /// Access by password.
@@ -152,15 +153,37 @@ impl Handler for AuthBasic {
             return self.refuse(exchange);
         };
         let path = self.file.path(exchange);
-        Step::Await(Work::Job(Box::new(move || Box::new(check::check(path, user, &password)))))
+        job(move || check::look(path, user, password))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let checked = match outcome {
-            Outcome::Job(result) => result.downcast::<Checked>().ok(),
+        let stage = match outcome {
+            Outcome::Job(result) => result.downcast().ok(),
+            Outcome::Task(result) => result.downcast().ok(),
             _ => None,
         };
-        let Some(checked) = checked else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        match stage.map(|stage| *stage) {
+            Some(Stage::Done(checked)) => self.conclude(exchange, &checked),
+            Some(Stage::Waiting(attempt)) => {
+                let enter = async move { Box::new(attempt.enter().await) as Box<dyn Any> };
+                Step::Await(Work::Task(Box::pin(enter)))
+            }
+            Some(Stage::Admitted(attempt, place)) => job(move || {
+                let _place = place;
+                Stage::Done(attempt.compute())
+            }),
+            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// A step of a check off the event loop.
+fn job(work: impl FnOnce() -> Stage + Send + 'static) -> Step {
+    Step::Await(Work::Job(Box::new(move || Box::new(work()))))
+}
+
+impl AuthBasic {
+    fn conclude(&self, exchange: &mut Exchange, checked: &Checked) -> Step {
         let user = String::from_utf8_lossy(&checked.user);
         let path = checked.path.as_os_str().as_encoded_bytes();
         let complaint = match &checked.verdict {
@@ -180,9 +203,7 @@ impl Handler for AuthBasic {
         exchange.log(Level::Error, &complaint);
         self.refuse(exchange)
     }
-}
 
-impl AuthBasic {
     fn refuse(&self, exchange: &mut Exchange) -> Step {
         let value = challenge(&self.realm.evaluate(exchange));
         // A realm that no field can hold is left out rather than the refusal.
@@ -236,14 +257,26 @@ mod tests {
     use crate::testing::{Site, status};
     use contract::{Exchange, Outcome, Phase, Step, Work};
     use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
 
-    /// What the handler says in the end, with the time that the job takes.
+    /// What the handler says in the end.
     fn verdict(exchange: &mut Exchange) -> Step {
         let scope = Arc::clone(&exchange.scope);
         let Some(handler) = scope.handlers(Phase::Access).first() else { return Step::Next };
-        match handler.run(exchange) {
-            Step::Await(Work::Job(job)) => handler.resume(exchange, Outcome::Job(job())),
-            step => step,
+        let mut step = handler.run(exchange);
+        loop {
+            let outcome = match step {
+                Step::Await(Work::Job(job)) => Outcome::Job(job()),
+                Step::Await(Work::Task(mut task)) => loop {
+                    let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                    if let Poll::Ready(result) = polled {
+                        break Outcome::Task(result);
+                    }
+                    std::thread::yield_now();
+                },
+                step => return step,
+            };
+            step = handler.resume(exchange, outcome);
         }
     }
 

@@ -129,7 +129,8 @@ fn number(text: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Match, matches};
+    use super::{FORMS, Match, matches};
+    use proptest::prelude::*;
 
     /// The password is `secret`, as htpasswd, openssl and crypt of the C library store it.
     const SECRETS: [&str; 15] = [
@@ -149,6 +150,25 @@ mod tests {
         "$6$rounds=1000$abcdefghijklmnop$/ySzNKkDy6wawo9hTH6WxjPbiNMjvDjUNjja1ca1Iw8M6hvIP5521AJRYCq2LKFri/5fZ6KSUYfs/3ZzFVhh./",
         "$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0",
     ];
+
+    proptest! {
+        /// Only what says the password in clear can be right by chance.
+        #[test]
+        fn no_line_lets_anybody_in_by_chance(
+            form in 0..FORMS.len(),
+            rest in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..80),
+                "[0-9a-zA-Z./$=,*]{0,80}".prop_map(String::into_bytes),
+            ],
+            password in proptest::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let start = FORMS[form].0;
+            let stored = [start, &rest].concat();
+            let is_right = start == b"{PLAIN}" && rest == password && !password.contains(&0);
+            prop_assert_eq!(matches(&stored, &password) == Match::Yes, is_right);
+            prop_assert!(matches(&rest, &password) != Match::Yes);
+        }
+    }
 
     #[test]
     fn every_form() {
