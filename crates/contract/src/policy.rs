@@ -187,6 +187,8 @@ pub struct ErrorPage {
     pub target: Template,
     /// Whether the target is the page itself, in HTML.
     pub is_text: bool,
+    /// Whether a path leads to no more than a client may ask for.
+    pub is_public: bool,
 }
 
 /// The status that is sent with an error page.

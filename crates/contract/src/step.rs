@@ -48,6 +48,14 @@ pub enum Reroute {
         /// The query, without `?`.
         args: Option<Vec<u8>>,
     },
+    /// Another URI, as if the client had asked for it: unlike with `Internal`, locations that are `internal`
+    /// stay closed. For targets that were not written by the administrator.
+    Uri {
+        /// The decoded path.
+        path: Vec<u8>,
+        /// The query, without `?`.
+        args: Option<Vec<u8>>,
+    },
     /// A named location.
     Named(Box<[u8]>),
 }

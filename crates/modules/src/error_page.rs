@@ -95,6 +95,7 @@ fn parse_error_page(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<ErrorP
         answer,
         target: target.clone(),
         is_text: false,
+        is_public: false,
     };
     Ok(pages.into_iter().filter(|(statuses, _)| !statuses.is_empty()).map(page).collect())
 }

@@ -86,12 +86,17 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if written.is_empty() {
         names.push(Template::literal(b"index.html"));
     }
-    builder.handle(Phase::Content, Index { names: names.into() });
+    let levels = std::iter::once(*view).chain(view.enclosing());
+    let source = levels.into_iter().find(|level| !level.here(&INDEX).is_empty());
+    let is_public = source.is_some_and(|level| level.context() == Contexts::HTACCESS);
+    builder.handle(Phase::Content, Index { names: names.into(), is_public });
     Ok(())
 }
 
 struct Index {
     names: Box<[Template]>,
+    /// Whether a name leads to no more than a client may ask for: the administrator did not write it.
+    is_public: bool,
 }
 
 impl Handler for Index {
@@ -101,7 +106,13 @@ impl Handler for Index {
             return Step::Next;
         }
         match self.find(exchange) {
-            Ok(Some(path)) => Step::Reroute(Reroute::Internal { path, args: exchange.request.args.clone() }),
+            Ok(Some(path)) => {
+                let args = exchange.request.args.clone();
+                Step::Reroute(match self.is_public {
+                    true => Reroute::Uri { path, args },
+                    false => Reroute::Internal { path, args },
+                })
+            }
             Ok(None) => Step::Next,
             Err(status) => Step::Finish(status),
         }

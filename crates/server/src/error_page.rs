@@ -50,7 +50,10 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
                 exchange.request.method = Method::Get;
             }
             let (path, args) = split_args(&target);
-            Replacement::Reroute(Reroute::Internal { path, args })
+            Replacement::Reroute(match page.is_public {
+                true => Reroute::Uri { path, args },
+                false => Reroute::Internal { path, args },
+            })
         }
         Some(b'@') => Replacement::Reroute(Reroute::Named(target.into())),
         _ => {
@@ -160,15 +163,20 @@ mod tests {
 
     fn with_page(answer: ErrorAnswer, target: &str) -> Exchange {
         let target = Template::literal(target.as_bytes());
-        let page =
-            ErrorPage { statuses: Box::new([Status(404), Status(500)]), answer, target, is_text: false };
+        let page = ErrorPage {
+            statuses: Box::new([Status(404), Status(500)]),
+            answer,
+            target,
+            is_text: false,
+            is_public: false,
+        };
         exchange("/", "", |policy| policy.error_pages = [page].into())
     }
 
     fn shown(exchange: &mut Exchange, status: u16, may_reroute: bool) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match replace(exchange, Status(status), may_reroute) {
-            Replacement::Reroute(Reroute::Internal { path, args }) => {
+            Replacement::Reroute(Reroute::Internal { path, args } | Reroute::Uri { path, args }) => {
                 format!("{} {:?}", text(&path), args.as_deref().map(text))
             }
             Replacement::Reroute(Reroute::Named(name)) => text(&name),

@@ -291,7 +291,9 @@ impl Flow {
             let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
             let doing = match &reroute {
                 Reroute::Location => format!("processing \"{}\"", shown(&self.exchange.request.path)),
-                Reroute::Internal { path, .. } => format!("internally redirecting to \"{}\"", shown(path)),
+                Reroute::Internal { path, .. } | Reroute::Uri { path, .. } => {
+                    format!("internally redirecting to \"{}\"", shown(path))
+                }
                 Reroute::Named(name) => format!("redirect to named location \"{}\"", shown(name)),
             };
             let message = format!("rewrite or internal redirection cycle while {doing}");
@@ -305,17 +307,29 @@ impl Flow {
             }
             Reroute::Internal { path, args } => {
                 self.exchange.internal = true;
-                self.exchange.valid_location = true;
-                self.exchange.uri_behind_alias = false;
-                self.exchange.response.vary = false;
-                self.exchange.request.path = path;
-                self.exchange.request.args = args;
+                self.go_to(path, args);
                 self.exchange.scope = Arc::clone(&self.server.scope);
                 self.enter(Stage::Handlers(Phase::ServerRewrite));
                 None
             }
+            Reroute::Uri { path, args } => {
+                self.exchange.internal = false;
+                self.go_to(path, args);
+                self.stage = Stage::FindLocation;
+                None
+            }
             Reroute::Named(name) => self.enter_named(&name),
         }
+    }
+
+    /// Puts another URI in the place of the one that was asked for.
+    fn go_to(&mut self, path: Vec<u8>, args: Option<Vec<u8>>) {
+        let exchange = &mut self.exchange;
+        exchange.valid_location = true;
+        exchange.uri_behind_alias = false;
+        exchange.response.vary = false;
+        exchange.request.path = path;
+        exchange.request.args = args;
     }
 
     fn enter_named(&mut self, name: &[u8]) -> Option<Progress> {

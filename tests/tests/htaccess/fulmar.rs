@@ -96,12 +96,19 @@ fn a_file_lies_over_its_location() {
             location / { htaccess on; add_header X-Location 1; try_files $uri /b.txt; }
             location /off/ { }
             location /inner/ { internal; }
+            location = /own/index.html { internal; }
+            location /index/ { htaccess on; }
+            location /own/ { htaccess on; }
             location ~ \\.prog$ { htaccess on; return 200 program; }
             location /alias/ { alias %%ROOT%%/other/; htaccess on; }
         }",
     );
     let site = site
         .file(".htaccess", "RewriteEngine on\nRewriteRule ^x\\.txt$ a.txt [L]\nRewriteRule ^in$ /inner/a.txt [L]\nRewriteRule ^no - [F]\n")
+        .file("doc/.htaccess", "ErrorDocument 404 /inner/a.txt\n")
+        .file("index/.htaccess", "DirectoryIndex /inner/a.txt\n")
+        .file("own/.htaccess", "Header set X-Own 1\n")
+        .file("own/index.html", "own")
         .file("off/.htaccess", "Require all denied\n")
         .file("off/a.txt", "off")
         .file("a.txt", "a")
@@ -116,6 +123,13 @@ fn a_file_lies_over_its_location() {
     assert_eq!(running.ask("GET /off/a.txt").last().text(), "off");
     assert_eq!(status(&running, "GET /in"), 404, "a location for internal redirects stays closed");
     assert_eq!(status(&running, "GET /no"), 403);
+    assert_eq!(
+        running.ask("GET /doc/missing").last().text().matches("inner").count(),
+        0,
+        "nor for documents"
+    );
+    assert_eq!(status(&running, "GET /index/"), 404, "nor for indexes");
+    assert_eq!(running.ask("GET /own/").last().text(), "own", "but for the location's own index");
     let answer = running.ask("GET /alias/one");
     assert_eq!((answer.last().text().as_str(), answer.last().field("X-Other")), ("two", Some("1")));
     running.stop();

@@ -36,6 +36,7 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
         answer: ErrorAnswer::Original,
         target: Template::literal(&target),
         is_text,
+        is_public: true,
     };
     Ok(Document { status, page: Some(page) })
 }

@@ -327,14 +327,9 @@ impl Run<'_> {
         if !uri.starts_with(b"/") {
             return Step::Finish(Status::BAD_REQUEST);
         }
-        let exchange = &mut *self.exchange;
-        environment::of(exchange).redirect(&exchange.request.path);
-        exchange.request.path = uri;
-        exchange.valid_location = true;
-        exchange.uri_behind_alias = false;
-        // Not an internal redirect of the server's own: whoever writes such a file gets into no location
-        // that a client could not get into.
-        Step::Reroute(Reroute::Location)
+        let request = &self.exchange.request;
+        environment::of(self.exchange).redirect(&request.path);
+        Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
     }
 }
 
