@@ -350,6 +350,39 @@ fn fingerprint(certificate: &[u8]) -> String {
 }
 
 #[test]
+fn waiting_connections_hold_no_buffer() {
+    const COUNT: u64 = 300;
+    /// A record's buffer alone has more.
+    const LIMIT: u64 = 12 * 1024;
+    let made = made(SERVERS);
+    let server = made.site.start(Server::Fulmar);
+    let memory = || {
+        let worker = Running::children(server.pid())[0].as_raw_nonzero();
+        let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        1024 * line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let open = || {
+        let mut stream = Client::new(Some("a.example")).connect(server.address()).unwrap();
+        stream.write_all(b"GET /index.html HTTP/1.1\r\nHost: a.example\r\n\r\n").unwrap();
+        let mut received = Vec::new();
+        while !received.ends_with(b"hello\n") {
+            let mut bytes = [0; 1000];
+            let count = stream.read(&mut bytes).unwrap();
+            received.extend_from_slice(&bytes[..count]);
+        }
+        stream
+    };
+    let warm: Vec<_> = (0..20).map(|_| open()).collect();
+    let before = memory();
+    let waiting: Vec<_> = (0..COUNT).map(|_| open()).collect();
+    let each = memory().saturating_sub(before) / COUNT;
+    assert!(each < LIMIT, "{each} bytes for a connection that waits");
+    drop((warm, waiting));
+    server.stop();
+}
+
+#[test]
 fn many_requests_share_a_connection_and_waiting_ones_say_goodbye_at_the_end() {
     let made = made(SERVERS);
     let server = made.site.start(Server::Fulmar);

@@ -10,9 +10,11 @@ use std::io;
 use std::task::{Context, Poll};
 use tokio::io::ReadBuf;
 
-/// Copies until the end; gives back how many bytes went to the client.
+/// Copies until the end; gives back how many bytes went to the client, without those of the response's head, which
+/// are in the output and were counted.
 pub(crate) async fn run(io: &mut Io, tunnel: Tunnel) -> u64 {
     let Tunnel { mut far, first, idle } = tunnel;
+    let head_length = io.output.bytes().len() as u64;
     io.output.append(|out| out.extend_from_slice(&first));
     let Io { stream, timer, input, output, .. } = io;
     let mut up = Way::new(std::mem::take(input));
@@ -32,7 +34,7 @@ pub(crate) async fn run(io: &mut Io, tunnel: Tunnel) -> u64 {
     })
     .await;
     timer.clear();
-    down.written
+    down.written.saturating_sub(head_length)
 }
 
 /// One direction.
