@@ -11,5 +11,6 @@ mod differential;
 mod htaccess;
 mod manual;
 mod process;
+mod proxy;
 mod stock;
 mod tls;

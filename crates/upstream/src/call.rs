@@ -77,6 +77,14 @@ struct Broken {
     failure: Failure,
 }
 
+impl Broken {
+    /// Whether it was a kept connection that the server had given up already.
+    fn is_stale(&self) -> bool {
+        let is_silent = |link: &Link| link.is_reused() && link.input.is_empty();
+        self.failure.kind == Failures::ERROR && self.link.as_ref().is_some_and(is_silent)
+    }
+}
+
 impl Call {
     /// Asks servers by `talk` until one has an answer that `judge` finds no fault with, or until no other
     /// may be asked: then the answer with a fault is given, or the status of the failure.
@@ -106,13 +114,12 @@ impl Call {
                     }
                 }
                 Err(broken) => {
-                    let was_reused = broken.link.as_ref().is_some_and(Link::is_reused);
-                    let is_stale = was_reused && broken.failure.kind == Failures::ERROR;
-                    let status = self.broken(broken, is_stale, &url, started);
+                    let is_stale = broken.is_stale();
+                    let (status, goes_on) = self.broken(broken, is_stale, &url, started);
                     if is_stale {
                         choice.forgive();
                     }
-                    if let Some(status) = status.or((!choice.has_more()).then_some(Status::BAD_GATEWAY)) {
+                    if !goes_on || !choice.has_more() {
                         return Err(status);
                     }
                 }
@@ -137,16 +144,12 @@ impl Call {
         }
     }
 
-    /// Tells of a failure; gives the status to end with unless another server may be asked.
-    fn broken(&self, broken: Broken, is_stale: bool, url: &str, started: Instant) -> Option<Status> {
+    /// Tells of a failure; gives its status, and whether another server may be asked.
+    fn broken(&self, broken: Broken, is_stale: bool, url: &str, started: Instant) -> (Status, bool) {
         let Broken { lease, link, failure } = broken;
         self.log.write(Level::Error, &failure.message, Some(url));
         let status = failure.kind.status();
-        self.attempts.note(|attempt| {
-            attempt.status = Some(status);
-            let elapsed = started.elapsed();
-            attempt.response_time.get_or_insert(elapsed);
-        });
+        self.attempts.note(|attempt| attempt.status = Some(status));
         let goes_on = match &link {
             Some(link) => self.may_go_on(failure.kind, link, started),
             None => self.allows(failure.kind, started),
@@ -159,7 +162,7 @@ impl Call {
                 self.blame(&mut lease, url);
             }
         }
-        (!goes_on).then_some(status)
+        (status, goes_on)
     }
 
     fn blame(&self, lease: &mut Lease, url: &str) {

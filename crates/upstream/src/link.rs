@@ -30,12 +30,34 @@ pub struct Link {
     pub input: BytesMut,
     lease: Lease,
     attempts: Attempts,
-    started: Instant,
+    clock: Clock,
     opened: Instant,
     requests: u64,
     tag: usize,
     sent_anything: bool,
+}
+
+/// Notes how long an attempt took, however it ends.
+#[derive(Debug)]
+struct Clock {
+    attempts: Attempts,
+    started: Instant,
     is_done: bool,
+}
+
+impl Clock {
+    fn stop(&mut self) {
+        let elapsed = self.started.elapsed();
+        if !std::mem::replace(&mut self.is_done, true) {
+            self.attempts.note(|attempt| attempt.response_time = Some(elapsed));
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 impl Link {
@@ -46,7 +68,7 @@ impl Link {
         tag: usize,
         limit: Duration,
     ) -> Result<Link, (Lease, io::Error)> {
-        let started = Instant::now();
+        let clock = Clock { attempts: attempts.clone(), started: Instant::now(), is_done: false };
         let (group, address) = (lease.group(), &lease.server().address);
         let parked = match pool::take(group, tag, address) {
             Some(parked) => parked,
@@ -59,19 +81,18 @@ impl Link {
                 Err(_) => return Err((lease, ErrorKind::TimedOut.into())),
             },
         };
-        attempts.note(|attempt| attempt.connect_time = Some(started.elapsed()));
+        attempts.note(|attempt| attempt.connect_time = Some(clock.started.elapsed()));
         let Parked { stream, requests, opened } = parked;
         Ok(Link {
             stream,
             input: BytesMut::new(),
             lease,
             attempts: attempts.clone(),
-            started,
+            clock,
             opened,
             requests,
             tag,
             sent_anything: false,
-            is_done: false,
         })
     }
 
@@ -160,7 +181,7 @@ impl Link {
 
     /// Takes note that the head of the response is there.
     pub fn head_arrived(&self, status: http::Status) {
-        let elapsed = self.started.elapsed();
+        let elapsed = self.clock.started.elapsed();
         self.attempts.note(|attempt| {
             attempt.header_time = Some(elapsed);
             attempt.status = Some(status);
@@ -193,10 +214,7 @@ impl Link {
     }
 
     pub(crate) fn done(&mut self) {
-        let elapsed = self.started.elapsed();
-        if !std::mem::replace(&mut self.is_done, true) {
-            self.attempts.note(|attempt| attempt.response_time = Some(elapsed));
-        }
+        self.clock.stop();
     }
 }
 
@@ -222,11 +240,5 @@ impl Duplex for Far {
 
     fn shutdown_write(&mut self) -> io::Result<()> {
         self.0.stream.shutdown_write()
-    }
-}
-
-impl Drop for Far {
-    fn drop(&mut self) {
-        self.0.done();
     }
 }
