@@ -52,6 +52,8 @@ pub(super) fn describe(
     framing: &ReceivedFraming,
 ) {
     exchange.response.status = head.status;
+    let reason = head.reason.trim_ascii();
+    exchange.response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
     exchange.response.content_length = framing.announced;
     let listed: Vec<&[u8]> = tokens(&head.fields, "connection").collect();
     for field in head.fields.iter() {
