@@ -405,3 +405,48 @@ fn mistakes_close_their_directory() {
         ],
     );
 }
+
+#[test]
+fn joomla_like_rules() {
+    const TEXT: &str = "<IfModule mod_autoindex.c>\n  IndexIgnore *\n</IfModule>\n<IfModule mod_headers.c>\n\
+        Header always set X-Content-Type-Options \"nosniff\"\n</IfModule>\nOptions +FollowSymlinks\nOptions -Indexes\n\
+        RewriteEngine On\nRewriteCond %{QUERY_STRING} base64_encode[^(]*\\([^)]*\\) [OR]\n\
+        RewriteCond %{QUERY_STRING} (<|%3C)([^s]*s)+cript.*(>|%3E) [NC,OR]\n\
+        RewriteCond %{QUERY_STRING} GLOBALS(=|\\[|\\%[0-9A-Z]{0,2}) [OR]\n\
+        RewriteCond %{QUERY_STRING} _REQUEST(=|\\[|\\%[0-9A-Z]{0,2})\nRewriteRule .* index.php [F]\n\
+        RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\nRewriteCond %{REQUEST_URI} !^/index\\.php\n\
+        RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule .* index.php [L]\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /",
+            "GET /article/1",
+            "GET /a.txt?x=%3Cscript%3E",
+            "GET /a.txt?GLOBALS[x]=1",
+            "GET /a.txt?x=base64_encode(x)",
+            "GET /a.txt",
+            "GET /bare/",
+        ],
+    );
+}
+
+#[test]
+fn character_sets() {
+    const TEXT: &str = "AddDefaultCharset UTF-8\nAddCharset windows-1252 .css html\n";
+    agree(
+        &[
+            (".htaccess", TEXT),
+            ("sub/.htaccess", "AddDefaultCharset Off\n"),
+            ("bare/.htaccess", "AddDefaultCharset On\n"),
+        ],
+        &[
+            "GET /a.txt",
+            "GET /style.css",
+            "GET /page.html",
+            "GET /script.js",
+            "GET /sub/a.txt",
+            "GET /bare/a.txt",
+            "GET /missing",
+        ],
+    );
+}

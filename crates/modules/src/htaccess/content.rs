@@ -43,6 +43,16 @@ pub(super) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("Serv
     .args(Arity::Exactly(1))
     .help("Has no effect: `server_tokens` says what pages tell of the server.");
 
+/// `IndexIgnore NAME …`
+pub(super) static INDEX_IGNORE: Directive<()> = in_file(Directive::new("IndexIgnore", |_, _| Ok(())))
+    .args(Arity::AtLeast(1))
+    .help("Files that a listing leaves out: here the directory is not listed at all.");
+
+/// `IndexOptions OPTION …`
+pub(super) static INDEX_OPTIONS: Directive<()> = in_file(Directive::new("IndexOptions", |_, _| Ok(())))
+    .args(Arity::AtLeast(1))
+    .help("Has no effect: listings look as `autoindex_format` says.");
+
 /// What one line says about options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
@@ -124,6 +134,10 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     };
     let policy = &mut builder.policy;
     policy.lists_directories = gathered(view, &OPTIONS).into_iter().fold(None, step);
+    // What is to be hidden must not be shown.
+    if !gathered(view, &INDEX_IGNORE).is_empty() {
+        policy.lists_directories = Some(false);
+    }
     let added = gathered(view, &ADD_TYPE);
     if !added.is_empty() {
         let mut types = Types::clone(&policy.types);

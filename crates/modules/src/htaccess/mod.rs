@@ -75,6 +75,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+mod charset;
 mod conditional;
 mod content;
 mod documents;
@@ -133,6 +134,10 @@ pub static MODULE: Module = Module {
         &content::DEFAULT_TYPE,
         &content::FILE_ETAG,
         &content::SERVER_SIGNATURE,
+        &content::INDEX_IGNORE,
+        &content::INDEX_OPTIONS,
+        &charset::ADD_DEFAULT_CHARSET,
+        &charset::ADD_CHARSET,
         &environment::SET_ENV,
         &environment::UNSET_ENV,
         &environment::SET_ENV_IF,
@@ -169,6 +174,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         redirect::compile(view, builder);
         environment::compile_late(view, builder);
         documents::compile(view, builder);
+        charset::compile(view, builder);
         expires::compile(view, builder);
         fields::compile(view, builder);
     }
