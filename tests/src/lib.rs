@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod apache;
+pub mod application;
 pub mod binary;
 pub mod client;
 pub mod compare;
@@ -17,6 +18,7 @@ pub mod load;
 pub mod log;
 pub mod manual;
 pub mod origin;
+pub mod php;
 pub mod request;
 pub mod response;
 pub mod site;

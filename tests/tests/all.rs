@@ -8,6 +8,7 @@
 mod catalogue;
 mod differences;
 mod differential;
+mod fastcgi;
 mod htaccess;
 mod manual;
 mod process;

@@ -13,6 +13,7 @@ pub mod autoindex;
 pub mod client;
 pub mod error_log;
 pub mod error_page;
+pub mod fastcgi;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
@@ -45,6 +46,7 @@ pub mod variables;
 
 /// What several features share.
 mod shared {
+    pub(crate) mod answers;
     pub(crate) mod files;
     pub(crate) mod names;
     pub(crate) mod zones;
@@ -65,6 +67,7 @@ pub static ALL: &[&Module] = &[
     &redirects::MODULE,
     &upstream::MODULE,
     &proxy::MODULE,
+    &fastcgi::MODULE,
     &server_tokens::MODULE,
     &ssl::MODULE,
     &variables::MODULE,

@@ -154,7 +154,10 @@ pub(crate) fn describe(exchange: &mut Exchange, metadata: &Metadata) {
     exchange.file = Some(FileIdentity::new(metadata));
     let response = &mut exchange.response;
     response.status = Status::OK;
-    response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+    // A server that left the content to this one by `X-Accel-Redirect` may have said what it is.
+    if response.content_type.is_none() {
+        response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+    }
     response.content_length = Some(metadata.size());
     response.last_modified = Some(metadata.mtime());
     response.etag = etag.then(|| {

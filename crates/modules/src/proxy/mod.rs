@@ -61,8 +61,9 @@ mod response;
 mod talk;
 mod target;
 
+use crate::shared::answers::{accel_redirect, intercept, is_buffered, is_idempotent};
 use ::upstream::{
-    Call, Content, Failures, Group, Ignored, Names, OPTION_COUNT, Options, Reader, Settings, to_its_end,
+    Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, to_its_end,
 };
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
@@ -277,7 +278,7 @@ impl Proxy {
             attempts: crate::upstream::attempts(exchange),
             scheme: "http://",
             uri: String::from_utf8_lossy(&uri).into_owned(),
-            is_idempotent: request::is_idempotent(exchange),
+            is_idempotent: is_idempotent(exchange),
             tag: self.tag,
         };
         let asking = async move {
@@ -305,34 +306,23 @@ impl Proxy {
     ) -> Step {
         let attempts = crate::upstream::attempts(exchange);
         attempts.set_fields(received.head.fields.clone());
-        if let Some(step) = response::accel_redirect(self, exchange, &received.head.fields) {
+        let Received { head, .. } = &received;
+        if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
             return step;
         }
-        if response::is_intercepted(self, exchange, received.head.status) {
-            for value in received.head.fields.all("WWW-Authenticate") {
-                let _ = exchange.response.fields.push(b"WWW-Authenticate", value);
-            }
-            return Step::Finish(received.head.status);
+        if let Some(step) = intercept(&self.settings, exchange, head.status, &head.fields) {
+            return step;
         }
-        response::describe(self, exchange, &received.head, &received.framing);
-        if received.head.status == Status::SWITCHING_PROTOCOLS {
+        let buffered = is_buffered(&self.settings, &head.fields);
+        response::describe(self, exchange, head, &received.framing);
+        if head.status == Status::SWITCHING_PROTOCOLS {
             return Step::Respond(Body::Tunnel(link.into_tunnel(self.settings.read_timeout)));
         }
         let decoder = HttpContent::new(&received);
         let settings = Arc::clone(&self.settings);
         let log = exchange.request_log();
         let reader = Reader { link: Some(link), decoder, settings, log, url };
-        Step::Respond(Content::body(reader, self.is_buffered(&received)))
-    }
-
-    /// The response itself may say whether it is buffered.
-    fn is_buffered(&self, received: &Received) -> bool {
-        let said = received.head.fields.get("X-Accel-Buffering");
-        match said.filter(|_| !self.settings.ignored.has(Ignored::BUFFERING)) {
-            Some(value) if value.eq_ignore_ascii_case(b"no") => false,
-            Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
-            _ => self.settings.buffering,
-        }
+        Step::Respond(Content::body(reader, buffered))
     }
 }
 

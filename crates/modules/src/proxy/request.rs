@@ -6,7 +6,7 @@ use super::target::Target;
 use bytes::Bytes;
 use contract::{Exchange, RequestBody};
 use h1::{has_token, tokens};
-use http::{Fields, Method, Version, escape};
+use http::{Fields, Version, escape};
 
 /// Fields of the client that concern its own connection, or that the server writes itself
 /// (RFC 9110, section 7.6.1).
@@ -194,9 +194,4 @@ fn escape_breaks(uri: Vec<u8>) -> Vec<u8> {
         }
     }
     escaped
-}
-
-/// Whether the request may be sent twice (RFC 9110, section 9.2.2; nginx's list).
-pub(super) fn is_idempotent(exchange: &Exchange) -> bool {
-    !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
 }

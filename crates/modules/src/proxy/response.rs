@@ -2,47 +2,14 @@
 
 use super::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
-use ::upstream::Ignored;
+use contract::Exchange;
 use contract::log::Level;
-use contract::{Exchange, Reroute, Step};
-use h1::{ReceivedFraming, ReceivedHead, is_unsafe_uri, tokens, unescape_uri};
-use http::{Fields, Method, Status};
+use h1::{ReceivedFraming, ReceivedHead, tokens};
+use http::Status;
 
 /// Fields that concern the connection to the other server, and the server's own framing.
 const OWN: [&str; 7] =
     ["connection", "keep-alive", "transfer-encoding", "content-length", "proxy-connection", "trailer", "te"];
-
-/// Fields that an internal redirect by `X-Accel-Redirect` keeps.
-const KEPT: [&str; 6] =
-    ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
-
-/// Where the other server sends the request instead of answering it itself.
-pub(super) fn accel_redirect(proxy: &Proxy, exchange: &mut Exchange, fields: &Fields) -> Option<Step> {
-    let uri = fields.get("X-Accel-Redirect")?;
-    if proxy.settings.ignored.has(Ignored::REDIRECT) || uri.is_empty() {
-        return None;
-    }
-    for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
-        let _ = exchange.response.fields.push(field.name, field.value);
-    }
-    exchange.response.content_type = fields.get("Content-Type").map(Box::from);
-    if uri.starts_with(b"@") {
-        return Some(Step::Reroute(Reroute::Named(uri.into())));
-    }
-    if is_unsafe_uri(uri) || !uri.starts_with(b"/") {
-        let shown = String::from_utf8_lossy(uri).into_owned();
-        exchange.log(Level::Error, &format!("unsafe URI \"{shown}\" was detected"));
-        return Some(Step::Finish(Status::NOT_FOUND));
-    }
-    if exchange.request.method != Method::Head {
-        exchange.request.method = Method::Get;
-    }
-    let mark = uri.iter().position(|&byte| byte == b'?');
-    let mut path = Vec::new();
-    unescape_uri(&uri[..mark.unwrap_or(uri.len())], &mut path);
-    let args = mark.map(|mark| uri[mark + 1..].to_vec());
-    Some(Step::Reroute(Reroute::Internal { path, args }))
-}
 
 /// Sets the response's head.
 pub(super) fn describe(
@@ -84,11 +51,4 @@ pub(super) fn describe(
             exchange.log(Level::Error, "a field of the upstream's response cannot be passed on");
         }
     }
-}
-
-/// Whether an `error_page` takes the place of this status.
-pub(super) fn is_intercepted(proxy: &Proxy, exchange: &Exchange, status: Status) -> bool {
-    proxy.settings.intercept_errors
-        && status.0 >= 300
-        && exchange.scope.policy.error_pages.iter().any(|page| page.statuses.contains(&status))
 }

@@ -1,0 +1,144 @@
+//! The parameters that a request is sent with: what the configuration says, and the request's fields.
+
+use conf::Diagnostic;
+use contract::{Args, Exchange, Loading, Template};
+use fcgi::TooLong;
+use http::Fields;
+use std::collections::HashMap;
+
+/// One `fastcgi_param`.
+#[derive(Clone, Debug)]
+pub struct Param {
+    name: Box<[u8]>,
+    value: Template,
+    /// Whether it is left out where its value is empty.
+    if_not_empty: bool,
+}
+
+/// Reads a `fastcgi_param`.
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Diagnostic> {
+    let if_not_empty = match args.words().get(2) {
+        None => false,
+        Some(word) if *word.text == *b"if_not_empty" => true,
+        Some(word) => return Err(args.invalid(word)),
+    };
+    let (name, value) = (args.word(0)?, args.word(1)?);
+    Ok(Param { name: name.text.as_ref().into(), value: loading.template(value)?, if_not_empty })
+}
+
+/// What starts the names of parameters that come from fields (RFC 3875, section 4.1.18).
+const PREFIX: &[u8] = b"HTTP_";
+
+/// The parameters of a request. A field stands for a parameter unless the configuration sets one of its
+/// name.
+pub(super) fn collect(
+    exchange: &Exchange,
+    params: &[Param],
+    pass_fields: bool,
+) -> Result<fcgi::Params, TooLong> {
+    let mut out = fcgi::Params::new();
+    for param in params {
+        let value = param.value.evaluate(exchange);
+        if !(param.if_not_empty && value.is_empty()) {
+            out.push(&param.name, &value)?;
+        }
+    }
+    if pass_fields {
+        let own: Vec<&[u8]> =
+            params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
+        for field in meta_variables(&exchange.request.head.fields) {
+            if !own.contains(&field.variable.as_slice()) {
+                out.push(&field.variable, &field.value)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The fields of one name as a parameter.
+struct MetaVariable<'a> {
+    variable: Vec<u8>,
+    /// The name of the fields.
+    name: &'a [u8],
+    value: Vec<u8>,
+}
+
+/// Fields of one name become one parameter, in the order of their first appearance. `Proxy` becomes none,
+/// since many clients in applications take `HTTP_PROXY` for their settings.
+fn meta_variables(fields: &Fields) -> Vec<MetaVariable<'_>> {
+    let mut found: Vec<MetaVariable<'_>> = Vec::new();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    for field in fields.iter().filter(|field| !field.is("Proxy")) {
+        let variable = variable_name(field.name);
+        let new = MetaVariable { variable: variable.clone(), name: field.name, value: field.value.to_vec() };
+        let Some(&place) = places.get(&variable) else {
+            places.insert(variable, found.len());
+            found.push(new);
+            continue;
+        };
+        let earlier = &mut found[place];
+        if earlier.name.eq_ignore_ascii_case(field.name) {
+            earlier.value.extend_from_slice(if field.is("Cookie") { b"; " } else { b", " });
+            earlier.value.extend_from_slice(field.value);
+        } else if underscores(field.name) < underscores(earlier.name) {
+            // `X_Id` must not pass for, nor mix with, the `X-Id` that a proxy in front has set.
+            *earlier = new;
+        }
+    }
+    found
+}
+
+fn variable_name(field: &[u8]) -> Vec<u8> {
+    let upper = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
+    PREFIX.iter().copied().chain(field.iter().map(upper)).collect()
+}
+
+fn underscores(name: &[u8]) -> usize {
+    name.iter().filter(|&&byte| byte == b'_').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meta_variables;
+    use http::Fields;
+
+    fn variables(fields: &[(&str, &str)]) -> Vec<String> {
+        let mut list = Fields::new();
+        for (name, value) in fields {
+            list.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line =
+            |found: super::MetaVariable<'_>| format!("{}={}", text(&found.variable), text(&found.value));
+        meta_variables(&list).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn fields_become_parameters() {
+        let fields = [("Host", "h"), ("x-a.b", "1"), ("Content-Length", "2"), ("X_Y", "3")];
+        let expected = ["HTTP_HOST=h", "HTTP_X_A.B=1", "HTTP_CONTENT_LENGTH=2", "HTTP_X_Y=3"];
+        assert_eq!(variables(&fields), expected);
+    }
+
+    #[test]
+    fn fields_of_one_name_are_joined() {
+        let fields = [("X-A", "1"), ("cookie", "a=b"), ("x-a", "2"), ("Cookie", "c=d"), ("X-A", "")];
+        assert_eq!(variables(&fields), ["HTTP_X_A=1, 2, ", "HTTP_COOKIE=a=b; c=d"]);
+    }
+
+    #[test]
+    fn names_that_only_seem_alike_do_not_mix() {
+        for fields in [[("X-Id", "good"), ("X_Id", "bad")], [("X_Id", "bad"), ("X-Id", "good")]] {
+            assert_eq!(variables(&fields), ["HTTP_X_ID=good"]);
+        }
+        assert_eq!(
+            variables(&[("A_B-C", "bad"), ("A-B-C", "good"), ("a-b_c", "bad"), ("a-b-c", "also")]),
+            ["HTTP_A_B_C=good, also"]
+        );
+    }
+
+    #[test]
+    fn nobody_chooses_the_applications_proxy() {
+        assert_eq!(variables(&[("pROXY", "evil"), ("Proxy-Connection", "x")]), ["HTTP_PROXY_CONNECTION=x"]);
+    }
+}

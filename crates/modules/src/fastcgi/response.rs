@@ -1,0 +1,85 @@
+//! The application's head as the client sees it.
+
+use contract::Exchange;
+use contract::log::Level;
+use fcgi::Head;
+use http::Fields;
+use upstream::Settings;
+
+/// Fields that concern the connection and the framing, which are the server's own.
+const OWN: [&str; 7] =
+    ["connection", "keep-alive", "transfer-encoding", "content-length", "proxy-connection", "trailer", "te"];
+
+/// The length of content that the fields announce.
+///
+/// # Errors
+/// The line for the error log: a length that is none, or two, or one beside a coding.
+pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
+    let mut lengths = fields.all("Content-Length");
+    let Some(written) = lengths.next() else { return Ok(None) };
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    if let Some(second) = lengths.next() {
+        let (first, second) = (text(written), text(second));
+        return Err(format!(
+            "upstream sent duplicate header line: \"Content-Length: {second}\", previous value: \
+             \"Content-Length: {first}\""
+        ));
+    }
+    if fields.get("Transfer-Encoding").is_some() {
+        let message = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
+        return Err(message.to_owned());
+    }
+    let digits = std::str::from_utf8(written).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    let length =
+        digits.and_then(|digits| digits.parse::<u64>().ok()).filter(|&length| length <= i64::MAX as u64);
+    let invalid =
+        || format!("upstream sent invalid \"Content-Length\" header: \"Content-Length: {}\"", text(written));
+    length.map(Some).ok_or_else(invalid)
+}
+
+/// Sets the response's head.
+pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head, length: Option<u64>) {
+    let response = &mut exchange.response;
+    response.status = head.status;
+    let reason = head.reason.trim_ascii();
+    response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
+    response.content_length = length;
+    let mut all_passed = true;
+    for field in head.fields.iter() {
+        let name = field.name.to_ascii_lowercase();
+        if OWN.iter().any(|own| own.as_bytes() == name) || settings.hidden.contains(&name[..]) {
+            continue;
+        }
+        if name == b"content-type" {
+            response.content_type = Some(field.value.into());
+        } else {
+            all_passed &= response.fields.push(field.name, field.value).is_ok();
+        }
+    }
+    if !all_passed {
+        exchange.log(Level::Error, "a field of the application's response cannot be passed on");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::announced;
+    use http::Fields;
+
+    #[test]
+    fn one_length_and_nothing_beside_it() {
+        let of = |fields: &[(&str, &str)]| {
+            let mut list = Fields::new();
+            fields.iter().for_each(|(name, value)| list.push(name.as_bytes(), value.as_bytes()).unwrap());
+            announced(&list).map_err(|message| message.split(' ').nth(2).unwrap_or_default().to_owned())
+        };
+        assert_eq!(of(&[("A", "b")]), Ok(None));
+        assert_eq!(of(&[("content-length", "0")]), Ok(Some(0)));
+        for value in ["", "-1", "+1", "1 ", "0x1", "1,1", "9223372036854775808", "99999999999999999999"] {
+            assert_eq!(of(&[("Content-Length", value)]), Err("invalid".into()), "{value:?}");
+        }
+        assert_eq!(of(&[("Content-Length", "1"), ("Content-Length", "1")]), Err("duplicate".into()));
+        let both = of(&[("Content-Length", "1"), ("Transfer-Encoding", "chunked")]);
+        assert_eq!(both, Err("\"Content-Length\"".into()));
+    }
+}

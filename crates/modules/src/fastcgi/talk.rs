@@ -1,0 +1,126 @@
+//! One request to an application: it is sent, and its answer is read as far as the start of the content.
+
+use super::content::Records;
+use super::response::announced;
+use bytes::{Buf, Bytes};
+use contract::log::Level;
+use contract::{RequestBody, RequestLog};
+use fcgi::{Decoder, Event, Head, HeadParser};
+use std::io;
+use std::os::unix::fs::FileExt;
+use upstream::{Failure, Failures, Link, Settings};
+
+/// How much of a body in a file is sent at once; two records.
+const PIECE: usize = 2 * fcgi::STDIN_LIMIT as usize;
+
+const READING: &str = "while reading response header from upstream";
+
+/// A request that is ready to be sent, as often as it takes.
+pub(super) struct Request {
+    /// The records of the start and of the parameters.
+    pub(super) head: Vec<u8>,
+    pub(super) body: Option<RequestBody>,
+    /// Whether the application was asked to keep the connection.
+    pub(super) keep: bool,
+    pub(super) log: RequestLog,
+}
+
+/// What an application answered.
+pub(super) struct Answer {
+    pub(super) head: Head,
+    /// The length of the content, where the head announces it.
+    pub(super) length: Option<u64>,
+    pub(super) content: Records,
+}
+
+impl Request {
+    /// Sends the request and reads the head of the answer.
+    pub(super) async fn talk(
+        &self,
+        link: &mut Link,
+        settings: &Settings,
+        url: String,
+    ) -> Result<Answer, Failure> {
+        let sent = self.send(link, settings).await;
+        let sent_all = sent.map_err(|error| Failure::io("send", &error, "sending request to upstream"))?;
+        let mut decoder = Decoder::new();
+        let mut parser = HeadParser::new(settings.buffer_size);
+        let invalid = |error: fcgi::Error| refused(&error.to_string());
+        loop {
+            match decoder.decode(&link.input).map_err(invalid)? {
+                Event::Stdout { skip, length } => {
+                    link.input.advance(skip);
+                    let output = link.input.split_to(length).freeze();
+                    if let Some((head, consumed)) = parser.parse(&output).map_err(invalid)? {
+                        let length = announced(&head.fields).map_err(|message| refused(&message))?;
+                        link.head_arrived(head.status);
+                        let content = self.content(decoder, output.slice(consumed..), url);
+                        return Ok(Answer { head, length, content: content.over(sent_all && self.keep) });
+                    }
+                }
+                Event::StdoutEnd { .. } => return Err(refused("upstream prematurely closed FastCGI stdout")),
+                Event::End { .. } => return Err(refused("upstream sent unexpected FastCGI record: 3")),
+                Event::Stderr { consumed } => {
+                    link.input.advance(consumed);
+                    self.log.write(Level::Error, &complaint(&decoder, READING), Some(&url));
+                }
+                Event::NeedMore { consumed } => {
+                    link.input.advance(consumed);
+                    read(link, settings).await?;
+                }
+            }
+        }
+    }
+
+    fn content(&self, decoder: Decoder, first: Bytes, url: String) -> Records {
+        Records::new(decoder, first, self.log.clone(), url)
+    }
+
+    /// Sends all, or what the application takes before it answers; tells whether that was all.
+    async fn send(&self, link: &mut Link, settings: &Settings) -> io::Result<bool> {
+        let limit = settings.send_timeout;
+        let mut out = self.head.clone();
+        match &self.body {
+            None => {}
+            Some(RequestBody::Memory(bytes)) => fcgi::encode_stdin(bytes, &mut out),
+            Some(RequestBody::File { file, length }) => {
+                let mut piece = vec![0; PIECE];
+                let mut at = 0;
+                while at < *length {
+                    let wanted = usize::try_from(length - at).unwrap_or(PIECE).min(PIECE);
+                    file.read_exact_at(&mut piece[..wanted], at)?;
+                    fcgi::encode_stdin(&piece[..wanted], &mut out);
+                    if !link.send(&out, None, limit).await? {
+                        return Ok(false);
+                    }
+                    out.clear();
+                    at += wanted as u64;
+                }
+            }
+        }
+        fcgi::encode_stdin_end(&mut out);
+        link.send(&out, None, limit).await
+    }
+}
+
+/// The failure of an answer that is none.
+fn refused(message: &str) -> Failure {
+    Failure::invalid(format!("{message} {READING}"))
+}
+
+/// Reads once what must not be the end.
+async fn read(link: &mut Link, settings: &Settings) -> Result<(), Failure> {
+    match link.read(settings.read_timeout).await {
+        Ok(0) => {
+            let message = format!("upstream prematurely closed connection {READING}");
+            Err(Failure { kind: Failures::ERROR, message })
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::io("recv", &error, "reading response header from upstream")),
+    }
+}
+
+/// The line about what an application says on its standard error.
+pub(super) fn complaint(decoder: &Decoder, when: &str) -> String {
+    format!("FastCGI sent in stderr: \"{}\" {when}", String::from_utf8_lossy(decoder.message()))
+}

@@ -1,0 +1,74 @@
+//! What the answers of other servers have in common, whatever protocol they came by.
+
+use contract::log::Level;
+use contract::{Exchange, Reroute, Step};
+use h1::{is_unsafe_uri, unescape_uri};
+use http::{Fields, Method, Status};
+use upstream::{Ignored, Settings};
+
+/// Fields that an internal redirect by `X-Accel-Redirect` keeps.
+const KEPT: [&str; 6] =
+    ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
+
+/// Whether the request may be sent twice (RFC 9110, section 9.2.2; nginx's list).
+pub(crate) fn is_idempotent(exchange: &Exchange) -> bool {
+    !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
+}
+
+/// Where the other server sends the request instead of answering it itself.
+pub(crate) fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields) -> Option<Step> {
+    let uri = fields.get("X-Accel-Redirect")?;
+    if settings.ignored.has(Ignored::REDIRECT) || uri.is_empty() {
+        return None;
+    }
+    for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
+        let _ = exchange.response.fields.push(field.name, field.value);
+    }
+    exchange.response.content_type = fields.get("Content-Type").map(Box::from);
+    if uri.starts_with(b"@") {
+        return Some(Step::Reroute(Reroute::Named(uri.into())));
+    }
+    if is_unsafe_uri(uri) || !uri.starts_with(b"/") {
+        let shown = String::from_utf8_lossy(uri).into_owned();
+        exchange.log(Level::Error, &format!("unsafe URI \"{shown}\" was detected"));
+        return Some(Step::Finish(Status::NOT_FOUND));
+    }
+    if exchange.request.method != Method::Head {
+        exchange.request.method = Method::Get;
+    }
+    let mark = uri.iter().position(|&byte| byte == b'?');
+    let mut path = Vec::new();
+    unescape_uri(&uri[..mark.unwrap_or(uri.len())], &mut path);
+    let args = mark.map(|mark| uri[mark + 1..].to_vec());
+    Some(Step::Reroute(Reroute::Internal { path, args }))
+}
+
+/// The step of a status whose place an `error_page` takes.
+pub(crate) fn intercept(
+    settings: &Settings,
+    exchange: &mut Exchange,
+    status: Status,
+    fields: &Fields,
+) -> Option<Step> {
+    let pages = &exchange.scope.policy.error_pages;
+    if !settings.intercept_errors
+        || status.0 < 300
+        || !pages.iter().any(|page| page.statuses.contains(&status))
+    {
+        return None;
+    }
+    for value in fields.all("WWW-Authenticate") {
+        let _ = exchange.response.fields.push(b"WWW-Authenticate", value);
+    }
+    Some(Step::Finish(status))
+}
+
+/// Whether the answer is taken from the server as fast as it comes; the answer itself may say so.
+pub(crate) fn is_buffered(settings: &Settings, fields: &Fields) -> bool {
+    let said = fields.get("X-Accel-Buffering").filter(|_| !settings.ignored.has(Ignored::BUFFERING));
+    match said {
+        Some(value) if value.eq_ignore_ascii_case(b"no") => false,
+        Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
+        _ => settings.buffering,
+    }
+}

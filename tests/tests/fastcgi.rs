@@ -1,0 +1,5 @@
+//! FastCGI: PHP-FPM behind nginx and behind Fulmar, and applications that break the protocol.
+
+mod faults;
+mod php;
+mod requests;

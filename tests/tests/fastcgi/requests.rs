@@ -1,0 +1,105 @@
+//! What an application is sent.
+
+use tests::application::{Application, answer};
+use tests::binary::Server;
+use tests::site::Site;
+
+/// A site whose locations all go to this application.
+fn site(application: &Application, more: &str) -> Site {
+    let params = "fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method; \
+                  fastcgi_param CONTENT_LENGTH $content_length; fastcgi_param SCRIPT_NAME $fastcgi_script_name;";
+    Site::new(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; large_client_header_buffers 4 100k; {params} {more}\n\
+         location / {{ fastcgi_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
+        application.address()
+    ))
+}
+
+#[test]
+fn the_environment_and_the_body() {
+    let application = Application::start(|_, stream| {
+        use std::io::Write;
+        stream.write_all(&answer("Content-Type: text/plain\r\n\r\nfine")).is_err()
+    });
+    let running = site(&application, "underscores_in_headers on;").start(Server::Fulmar);
+    let answer = running.ask(
+        "POST /a/b.php?q=1\nX-Id: good\nX_Id: bad\nX_Other: kept\nProxy: evil\nContent_Length: 99\n\
+         Cookie: a=b\nCookie: c\n\nbody",
+    );
+    assert_eq!((answer.last().status, answer.last().text()), (200, "fine".to_owned()));
+    let requests = application.requests();
+    let [request] = requests.as_slice() else { panic!("{} requests", requests.len()) };
+    assert_eq!(request.body, b"body");
+    assert!(!request.keep);
+    for (name, value) in [
+        ("REQUEST_METHOD", "POST"),
+        ("QUERY_STRING", "q=1"),
+        ("CONTENT_LENGTH", "4"),
+        ("SCRIPT_NAME", "/a/b.php"),
+        ("HTTP_X_ID", "good"),
+        ("HTTP_X_OTHER", "kept"),
+        ("HTTP_COOKIE", "a=b; c"),
+        ("HTTP_HOST", "localhost"),
+    ] {
+        assert_eq!(request.param(name), value, "{name}");
+    }
+    assert!(!request.params.contains_key("HTTP_PROXY"));
+    let twice: Vec<_> = request.names.iter().filter(|name| *name == "HTTP_X_ID").collect();
+    assert_eq!(twice.len(), 1);
+    running.stop();
+}
+
+#[test]
+fn a_chunked_body_has_a_length() {
+    use std::io::Write;
+    let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
+    for buffering in ["", "fastcgi_request_buffering off;"] {
+        let running = site(&application, buffering).start(Server::Fulmar);
+        let head = "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked";
+        let answer = running.ask(&format!("{head}\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"));
+        assert_eq!(answer.last().status, 200, "{buffering}");
+        let request = application.requests().pop().unwrap();
+        assert_eq!((request.param("CONTENT_LENGTH"), &*request.body), ("11", &b"hello world"[..]));
+        running.stop();
+    }
+}
+
+#[test]
+fn parameters_may_be_longer_than_a_record() {
+    use std::io::Write;
+    let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
+    let running = site(&application, "").start(Server::Fulmar);
+    let long = "v".repeat(90_000);
+    let answer = running.ask(&format!("GET /\nX-Long: {long}\nX-{}: 128", "N".repeat(200)));
+    assert_eq!(answer.last().status, 200);
+    let request = application.requests().pop().unwrap();
+    assert_eq!(request.param("HTTP_X_LONG"), long);
+    assert_eq!(request.param(&format!("HTTP_X_{}", "N".repeat(200))), "128");
+    running.stop();
+}
+
+#[test]
+fn a_connection_is_kept_only_where_nothing_follows_the_answer() {
+    use std::io::Write;
+    let application = Application::start(|request, stream| {
+        let mut bytes = answer("\r\nfine");
+        if request.param("QUERY_STRING") == "more" {
+            bytes.extend_from_slice(&answer("\r\nnever seen"));
+        }
+        stream.write_all(&bytes).is_ok()
+    });
+    let configuration = format!(
+        "upstream application {{ server {}; keepalive 2; }} server {{ listen 127.0.0.1:%%PORT%%; \
+         fastcgi_param QUERY_STRING $query_string; fastcgi_keep_conn on; \
+         location / {{ fastcgi_pass application; }} location = /is-it-kept {{ return 204; }} }}",
+        application.address()
+    );
+    let running = Site::new(&configuration).start(Server::Fulmar);
+    for (query, connections) in [("", 1), ("", 1), ("more", 1), ("", 2), ("", 2)] {
+        let answer = running.ask(&format!("GET /?{query}"));
+        assert_eq!((answer.last().status, answer.last().text()), (200, "fine".to_owned()));
+        assert_eq!(application.connections(), connections, "{query:?}");
+    }
+    assert!(application.requests().iter().all(|request| request.keep));
+    running.stop();
+}
