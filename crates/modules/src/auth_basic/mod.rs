@@ -18,7 +18,7 @@
 //! Both arguments may have variables. See `satisfy` for how passwords go together with addresses, and
 //! `auth_delay` against guessing. The user is in `$remote_user`.
 //!
-//! ```file conf/users
+//! ```file users
 //! alice:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0:writes the news
 //! ```
 //!
