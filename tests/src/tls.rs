@@ -98,6 +98,14 @@ impl Client {
         Client { config: Arc::new(config), name: name.map(str::to_owned) }
     }
 
+    /// The same client, offering these protocols (RFC 7301).
+    #[must_use]
+    pub fn offering(mut self, protocols: &[&str]) -> Client {
+        let config = Arc::make_mut(&mut self.config);
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        self
+    }
+
     /// Has one exchange on a connection of its own; an error's text where there is no connection.
     ///
     /// # Errors

@@ -183,6 +183,31 @@ fn names_versions_and_signatures_choose_the_certificate() {
 }
 
 #[test]
+fn protocols_of_the_application_are_agreed_on_as_with_nginx() {
+    let configuration = "server { listen %%PORT%% ssl; ssl_certificate %%DIR%%/a.pem;
+        ssl_certificate_key %%DIR%%/a.key; return 200 \"$ssl_alpn_protocol|$ssl_curve|$ssl_session_reused\"; }";
+    let made = made(configuration);
+    let servers = [Server::Nginx, Server::Fulmar]
+        .into_iter()
+        .filter(|&server| server == Server::Fulmar || have_nginx());
+    for server in servers {
+        let running = made.site.start(server);
+        for version in [&TLS12, &TLS13] {
+            let ask = |protocols: &[&str]| {
+                let client = Client::with(None, &[version], Kind::Ecdsa).offering(protocols);
+                client.ask(running.address(), "GET /").map(|spoken| spoken.answer.last().text())
+            };
+            assert!(ask(&[]).unwrap().starts_with('|'), "{server:?}");
+            assert!(ask(&["http/1.1"]).unwrap().starts_with("http/1.1|"), "{server:?}");
+            assert!(ask(&["h2", "http/1.1"]).unwrap().starts_with("http/1.1|"), "{server:?}");
+            let refused = ask(&["spdy/3"]).unwrap_err();
+            assert!(refused.contains("NoApplicationProtocol"), "{server:?}: {refused}");
+        }
+        running.stop();
+    }
+}
+
+#[test]
 fn sessions_are_resumed_at_the_same_certificate_even_after_a_reload() {
     let made = made(SERVERS);
     let server = made.site.start(Server::Fulmar);

@@ -154,12 +154,16 @@ impl Session {
         }
     }
 
-    /// Adds the alert that an error left.
+    /// Adds what an error left to be said: the alert, and messages before it.
     fn alert(&mut self, incoming: &mut [u8], output: &mut Vec<u8>) {
         self.is_over = true;
-        if let Ok(ConnectionState::EncodeTlsData(mut data)) =
-            self.connection.process_tls_records(incoming).state
-        {
+        // Asked for more than it has to say, the library would look at the faulty bytes again.
+        while self.connection.wants_write() {
+            let Ok(ConnectionState::EncodeTlsData(mut data)) =
+                self.connection.process_tls_records(incoming).state
+            else {
+                return;
+            };
             // An alert that cannot be told is no further error.
             drop(append(output, |room| data.encode(room).map_err(encode_error)));
         }
@@ -470,6 +474,18 @@ mod tests {
         assert!(!failure.is_ours);
         let told = link.client.process_new_packets().unwrap_err();
         assert!(told.to_string().contains("ProtocolVersion"), "{told}");
+    }
+
+    #[test]
+    fn who_shares_no_protocol_is_told_by_either_version() {
+        for version in rustls::ALL_VERSIONS {
+            let mut config = Arc::unwrap_or_clone(config(&[version]));
+            config.alpn_protocols = vec![b"spdy/3".to_vec()];
+            let mut link = Link::new(&Arc::new(config), 1 << 20);
+            assert!(link.run(&policy(true, true)).is_err());
+            let told = link.client.process_new_packets().unwrap_err();
+            assert!(told.to_string().contains("NoApplicationProtocol"), "{told}");
+        }
     }
 
     #[test]

@@ -15,22 +15,31 @@ use std::task::{Context, Poll, ready};
 pub(crate) struct Start {
     /// The name that the client asked for.
     name: Option<Box<str>>,
+    /// Why it failed.
+    failure: Option<io::Error>,
 }
 
 impl Io {
     /// Opens the connection; gives what ends it where that does not succeed. Whoever waits watches the timer.
     pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
-        match ready!(self.poll_start(cx)) {
-            Ok(()) => {
-                self.start = None;
-                self.set_timer();
-                Poll::Ready(None)
-            }
-            Err(error) => {
-                self.complain(&error);
-                Poll::Ready(Some(Input::Over))
+        if self.start.as_ref().is_none_or(|start| start.failure.is_none()) {
+            match ready!(self.poll_start(cx)) {
+                Ok(()) => {
+                    self.start = None;
+                    self.set_timer();
+                    return Poll::Ready(None);
+                }
+                Err(error) => self.start.get_or_insert_default().failure = Some(error),
             }
         }
+        // The client is told why before the connection ends.
+        if let Transport::Tls(tls) = &mut self.stream {
+            let _: io::Result<()> = ready!(tls.poll_flush(cx));
+        }
+        if let Some(error) = self.start.take().and_then(|start| start.failure) {
+            self.complain(&error);
+        }
+        Poll::Ready(Some(Input::Over))
     }
 
     /// Tells that a client took too long to open the connection.

@@ -208,7 +208,6 @@ impl Encrypted {
     /// Turns the client away.
     pub(crate) fn reject(&mut self) {
         self.output.append(|output| output.extend_from_slice(rejection()));
-        self.flush_once();
     }
 
     /// Goes on with the handshake until it is over.
@@ -349,7 +348,7 @@ impl Encrypted {
     }
 
     /// Sends all records.
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.output.is_empty() {
             let count = ready!(self.stream.poll_write(cx, self.output.bytes()))?;
             self.output.consume(count);
