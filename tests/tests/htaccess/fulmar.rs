@@ -1,8 +1,10 @@
 //! What is Fulmar's own: freshness, limits, what is written to the log, and how it goes with locations.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use tests::application::{Application, answer};
 use tests::binary::Server;
 use tests::site::{Running, Site};
 
@@ -132,6 +134,41 @@ fn a_file_lies_over_its_location() {
     assert_eq!(running.ask("GET /own/").last().text(), "own", "but for the location's own index");
     let answer = running.ask("GET /alias/one");
     assert_eq!((answer.last().text().as_str(), answer.last().field("X-Other")), ("two", Some("1")));
+    running.stop();
+}
+
+#[test]
+fn a_front_controller_behind_fastcgi() {
+    let application = Application::start(|request, stream| {
+        let shown =
+            ["SCRIPT_FILENAME", "REQUEST_URI", "QUERY_STRING"].map(|name| request.param(name).to_owned());
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", shown.join(" "));
+        stream.write_all(&answer(&text)).is_ok()
+    });
+    let site = Site::new(&format!(
+        "server {{
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            location ~ \\.php$ {{
+                fastcgi_pass {};
+                fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+                fastcgi_param REQUEST_URI $request_uri;
+                fastcgi_param QUERY_STRING $query_string;
+            }}
+        }}",
+        application.address()
+    ));
+    let rules = "RewriteEngine On\nRewriteRule ^index\\.php$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+        RewriteRule ^(.*)$ index.php?path=$1 [L,QSA]\nHeader set X-File yes\n<Files secret.php>\nRequire all denied\n</Files>\n";
+    let site = site.file(".htaccess", rules).file("index.php", "").file("secret.php", "").file("a.txt", "a");
+    let running = site.start(Server::Fulmar);
+    let found = running.ask("GET /shop/5?x=1");
+    let root = site.root();
+    let expected = format!("{}/index.php /shop/5?x=1 path=shop/5&x=1", root.display());
+    assert_eq!((found.last().text(), found.last().field("X-File")), (expected, Some("yes")));
+    assert_eq!(running.ask("GET /a.txt").last().text(), "a");
+    assert_eq!(status(&running, "GET /secret.php"), 403, "rules about access count for programs, too");
     running.stop();
 }
 
