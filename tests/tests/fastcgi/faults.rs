@@ -20,7 +20,7 @@ fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> (Applicati
     });
     let site = Site::new(&format!(
         "server {{ listen 127.0.0.1:%%PORT%%; fastcgi_param SCRIPT_NAME $uri; fastcgi_read_timeout 1s; \
-         fastcgi_buffer_size 4k; location / {{ fastcgi_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
+         fastcgi_buffer_size 4k; fastcgi_catch_stderr \"PHP Fatal\"; location / {{ fastcgi_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
         application.address()
     ));
     let running = site.start(Server::Fulmar);
@@ -134,6 +134,7 @@ fn nobody_listens() {
 fn messages_are_logged_and_floods_are_not() {
     let (_application, running) = start(|path| match path {
         "/warn" => [stderr("one.\n"), stdout("\r\n"), stderr("two"), stdout("content"), end()].concat(),
+        "/fatal" => [stderr("a PHP Fatal error."), answer("\r\nnever seen")].concat(),
         _ => {
             let flood = stderr(&"x".repeat(60_000)).repeat(200);
             [flood.clone(), stdout("\r\ncontent"), flood, end()].concat()
@@ -145,6 +146,9 @@ fn messages_are_logged_and_floods_are_not() {
         "FastCGI sent in stderr: \"one\" while reading response header from upstream",
     );
     running.wait_for_log("error.log", "FastCGI sent in stderr: \"two\" while reading upstream");
+    assert_eq!(running.ask("GET /fatal").statuses(), [502]);
+    let caught = "FastCGI sent in stderr: \"a PHP Fatal error\" while reading response header from upstream";
+    assert_eq!(running.log("error.log").matches(caught).count(), 1);
     assert_eq!(running.ask("GET /flood").last().text(), "content");
     assert!(running.log("error.log").len() < 100_000);
     running.stop();

@@ -113,7 +113,7 @@ pub static MODULE: Module =
 static NAMES: Names = Names::new("fastcgi_");
 static OPTIONS: Options = Options::new(&NAMES);
 
-const OWN_COUNT: usize = 5;
+const OWN_COUNT: usize = 6;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &FASTCGI_PASS,
@@ -121,6 +121,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behin
     &FASTCGI_INDEX,
     &FASTCGI_SPLIT_PATH_INFO,
     &FASTCGI_KEEP_CONN,
+    &FASTCGI_CATCH_STDERR,
 ]);
 
 static VARIABLES: &[Variable] = &[
@@ -146,7 +147,7 @@ pub static FASTCGI_PARAM: Directive<Param> = Directive::new("fastcgi_param", par
     .help("A parameter of the request; with `if_not_empty` it is left out where its value is empty.");
 
 /// `fastcgi_index NAME`
-pub static FASTCGI_INDEX: Directive<Box<[u8]>> = Directive::new("fastcgi_index", parse_index)
+pub static FASTCGI_INDEX: Directive<Box<[u8]>> = Directive::new("fastcgi_index", parse_text)
     .within(LEVELS)
     .help("What `$fastcgi_script_name` adds to a URI that ends with a slash.");
 
@@ -162,7 +163,13 @@ pub static FASTCGI_KEEP_CONN: Directive<bool> = Directive::flag("fastcgi_keep_co
     .default("off")
     .help("Whether the application is asked to keep connections open, for other requests.");
 
-fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {
+/// `fastcgi_catch_stderr TEXT`
+pub static FASTCGI_CATCH_STDERR: Directive<Box<[u8]>> =
+    Directive::new("fastcgi_catch_stderr", parse_text).within(LEVELS).rule(Rule::List).help(
+        "What makes an answer invalid where the application says it on its standard error before the head.",
+    );
+
+fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {
     Ok(args.word(0)?.text.clone())
 }
 
@@ -180,6 +187,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     builder.content(Application {
         target,
         params: view.all(&FASTCGI_PARAM).into_iter().map(|written| written.value.clone()).collect(),
+        caught: view.all(&FASTCGI_CATCH_STDERR).into_iter().map(|written| written.value.clone()).collect(),
         keep: view.get(&FASTCGI_KEEP_CONN).copied().unwrap_or(false),
         settings: Arc::new(settings),
         tag: TAGS.fetch_add(1, Ordering::Relaxed),
@@ -191,6 +199,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Application {
     target: Target,
     params: Box<[Param]>,
+    caught: Arc<[Box<[u8]>]>,
     keep: bool,
     settings: Arc<Settings>,
     tag: usize,
@@ -266,7 +275,8 @@ impl Application {
         fcgi::encode_begin(self.keep, &mut head);
         params.encode(&mut head);
         let body = exchange.request.body.clone().filter(|_| self.settings.pass_request_body);
-        Ok(Request { head, body, keep: self.keep, log: exchange.request_log() })
+        let caught = Arc::clone(&self.caught);
+        Ok(Request { head, body, caught, keep: self.keep, log: exchange.request_log() })
     }
 
     /// Passes an answer on to the client.

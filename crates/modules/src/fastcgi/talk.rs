@@ -8,6 +8,7 @@ use contract::{RequestBody, RequestLog};
 use fcgi::{Decoder, Event, Head, HeadParser};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use upstream::{Failure, Failures, Link, Settings};
 
 /// How much of a body in a file is sent at once; two records.
@@ -20,6 +21,8 @@ pub(super) struct Request {
     /// The records of the start and of the parameters.
     pub(super) head: Vec<u8>,
     pub(super) body: Option<RequestBody>,
+    /// What makes an answer invalid where it is said on standard error.
+    pub(super) caught: Arc<[Box<[u8]>]>,
     /// Whether the application was asked to keep the connection.
     pub(super) keep: bool,
     pub(super) log: RequestLog,
@@ -62,7 +65,11 @@ impl Request {
                 Event::End { .. } => return Err(refused("upstream sent unexpected FastCGI record: 3")),
                 Event::Stderr { consumed } => {
                     link.input.advance(consumed);
-                    self.log.write(Level::Error, &complaint(&decoder, READING), Some(&url));
+                    let complaint = complaint(&decoder, READING);
+                    if self.catches(decoder.message()) {
+                        return Err(Failure::invalid(complaint));
+                    }
+                    self.log.write(Level::Error, &complaint, Some(&url));
                 }
                 Event::NeedMore { consumed } => {
                     link.input.advance(consumed);
@@ -70,6 +77,10 @@ impl Request {
                 }
             }
         }
+    }
+
+    fn catches(&self, message: &[u8]) -> bool {
+        self.caught.iter().any(|text| message.windows(text.len().max(1)).any(|part| part == &**text))
     }
 
     fn content(&self, decoder: Decoder, first: Bytes, url: String) -> Records {
