@@ -244,6 +244,29 @@ mod tests {
     };
     use crate::Chunk;
     use http::Status;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_head_or_an_error_and_pieces_change_nothing(text in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            "HTTP/1\\.[0-2] [0-9]{2,4}( OK)?(\r?\n[A-Za-z-]{0,5}:? ?[a-z0-9]{0,5}){0,5}\r?\n\r?\n"
+                .prop_map(String::into_bytes),
+        ]) {
+            let whole = parse_response(&text, 150);
+            for end in 0..text.len() {
+                let part = parse_response(&text[..end], 150);
+                if let Ok(Some((head, used))) = &part {
+                    let (same, all) = whole.clone().unwrap().unwrap();
+                    prop_assert_eq!((head.status, *used), (same.status, all));
+                }
+                prop_assert!(part.is_ok() || whole.is_err());
+            }
+            if let Ok(Some((head, _))) = whole {
+                let _ = examine_response(&head, false);
+            }
+        }
+    }
 
     fn framing(text: &str, is_head: bool) -> Result<ReceivedFraming, String> {
         let (head, used) = parse_response(text.as_bytes(), 4096).map_err(|error| error.0)?.unwrap();

@@ -4,7 +4,6 @@ use super::lists::{joined, put, put_shown, put_some};
 use super::user;
 use contract::Exchange;
 use contract::log::Level;
-use http::Method;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
@@ -68,9 +67,11 @@ pub(super) fn request_uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 
 pub(super) fn request_method(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
-    // An error page is fetched by GET, and sees that.
-    let is_page = exchange.error_page_used && request.method == Method::Get;
-    let name = if is_page { b"GET" } else { request.head.method_name() };
+    // An error page is fetched by GET, and so is what `X-Accel-Redirect` names; a subrequest shows the request
+    // around it.
+    let is_other = !exchange.subrequest && request.method != request.head.method();
+    let other = request.method.name().filter(|_| is_other).map(str::as_bytes);
+    let name = other.unwrap_or(request.head.method_name());
     put_some((!name.is_empty()).then_some(name), out)
 }
 
