@@ -118,6 +118,13 @@ impl Link {
         body: Option<&RequestBody>,
         limit: Duration,
     ) -> io::Result<bool> {
+        let body = match body {
+            Some(RequestBody::Memory(bytes)) if bytes.len() <= PIECE => {
+                // Both leave in one packet, if they fit in one.
+                return self.write(&[head, bytes].concat(), limit).await;
+            }
+            other => other,
+        };
         if !self.write(head, limit).await? {
             return Ok(false);
         }
