@@ -37,6 +37,33 @@ fn client_max_body_size() {
     );
 }
 
+/// A body that is read for an upstream is bounded also where its length is not announced.
+#[test]
+fn bodies_that_are_handed_on() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            client_max_body_size 10;
+            location / { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+        }
+        server { listen 127.0.0.1:%%PORT_1%%; return 200 "got $content_length"; }
+        "#,
+    );
+    let chunked = |chunks: &str| {
+        format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n{chunks}"
+        )
+    };
+    let requests = [
+        chunked("5\r\nhello\r\n0\r\n\r\n"),
+        chunked("5\r\nhello\r\n6\r\nworlds\r\n0\r\n\r\n"),
+        chunked("5\r\nhello\r\nx\r\n"),
+        "POST /\n\n0123456789a".to_owned(),
+    ];
+    agree(&site, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
 #[test]
 fn head_sizes() {
     let site = Site::new(

@@ -103,7 +103,7 @@ pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) ->
 }
 
 pub(super) fn content_type(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_some(exchange.request.head.fields.get("content-type"), out)
+    joined(&exchange.request.head.fields, "content_type", b", ", out)
 }
 
 pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

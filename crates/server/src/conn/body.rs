@@ -31,7 +31,7 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
         let chunk = match begun.decode(io.input.bytes()) {
             Ok(chunk) => chunk,
             Err(error) => {
-                begun.framing_is_lost();
+                begun.framing_is_lost(error.status);
                 return Outcome::Failed(error.status);
             }
         };
@@ -41,7 +41,7 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
                     let path = policy.client_body_temp_path.display();
                     let text = format!("the body of a request cannot be kept in \"{path}\" ({error})");
                     begun.flow.exchange.log(Level::Crit, &text);
-                    begun.framing_is_lost();
+                    begun.framing_is_lost(Status::INTERNAL_SERVER_ERROR);
                     return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
                 }
                 io.input.consume(skip + length);
@@ -53,7 +53,7 @@ pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
             Chunk::NeedMore { consumed } => {
                 io.input.consume(consumed);
                 if let Err(status) = more(io, policy.client_body_timeout).await {
-                    begun.framing_is_lost();
+                    begun.framing_is_lost(status);
                     return Outcome::Failed(status);
                 }
             }

@@ -150,7 +150,8 @@ impl Begun {
     /// The body's framing is broken, or it is too long: what follows cannot be a request.
     pub(crate) fn skip_body(&mut self, io: &mut Io) -> Result<bool, HeadError> {
         while !self.body_done && self.refused.is_none() {
-            let consumed = match self.decode(io.input.bytes()).inspect_err(|_| self.framing_is_lost())? {
+            let chunk = self.decode(io.input.bytes());
+            let consumed = match chunk.inspect_err(|error| self.framing_is_lost(error.status))? {
                 Chunk::Data { skip, length } => skip + length,
                 Chunk::NeedMore { consumed } => {
                     io.input.consume(consumed);
@@ -167,8 +168,9 @@ impl Begun {
         Ok(self.body_done)
     }
 
-    /// Takes note that nothing after this request can be understood.
-    pub(crate) fn framing_is_lost(&mut self) {
+    /// Takes note that nothing more of this connection can be understood, and why.
+    pub(crate) fn framing_is_lost(&mut self, status: Status) {
+        self.refused = Some(status);
         self.framing.keep_alive = false;
         self.flow.exchange.wire.keep_alive = false;
     }

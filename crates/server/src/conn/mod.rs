@@ -437,7 +437,6 @@ impl Begun {
             Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
             Err(error) => {
                 self.flow.exchange.log(contract::log::Level::Error, error.reason);
-                self.refused = Some(error.status);
                 match self.flow.fail(error.status) {
                     Progress::Respond(body) => (body, true),
                     // Whatever an error page would wait for: this answer is not worth it.
