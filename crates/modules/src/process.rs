@@ -23,7 +23,7 @@
 use conf::catalogue::{Loadable, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
 use contract::{Args, Directive, Loading, Module, Rule, SectionId, View};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,10 +38,8 @@ pub static MODULE: Module = Module {
         &MASTER_PROCESS,
         &WORKER_PROCESSES,
         &WORKER_RLIMIT_NOFILE,
-        &WORKER_RLIMIT_CORE,
         &WORKER_SHUTDOWN_TIMEOUT,
         &WORKING_DIRECTORY,
-        &ENV,
         &LOAD_MODULE,
         &EVENTS,
         &WORKER_CONNECTIONS,
@@ -86,11 +84,6 @@ pub static WORKER_RLIMIT_NOFILE: Directive<u64> = Directive::number("worker_rlim
     .within(Contexts::MAIN)
     .help("How many files each thread may have open.");
 
-/// `worker_rlimit_core SIZE`
-pub static WORKER_RLIMIT_CORE: Directive<u64> = Directive::offset("worker_rlimit_core")
-    .within(Contexts::MAIN)
-    .help("How large a core file of the worker may be.");
-
 /// `worker_shutdown_timeout TIME`
 pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
     .within(Contexts::MAIN)
@@ -101,13 +94,6 @@ pub static WORKING_DIRECTORY: Directive<PathBuf> =
     Directive::new("working_directory", |args, _| Ok(OsStr::from_bytes(&args.word(0)?.text).into()))
         .within(Contexts::MAIN)
         .help("The directory that the worker works in, where core files go.");
-
-/// `env NAME[=VALUE]`
-pub static ENV: Directive<Environment> = Directive::new("env", parse_env)
-    .within(Contexts::MAIN)
-    .rule(Rule::List)
-    .default("TZ")
-    .help("A variable of the environment that the worker keeps or is given.");
 
 /// `load_module FILE`
 pub static LOAD_MODULE: Directive<()> = Directive::new("load_module", parse_load_module)
@@ -140,15 +126,6 @@ pub struct User {
     pub span: Span,
 }
 
-/// A variable of the environment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Environment {
-    /// Its name.
-    pub name: OsString,
-    /// Its value; none keeps the one that it has.
-    pub value: Option<OsString>,
-}
-
 /// What the configuration says of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessSettings {
@@ -166,14 +143,10 @@ pub struct ProcessSettings {
     pub connections: u64,
     /// How many files each thread may have open.
     pub open_files: Option<u64>,
-    /// How large a core file may be, in bytes.
-    pub core_size: Option<u64>,
     /// After how long a leaving worker closes its connections.
     pub shutdown_timeout: Option<Duration>,
     /// Where the worker works.
     pub working_directory: Option<PathBuf>,
-    /// What it keeps of the environment.
-    pub environment: Vec<Environment>,
 }
 
 /// The settings of processes, read from the main level.
@@ -198,10 +171,8 @@ pub fn settings(main: &View<'_>) -> Result<ProcessSettings, Diagnostic> {
         threads: main.get(&WORKER_PROCESSES).copied().unwrap_or(1).max(1),
         connections: connections.unwrap_or(512),
         open_files: open_files.map(|written| *written.value),
-        core_size: main.get(&WORKER_RLIMIT_CORE).copied(),
         shutdown_timeout: main.get(&WORKER_SHUTDOWN_TIMEOUT).copied().filter(|timeout| !timeout.is_zero()),
         working_directory: main.get(&WORKING_DIRECTORY).cloned(),
-        environment: main.all(&ENV).iter().map(|written| written.value.clone()).collect(),
     })
 }
 
@@ -224,15 +195,6 @@ fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic
     let word = args.word(0)?;
     value::number(word).map_err(|_| {
         Diagnostic::emerg(format!("invalid number \"{word}\"")).at(args.node.span).under(word.span)
-    })
-}
-
-fn parse_env(args: &Args<'_>, _: &mut Loading) -> Result<Environment, Diagnostic> {
-    let text = &args.word(0)?.text;
-    let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_os_string();
-    Ok(match text.iter().position(|&byte| byte == b'=') {
-        Some(equals) => Environment { name: own(&text[..equals]), value: Some(own(&text[equals + 1..])) },
-        None => Environment { name: own(text), value: None },
     })
 }
 
@@ -282,7 +244,7 @@ mod tests {
     #[test]
     fn everything_written() {
         let settings = of("user www adm; pid /run/x.pid; daemon off; master_process off; \
-            worker_processes 3; worker_rlimit_nofile 99; worker_shutdown_timeout 2s; env A; env B=c=d; \
+            worker_processes 3; worker_rlimit_nofile 99; worker_shutdown_timeout 2s; \
             events { worker_connections 7; }");
         let user = settings.user.unwrap();
         assert_eq!((user.name.as_str(), user.group.as_deref()), ("www", Some("adm")));
@@ -290,9 +252,6 @@ mod tests {
         assert!(!settings.daemon && !settings.master_process);
         assert_eq!((settings.threads, settings.connections, settings.open_files), (3, 7, Some(99)));
         assert_eq!(settings.shutdown_timeout, Some(Duration::from_secs(2)));
-        let environment: Vec<_> =
-            settings.environment.iter().map(|e| (e.name.to_str(), e.value.as_deref())).collect();
-        assert_eq!(environment, [(Some("A"), None), (Some("B"), Some("c=d".as_ref()))]);
     }
 
     #[test]
