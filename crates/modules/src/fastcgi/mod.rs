@@ -88,7 +88,9 @@ mod script;
 mod talk;
 mod target;
 
-use crate::shared::answers::{accel_redirect, intercept, is_buffered, is_idempotent};
+use crate::shared::answers::{
+    Answered, accel_redirect, answered, has_unread_body, intercept, is_buffered, is_idempotent,
+};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
@@ -205,28 +207,19 @@ struct Application {
     tag: usize,
 }
 
-/// What the task brings.
-type Answered = Result<(Answer, Link, String), Status>;
-
 impl Handler for Application {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let request = &exchange.request;
-        let has_body = request.chunked || request.content_length.is_some_and(|length| length > 0);
-        if has_body && request.body.is_none() && !exchange.subrequest && self.settings.pass_request_body {
+        if self.settings.pass_request_body && has_unread_body(exchange) {
             return Step::Await(Work::RequestBody);
         }
         self.start(exchange).unwrap_or_else(Step::Finish)
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        match outcome {
-            Outcome::Done => self.start(exchange).unwrap_or_else(Step::Finish),
-            Outcome::Task(result) => match result.downcast::<Answered>().map(|answered| *answered) {
-                Ok(Ok((answer, link, url))) => self.answer(exchange, answer, link, url),
-                Ok(Err(status)) => Step::Finish(status),
-                Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            },
-            _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        match answered(outcome) {
+            None => self.start(exchange).unwrap_or_else(Step::Finish),
+            Some(Ok((answer, link, url))) => self.answer(exchange, answer, link, url),
+            Some(Err(status)) => Step::Finish(status),
         }
     }
 }
@@ -260,7 +253,7 @@ impl Application {
         };
         let detached = self.settings.ignore_client_abort;
         Ok(Step::Await(Work::Task(Box::pin(async move {
-            let answered: Answered = if detached { to_its_end(asking).await } else { asking.await };
+            let answered: Answered<Answer> = if detached { to_its_end(asking).await } else { asking.await };
             Box::new(answered) as Box<dyn Any>
         }))))
     }

@@ -61,7 +61,9 @@ mod response;
 mod talk;
 mod target;
 
-use crate::shared::answers::{accel_redirect, intercept, is_buffered, is_idempotent};
+use crate::shared::answers::{
+    Answered, accel_redirect, answered, has_unread_body, intercept, is_buffered, is_idempotent,
+};
 use ::upstream::{
     Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, to_its_end,
 };
@@ -232,32 +234,22 @@ struct Proxy {
     tag: usize,
 }
 
-/// What the task brings.
-type Answered = Result<(Received, ::upstream::Link, String), Status>;
-
 /// `$proxy_host` and `$proxy_port` of the request that is being passed on.
 struct Passing(Target);
 
 impl Handler for Proxy {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let request = &exchange.request;
-        let has_body = request.chunked || request.content_length.is_some_and(|length| length > 0);
-        let is_wanted = self.settings.pass_request_body || self.body.is_some();
-        if has_body && is_wanted && request.body.is_none() && !exchange.subrequest {
+        if (self.settings.pass_request_body || self.body.is_some()) && has_unread_body(exchange) {
             return Step::Await(Work::RequestBody);
         }
         self.start(exchange).unwrap_or_else(Step::Finish)
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        match outcome {
-            Outcome::Done => self.start(exchange).unwrap_or_else(Step::Finish),
-            Outcome::Task(result) => match result.downcast::<Answered>().map(|answered| *answered) {
-                Ok(Ok((received, link, url))) => self.answer(exchange, received, link, url),
-                Ok(Err(status)) => Step::Finish(status),
-                Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-            },
-            _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        match answered(outcome) {
+            None => self.start(exchange).unwrap_or_else(Step::Finish),
+            Some(Ok((answer, link, url))) => self.answer(exchange, answer, link, url),
+            Some(Err(status)) => Step::Finish(status),
         }
     }
 }
@@ -292,7 +284,7 @@ impl Proxy {
         };
         let detached = self.settings.ignore_client_abort;
         Ok(Step::Await(Work::Task(Box::pin(async move {
-            let answered: Answered = if detached { to_its_end(asking).await } else { asking.await };
+            let answered: Answered<Received> = if detached { to_its_end(asking).await } else { asking.await };
             Box::new(answered) as Box<dyn std::any::Any>
         }))))
     }

@@ -1,14 +1,35 @@
 //! What the answers of other servers have in common, whatever protocol they came by.
 
 use contract::log::Level;
-use contract::{Exchange, Reroute, Step};
+use contract::{Exchange, Outcome, Reroute, Step};
 use h1::{is_unsafe_uri, unescape_uri};
 use http::{Fields, Method, Status};
-use upstream::{Ignored, Settings};
+use upstream::{Ignored, Link, Settings};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
     ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
+
+/// What the task of a handler that asks another server brings: the answer, the connection that it came by,
+/// and the URL for the log; or the status of having none.
+pub(crate) type Answered<A> = Result<(A, Link, String), Status>;
+
+/// Whether the request has a body that is not read yet. A subrequest has its parent's, or none.
+pub(crate) fn has_unread_body(exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    let has_body = request.chunked || request.content_length.is_some_and(|length| length > 0);
+    has_body && request.body.is_none() && !exchange.subrequest
+}
+
+/// The answer that a handler is resumed with; `None` where it is the request's body that is there.
+pub(crate) fn answered<A: 'static>(outcome: Outcome) -> Option<Answered<A>> {
+    let failed = Err(Status::INTERNAL_SERVER_ERROR);
+    match outcome {
+        Outcome::Done => None,
+        Outcome::Task(result) => Some(result.downcast().map_or(failed, |answered| *answered)),
+        _ => Some(failed),
+    }
+}
 
 /// Whether the request may be sent twice (RFC 9110, section 9.2.2; nginx's list).
 pub(crate) fn is_idempotent(exchange: &Exchange) -> bool {
