@@ -129,22 +129,21 @@ fn date_of(response: &Response) -> Option<SystemTime> {
 
 /// What is replaced in one response.
 struct Replaced {
+    ports: Vec<(String, &'static [u8])>,
     pairs: Vec<(Vec<u8>, &'static [u8])>,
 }
 
 impl Replaced {
     fn new(response: &Response, running: &Running) -> Replaced {
         const PORTS: [&[u8]; 4] = [b"PORT0", b"PORT1", b"PORT2", b"PORT3"];
-        let mut pairs: Vec<(Vec<u8>, &'static [u8])> = Vec::new();
-        for (n, port) in running.ports() {
-            pairs.push((port.to_string().into_bytes(), PORTS[n]));
-        }
-        pairs.push((format!("logs-{}", running.server().name()).into_bytes(), b"logs"));
+        let ports = running.ports().map(|(n, port)| (port.to_string(), PORTS[n])).collect();
+        let mut pairs: Vec<(Vec<u8>, &'static [u8])> =
+            vec![(format!("logs-{}", running.server().name()).into_bytes(), b"logs")];
         let boundary = response.field("Content-Type").and_then(|value| value.split_once("boundary="));
         if let Some((_, boundary)) = boundary {
             pairs.push((boundary.as_bytes().to_vec(), b"BOUNDARY"));
         }
-        Replaced { pairs }
+        Replaced { ports, pairs }
     }
 
     fn text(&self, text: &str) -> String {
@@ -153,6 +152,9 @@ impl Replaced {
 
     fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
+        for (port, to) in &self.ports {
+            bytes = replace_number(&bytes, port, to);
+        }
         for (from, to) in &self.pairs {
             bytes = replace(&bytes, from, to);
         }
@@ -167,6 +169,24 @@ fn mask_product(bytes: &[u8]) -> Vec<u8> {
     let start = open + OPEN.len();
     let Some(length) = position(&bytes[start..], b"</center>") else { return bytes.to_vec() };
     [&bytes[..start], b"PRODUCT", &bytes[start + length..]].concat()
+}
+
+/// Replaces a number, but no digits of a longer one: a port such as 34567 is also within 0123456789.
+pub fn replace_number(bytes: &[u8], number: &str, to: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let end = at + number.len();
+        if bytes[at..].starts_with(number.as_bytes()) && !digit(out.last()) && !digit(bytes.get(end)) {
+            out.extend_from_slice(to);
+            at = end;
+        } else {
+            out.push(*byte);
+            at += 1;
+        }
+    }
+    out
 }
 
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
@@ -231,5 +251,11 @@ mod tests {
         assert_eq!(mask_product(page), b"<hr><center>PRODUCT</center>\r\n");
         assert_eq!(mask_product(b"nginx/1.31.3"), b"nginx/1.31.3");
         assert_eq!(replace(b"a-aa", b"a", b"bc"), b"bc-bcbc");
+    }
+
+    #[test]
+    fn digits_of_longer_numbers_are_no_port() {
+        assert_eq!(replace_number(b"0123456789 34567", "34567", b"PORT"), b"0123456789 PORT");
+        assert_eq!(replace_number(b":34567/,345678", "34567", b"PORT"), b":PORT/,345678");
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::binary::{Server, have_nginx};
 use crate::client::{self, Answer};
-use crate::compare::{Compared, difference, normalise};
+use crate::compare::{Compared, difference, normalise, replace_number};
 use crate::log;
 use crate::site::{Running, Site};
 
@@ -62,7 +62,10 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
     }
     let lines = |running: &Running| {
         let text = |name: &&str| {
-            running.ports().fold(running.log(name), |text, (_, port)| text.replace(&port.to_string(), "PORT"))
+            let masked =
+                |text: Vec<u8>, (_, port): (usize, u16)| replace_number(&text, &port.to_string(), b"PORT");
+            String::from_utf8_lossy(&running.ports().fold(running.log(name).into_bytes(), masked))
+                .into_owned()
         };
         logs.iter().map(text).collect::<Vec<_>>()
     };
