@@ -1,0 +1,396 @@
+//! An experiment: what was published, what is loaded here, and what is to be answered. All of it is data, one
+//! TOML file each (`lab/experiments`); this is the shape of those files.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Figure;
+use crate::tool::ToolName;
+
+/// One published comparison, or one of the lab's own questions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name on the command line.
+    pub id: String,
+    /// Its name for people.
+    pub title: String,
+    /// What it asks, in one sentence.
+    pub question: String,
+    /// Where it was published; the lab's own experiments have none.
+    pub source: Option<Source>,
+    /// The contenders that take part, by name, in the order of the report.
+    pub contenders: Vec<String>,
+    /// How the repetition differs from what was published.
+    #[serde(default)]
+    pub departures: Vec<String>,
+    /// The files that are served.
+    #[serde(default)]
+    pub files: Vec<SiteFile>,
+    /// What is asked of the contenders.
+    #[serde(default)]
+    pub loads: Vec<Load>,
+    /// The published figures.
+    #[serde(default)]
+    pub published: Vec<Published>,
+    /// What was concluded from them.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// Who published it, and on which machine it was measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Authors as they are cited; empty where none is named.
+    #[serde(default)]
+    pub authors: String,
+    /// The title of the publication, or what it is about where it has none.
+    pub title: String,
+    /// The year.
+    pub year: u16,
+    /// The machine, the system and the versions, in a sentence.
+    pub machine: String,
+}
+
+/// A file below the root of every contender.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteFile {
+    /// Its path below the root.
+    pub path: String,
+    /// Its length in bytes. The content is letters, the same for every contender.
+    pub length: u64,
+}
+
+/// One kind of load, at one or several numbers of clients.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Its name within the experiment.
+    pub id: String,
+    /// Its name for people.
+    pub title: String,
+    /// What is done with the contenders.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The tool that the publication used. Where it is missing, the lab's own generator takes its place.
+    #[serde(default)]
+    pub tool: ToolName,
+    /// The path that is asked for.
+    #[serde(default = "root_path")]
+    pub path: String,
+    /// How many clients there are at once.
+    pub clients: Clients,
+    /// How many requests are sent at each number of clients.
+    pub requests: Option<u64>,
+    /// Or for how long they are sent.
+    pub seconds: Option<f64>,
+    /// Whether a connection is used again.
+    #[serde(default)]
+    pub keep_alive: bool,
+    /// Requests in flight on one connection.
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// Whether the connection is TLS, and whether sessions are resumed.
+    pub tls: Option<Tls>,
+    /// How many cores the contenders get; one series of measurements each.
+    #[serde(default = "one_core")]
+    pub cores: Vec<u32>,
+    /// Which configuration of the contenders: `default` or `tuned`.
+    #[serde(default)]
+    pub configuration: Configuration,
+    /// What is different in that configuration: `access_log = "on"`. A contender that does not know the option
+    /// is left out, and the report says so.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// What is smaller with `--quick`.
+    pub quick: Option<Quick>,
+    /// Contenders of this load, where they are not all of the experiment's.
+    pub contenders: Option<Vec<String>>,
+    /// Why it cannot be run, if it cannot: the finding that needs it is answered with this.
+    pub not_yet: Option<String>,
+}
+
+/// What is done with the contenders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A tool sends requests.
+    #[default]
+    Load,
+    /// Connections are opened, used once and left idle; memory is read at each number of clients.
+    Idle,
+    /// A tool sends requests while the contender is told to read its configuration anew, again and again.
+    Reload,
+    /// The number of clients is raised until answers fail or take too long.
+    Knee,
+}
+
+/// A list of numbers, or weighttp's sweep.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Clients {
+    /// One number.
+    One(u32),
+    /// Each of these.
+    Each(Vec<u32>),
+    /// From the first to the last in steps; 0 stands for 1.
+    Sweep {
+        /// The smallest number.
+        from: u32,
+        /// The largest number.
+        to: u32,
+        /// What lies between two.
+        step: u32,
+    },
+}
+
+impl Clients {
+    /// All numbers in their order.
+    pub fn each(&self) -> Vec<u32> {
+        match self {
+            Clients::One(count) => vec![*count],
+            Clients::Each(counts) => counts.clone(),
+            Clients::Sweep { from, to, step } => {
+                let step = usize::try_from((*step).max(1)).unwrap_or(1);
+                (*from..=*to).step_by(step).map(|count| count.max(1)).collect()
+            }
+        }
+    }
+}
+
+/// TLS of a load.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// Whether a client that was there before resumes its session.
+    #[serde(default)]
+    pub resume: bool,
+}
+
+/// Which of a contender's configurations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Configuration {
+    /// As its package has it, with the fewest changes that the load needs.
+    Default,
+    /// As its own documentation advises for this kind of load.
+    #[default]
+    Tuned,
+}
+
+/// What `--quick` puts in the place of the full numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// Instead of `clients`.
+    pub clients: Option<Clients>,
+    /// Instead of `requests`.
+    pub requests: Option<u64>,
+    /// Instead of `seconds`.
+    pub seconds: Option<f64>,
+    /// Instead of `cores`.
+    pub cores: Option<Vec<u32>>,
+}
+
+/// A figure as it was published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The load that it belongs to.
+    pub load: String,
+    /// The contender that stands for the published server here.
+    pub contender: String,
+    /// The number of clients, where it was published.
+    pub clients: Option<u32>,
+    /// The number of cores, where it was published.
+    pub cores: Option<u32>,
+    /// The figures.
+    pub figures: BTreeMap<Figure, f64>,
+}
+
+/// A conclusion of the publication.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// `F1`, `F2`, …
+    pub id: String,
+    /// What it says, in our words.
+    pub claim: String,
+    /// It holds where all of these do.
+    #[serde(default)]
+    pub holds_when: Vec<Condition>,
+    /// Why it cannot be tested here, if it cannot.
+    pub cannot_be_tested: Option<String>,
+}
+
+/// What can be checked on measured figures. `load` names a load of the experiment, or `experiment/load` of
+/// another one; where `clients` or `cores` are not given, it must be so for each that was measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
+pub enum Condition {
+    /// `of` is better than `over` in this figure, and by this factor if one is given (1.5: half as good again).
+    Better {
+        /// The figure; what better means is known from it.
+        figure: Figure,
+        /// The load.
+        load: String,
+        /// Who leads.
+        of: String,
+        /// Whom.
+        over: String,
+        /// At least by this factor.
+        by: Option<f64>,
+        /// Only at these numbers of clients.
+        clients: Option<Vec<u32>>,
+        /// Only with these numbers of cores.
+        cores: Option<Vec<u32>>,
+    },
+    /// `of` divided by `over` lies between two bounds.
+    Ratio {
+        /// The figure.
+        figure: Figure,
+        /// The load.
+        load: String,
+        /// The dividend.
+        of: String,
+        /// The divisor.
+        over: String,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+        /// Only at these numbers of clients.
+        clients: Option<Vec<u32>>,
+        /// Only with these numbers of cores.
+        cores: Option<Vec<u32>>,
+    },
+    /// A contender's figure at one number of clients (or of cores) divided by that at another lies between two bounds.
+    Change {
+        /// The figure.
+        figure: Figure,
+        /// The load.
+        load: String,
+        /// Whose.
+        of: String,
+        /// Clients of the divisor; the load's fewest where absent.
+        from_clients: Option<u32>,
+        /// Clients of the dividend; the load's most where absent.
+        to_clients: Option<u32>,
+        /// Cores of the divisor.
+        from_cores: Option<u32>,
+        /// Cores of the dividend.
+        to_cores: Option<u32>,
+        /// The lower bound; none where absent.
+        low: Option<f64>,
+        /// The upper bound; none where absent.
+        high: Option<f64>,
+    },
+    /// Every request was answered rightly.
+    AnswersAll {
+        /// The load.
+        load: String,
+        /// By whom.
+        of: String,
+        /// Only at these numbers of clients.
+        clients: Option<Vec<u32>>,
+    },
+    /// Some request was not.
+    Fails {
+        /// The load.
+        load: String,
+        /// By whom.
+        of: String,
+        /// Only at these numbers of clients.
+        clients: Option<Vec<u32>>,
+    },
+    /// A contender's figure divided by that of another load lies between two bounds.
+    AgainstLoad {
+        /// The figure.
+        figure: Figure,
+        /// The load of the dividend.
+        load: String,
+        /// The load of the divisor.
+        against: String,
+        /// Whose.
+        of: String,
+        /// The lower bound; none where absent.
+        low: Option<f64>,
+        /// The upper bound; none where absent.
+        high: Option<f64>,
+    },
+}
+
+/// The experiments that the program brings along, in the order of the report.
+const BUILT_IN: &[&str] = &[include_str!("../experiments/keepalive.toml")];
+
+impl Experiment {
+    /// Reads one file. Fails with the place of what is wrong in it.
+    pub fn parse(text: &str) -> Result<Experiment> {
+        let experiment: Experiment = toml::from_str(text)?;
+        for load in &experiment.loads {
+            let amount = usize::from(load.requests.is_some()) + usize::from(load.seconds.is_some());
+            let needed = usize::from(load.kind != Kind::Idle);
+            ensure!(amount == needed, "load {}: give either requests or seconds", load.id);
+            ensure!(!load.clients.each().is_empty(), "load {}: no number of clients", load.id);
+        }
+        Ok(experiment)
+    }
+
+    /// All that the program brings along.
+    pub fn built_in() -> Result<Vec<Experiment>> {
+        let parse = |text: &&str| {
+            Experiment::parse(text).with_context(|| text.lines().next().unwrap_or_default().to_owned())
+        };
+        BUILT_IN.iter().map(parse).collect()
+    }
+}
+
+fn root_path() -> String {
+    "/".into()
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_core() -> Vec<u32> {
+    vec![1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_experiments_are_sound() {
+        for experiment in Experiment::built_in().unwrap() {
+            let loads: Vec<&str> = experiment.loads.iter().map(|load| load.id.as_str()).collect();
+            for published in &experiment.published {
+                assert!(loads.contains(&published.load.as_str()), "{}: {}", experiment.id, published.load);
+            }
+            for finding in &experiment.findings {
+                let answered = finding.holds_when.is_empty() == finding.cannot_be_tested.is_some();
+                assert!(answered, "{} {}: either conditions or a reason", experiment.id, finding.id);
+            }
+        }
+    }
+
+    #[test]
+    fn sweeps() {
+        let clients = |text: &str| toml::from_str::<BTreeMap<String, Clients>>(text).unwrap()["c"].each();
+        assert_eq!(clients("c = 4"), [4]);
+        assert_eq!(clients("c = [1, 10]"), [1, 10]);
+        assert_eq!(clients("c = { from = 0, to = 30, step = 10 }"), [1, 10, 20, 30]);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let text = "id = 'x'\ntitle = 'x'\nquestion = 'x'\ncontenders = []\n[[loads]]\nid = 'l'\ntitle = 'l'\nclients = 1\n";
+        assert!(Experiment::parse(text).unwrap_err().to_string().contains("requests or seconds"));
+        assert!(Experiment::parse(&text.replace("clients", "client")).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! The figures by which servers are compared, published and measured alike.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a number says. The name in data files is the snake-case one, with its unit last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Complete answers a second.
+    RequestsPerS,
+    /// Bytes a second from the server, heads included.
+    BytesPerS,
+    /// Bytes of one answer, head included.
+    BytesPerAnswer,
+    /// Bytes of one answer's content.
+    ContentBytes,
+    /// Answers that were not complete, or not of the expected length, or not 2xx.
+    Failed,
+    /// From the first request to the last answer.
+    TotalS,
+    /// Mean time of a request as one client sees it.
+    MeanMs,
+    /// Standard deviation of that time.
+    DeviationMs,
+    /// The fastest request.
+    MinMs,
+    /// A tenth of the requests were faster.
+    P10Ms,
+    /// A quarter of the requests were faster.
+    P25Ms,
+    /// The median.
+    P50Ms,
+    /// Three quarters of the requests were faster.
+    P75Ms,
+    /// Nine tenths of the requests were faster.
+    P90Ms,
+    /// 95 % of the requests were faster.
+    P95Ms,
+    /// 99 % of the requests were faster.
+    P99Ms,
+    /// The slowest request.
+    MaxMs,
+    /// Mean time until a connection is open, TLS included.
+    ConnectMs,
+    /// Mean time from the request to the first byte of its answer.
+    WaitingMs,
+    /// CPU time of all processes of the server for one request, user and system.
+    CpuUsPerRequest,
+    /// CPU time of the server by wall-clock time: 100 is one core.
+    CpuPercent,
+    /// The highest such value over a tenth of a second.
+    CpuPeakPercent,
+    /// Memory of all processes of the server (PSS) at the end of the load.
+    MemoryBytes,
+    /// What one more open connection adds to that memory.
+    MemoryPerConnectionBytes,
+    /// Connections that were open at once.
+    Connections,
+}
+
+impl Figure {
+    /// Whether more is better. `None` for what is neither, such as the length of an answer.
+    pub fn higher_is_better(self) -> Option<bool> {
+        match self {
+            Figure::RequestsPerS | Figure::BytesPerS | Figure::Connections => Some(true),
+            Figure::BytesPerAnswer | Figure::ContentBytes => None,
+            _ => Some(false),
+        }
+    }
+
+    /// The name for people, with its unit.
+    pub fn title(self) -> &'static str {
+        match self {
+            Figure::RequestsPerS => "requests/s",
+            Figure::BytesPerS => "bytes/s",
+            Figure::BytesPerAnswer => "bytes an answer",
+            Figure::ContentBytes => "bytes of content",
+            Figure::Failed => "failed",
+            Figure::TotalS => "total, s",
+            Figure::MeanMs => "mean, ms",
+            Figure::DeviationMs => "deviation, ms",
+            Figure::MinMs => "fastest, ms",
+            Figure::P10Ms => "p10, ms",
+            Figure::P25Ms => "p25, ms",
+            Figure::P50Ms => "p50, ms",
+            Figure::P75Ms => "p75, ms",
+            Figure::P90Ms => "p90, ms",
+            Figure::P95Ms => "p95, ms",
+            Figure::P99Ms => "p99, ms",
+            Figure::MaxMs => "slowest, ms",
+            Figure::ConnectMs => "connect, ms",
+            Figure::WaitingMs => "waiting, ms",
+            Figure::CpuUsPerRequest => "CPU, µs a request",
+            Figure::CpuPercent => "CPU, %",
+            Figure::CpuPeakPercent => "peak CPU, %",
+            Figure::MemoryBytes => "memory, bytes",
+            Figure::MemoryPerConnectionBytes => "memory, bytes a connection",
+            Figure::Connections => "connections",
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.title())
+    }
+}

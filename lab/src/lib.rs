@@ -1,0 +1,10 @@
+//! `fulmar-lab` repeats published web-server benchmarks side by side on one machine, and shows the evidence.
+//!
+//! Experiments ([`experiment`]) and contenders ([`contender`]) are data. A run ([`engine`]) starts the contenders
+//! of an experiment, sees that they answer alike, loads them in turn with a tool ([`tool`]), and writes one
+//! [`block::Block`] for each measurement. Whatever is said about them later is computed from those blocks alone.
+
+pub mod block;
+pub mod experiment;
+pub mod figure;
+pub mod tool;
