@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Configuration, Kind};
 use crate::figure::Figure;
+use crate::machine::Machine;
 
 /// What is measured: everything that has to be equal for two blocks to be repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -62,6 +63,8 @@ pub struct Block {
     pub samples: Vec<Sample>,
     /// What else ran, that a reader has to know to believe the rest.
     pub circumstances: Circumstances,
+    /// The machine.
+    pub machine: Machine,
     /// The tool's own output: a path below the folder of results.
     pub raw: String,
     /// Why there are no figures, where there are none: nothing is dropped silently.
@@ -92,6 +95,10 @@ pub struct Sample {
 /// What else took part in a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Circumstances {
+    /// The cores of the contender, as taskset takes them.
+    pub server_cores: String,
+    /// The cores of the tool. Where they are the contender's too, the two took time from each other.
+    pub tool_cores: String,
     /// How busy the load tool was: 1 is one core.
     pub tool_busy: f64,
     /// How much the hypervisor took from this machine's cores, in seconds.
@@ -156,6 +163,7 @@ pub(crate) mod tests {
             histogram: Vec::new(),
             samples: Vec::new(),
             circumstances: Circumstances::default(),
+            machine: Machine::default(),
             raw: String::new(),
             failure: None,
         }

@@ -7,4 +7,6 @@
 pub mod block;
 pub mod experiment;
 pub mod figure;
+pub mod machine;
+pub mod statistics;
 pub mod tool;
