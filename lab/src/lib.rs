@@ -5,8 +5,11 @@
 //! [`block::Block`] for each measurement. Whatever is said about them later is computed from those blocks alone.
 
 pub mod block;
+pub mod contender;
+pub mod digest;
 pub mod experiment;
 pub mod figure;
 pub mod machine;
+pub mod process;
 pub mod statistics;
 pub mod tool;

@@ -1,0 +1,126 @@
+//! Finding a contender's program, its version, and where it came from.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::Contender;
+
+/// A contender that is there.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The contender.
+    pub contender: Contender,
+    /// Its program.
+    pub program: PathBuf,
+    /// The version, as the program says it.
+    pub version: String,
+    /// The package that it came from with that package's version, or its path.
+    pub origin: String,
+}
+
+/// Folders of programs that are not on everybody's `PATH`.
+const ADMINISTRATORS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Where `make install` and `make lab` unpack wheels and build programs, below the current folder.
+const TARGET: &str = "target";
+
+/// Looks for the program: `given` first, then the one that the contender's environment variable names, one that was
+/// built or fetched here, one on the `PATH`. The error says how to install it.
+pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
+    let family = &contender.family;
+    let named = || env::var_os(family.environment.as_ref()?).map(PathBuf::from);
+    let fetched = || below(&Path::new(TARGET).join(family.wheel.as_ref()?), &family.programs);
+    let built = || {
+        let programs = family.programs.iter().map(|program| Path::new(TARGET).join("release").join(program));
+        programs.into_iter().find(|program| program.is_file())
+    };
+    let program = given.map(Path::to_path_buf).or_else(named).or_else(fetched).or_else(built);
+    let program = program.or_else(|| installed(&family.programs));
+    let program = program.with_context(|| format!("not found; install it with: {}", family.install))?;
+    let program = fs::canonicalize(&program).with_context(|| program.display().to_string())?;
+    let version = version(contender, &program)?;
+    let origin = origin(&program);
+    Ok(Found { contender: contender.clone(), program, version, origin })
+}
+
+fn installed(programs: &[String]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        env::split_paths(&path).chain(ADMINISTRATORS.iter().map(PathBuf::from)).collect();
+    let all = programs.iter().flat_map(|program| folders.iter().map(move |folder| folder.join(program)));
+    all.into_iter().find(|program| program.is_file())
+}
+
+/// The first file of one of these names below a folder.
+fn below(folder: &Path, programs: &[String]) -> Option<PathBuf> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() && programs.iter().any(|program| entry.file_name() == program.as_str()) {
+                return Some(entry.path());
+            }
+        }
+    }
+    None
+}
+
+fn version(contender: &Contender, program: &Path) -> Result<String> {
+    let output = Command::new(program).args(&contender.family.version).output();
+    let output = output.with_context(|| format!("running {}", program.display()))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let after = &contender.family.version_after;
+    let found = text
+        .split_once(after.as_str())
+        .and_then(|(_, version)| version.lines().next()?.split_ascii_whitespace().next().map(str::to_owned));
+    found.with_context(|| format!("{} does not say its version: {text}", program.display()))
+}
+
+/// The package of Debian's that a file belongs to, with its version, or the path of the file.
+fn origin(program: &Path) -> String {
+    let asked = |arguments: &[&str]| {
+        let output = Command::new(arguments[0]).args(&arguments[1..]).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let path = program.display().to_string();
+    let package = asked(&["dpkg-query", "--search", &path])
+        // A merged /usr: the package may know the file by its path of old.
+        .or_else(|| asked(&["dpkg-query", "--search", path.strip_prefix("/usr")?]))
+        .and_then(|line| line.split_once(':').map(|(package, _)| package.to_owned()));
+    package
+        .and_then(|package| {
+            asked(&["dpkg-query", "--show", "--showformat=Debian ${Package} ${Version}", &package])
+        })
+        .unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_told_with_the_way_to_install_it() {
+        let mut nginx =
+            Contender::built_in().unwrap().into_iter().find(|contender| contender.name == "nginx").unwrap();
+        nginx.family.programs = vec!["no-such-program".into()];
+        nginx.family.environment = None;
+        let error = find(&nginx, None).unwrap_err().to_string();
+        assert!(error.contains("not found") && error.contains(&nginx.family.install), "{error}");
+        assert!(find(&nginx, Some(Path::new("/no/such/nginx"))).is_err());
+    }
+
+    #[test]
+    fn programs_of_packages_are_known() {
+        if Path::new("/usr/bin/dpkg-query").is_file() {
+            assert!(origin(Path::new("/usr/bin/dpkg-query")).starts_with("Debian dpkg "));
+        }
+        assert_eq!(origin(Path::new("/no/such/program")), "/no/such/program");
+    }
+}

@@ -1,0 +1,253 @@
+//! A contender: a server that takes part. It is data, a folder each (`lab/contenders`): how its program is found,
+//! started, told to read its configuration anew and stopped, and its configurations as templates.
+
+mod built_in;
+mod find;
+mod running;
+mod template;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::experiment::Configuration;
+
+pub use find::{Found, find};
+pub use running::{Place, Running};
+
+/// A server that takes part.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// Its name in experiments and results.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// What it shares with its kin.
+    pub family: Family,
+    /// Values of its own for the templates.
+    values: BTreeMap<String, String>,
+    /// The templates, by the name of their file.
+    templates: BTreeMap<String, String>,
+}
+
+/// The shape of `contender.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// Programs to look for on the `PATH` and among the administrator's programs; the first one counts.
+    pub programs: Vec<String>,
+    /// An environment variable that names the program.
+    pub environment: Option<String>,
+    /// A package of PyPI that brings the program along.
+    pub wheel: Option<String>,
+    /// Arguments that make the program print its version.
+    pub version: Vec<String>,
+    /// What stands in front of the version in that output.
+    #[serde(default)]
+    pub version_after: String,
+    /// The command that installs it.
+    pub install: String,
+    /// The command that starts it in the foreground.
+    pub start: Vec<String>,
+    /// Environment variables of that command.
+    #[serde(default)]
+    pub start_environment: BTreeMap<String, String>,
+    /// The signal, or the command, that makes it read its configuration anew without losing a request.
+    pub reload: Option<Action>,
+    /// The signal that ends it at once.
+    #[serde(default = "term")]
+    pub stop: Signal,
+    /// The contender that it stands in front of. It is started first, at `{{backend}}`.
+    pub behind: Option<String>,
+    /// The files of each configuration: the name in the folder of the running server, and the template.
+    pub default: BTreeMap<String, String>,
+    /// As `default`.
+    pub tuned: BTreeMap<String, String>,
+    /// What can be different in a configuration: for each option, its settings and the text that stands for
+    /// `{{option}}` in the templates.
+    #[serde(default)]
+    pub options: BTreeMap<String, BTreeMap<String, String>>,
+    /// The kin: contenders that differ in values only.
+    pub contenders: Vec<Kin>,
+}
+
+/// One of a family.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kin {
+    name: String,
+    title: String,
+    #[serde(default)]
+    values: BTreeMap<String, String>,
+}
+
+/// What is done to a running contender.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// A signal to its first process.
+    Signal(Signal),
+    /// A command.
+    Command(Vec<String>),
+}
+
+/// The signals that servers listen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Signal {
+    /// Hang up.
+    Hup,
+    /// User-defined.
+    Usr1,
+    /// User-defined.
+    Usr2,
+    /// Interrupt.
+    Int,
+    /// Terminate.
+    Term,
+    /// Quit.
+    Quit,
+}
+
+/// Options that every load sets, and their settings where it does not say otherwise.
+const ALWAYS: &[(&str, &str)] = &[("access_log", "off"), ("tls", "off")];
+
+impl Contender {
+    /// All that the program brings along, in the order of `fulmar-lab list`.
+    pub fn built_in() -> Result<Vec<Contender>> {
+        let mut all = Vec::new();
+        for folder in built_in::FOLDERS {
+            let files = folder.files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+            all.extend(Contender::of(files.collect()).with_context(|| folder.name.to_owned())?);
+        }
+        Ok(all)
+    }
+
+    /// The contenders of a folder with a `contender.toml` and templates.
+    pub fn read(folder: &Path) -> Result<Vec<Contender>> {
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            let entry = entry?;
+            let text = fs::read_to_string(entry.path());
+            files.insert(
+                entry.file_name().to_string_lossy().into_owned(),
+                text.with_context(|| entry.path().display().to_string())?,
+            );
+        }
+        Contender::of(files).with_context(|| folder.display().to_string())
+    }
+
+    /// The files of a configuration, filled in: the name in the server's folder, and the text. `values` are those of
+    /// the run. Fails where an option or a setting is not known.
+    pub fn configuration(
+        &self,
+        configuration: Configuration,
+        options: &BTreeMap<String, String>,
+        values: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>> {
+        let values = self.values(options, values)?;
+        let files = match configuration {
+            Configuration::Default => &self.family.default,
+            Configuration::Tuned => &self.family.tuned,
+        };
+        let filled = files.iter().map(|(name, template)| {
+            let text = self.templates.get(template).with_context(|| format!("no template {template}"))?;
+            let text = template::fill(text, &values).with_context(|| format!("{}: {template}", self.name))?;
+            Ok((name.clone(), text))
+        });
+        filled.collect()
+    }
+
+    /// A command of the contender, filled in.
+    pub fn command(&self, command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<String>> {
+        let values = self.values(&BTreeMap::new(), values)?;
+        command.iter().map(|word| template::fill(word, &values)).collect()
+    }
+
+    /// All that templates may name: the values of the run, those of the contender, and the options' texts.
+    fn values(
+        &self,
+        options: &BTreeMap<String, String>,
+        values: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>> {
+        for name in options.keys() {
+            ensure!(self.family.options.contains_key(name), "{} has no option {name}", self.name);
+        }
+        let mut all = values.clone();
+        all.extend(self.values.clone());
+        for (name, settings) in &self.family.options {
+            let preset =
+                ALWAYS.iter().find(|(always, _)| always == name).map_or("preset", |(_, preset)| *preset);
+            let setting = options.get(name).map_or(preset, String::as_str);
+            let Some(text) = settings.get(setting) else {
+                bail!("{}: option {name} has no setting {setting}", self.name);
+            };
+            all.insert(name.clone(), text.clone());
+        }
+        Ok(all)
+    }
+
+    fn of(mut files: BTreeMap<String, String>) -> Result<Vec<Contender>> {
+        let text = files.remove("contender.toml").context("no contender.toml")?;
+        let family: Family = toml::from_str(&text)?;
+        for template in family.default.values().chain(family.tuned.values()) {
+            ensure!(files.contains_key(template), "no template {template}");
+        }
+        let kin = family.contenders.iter().map(|kin| Contender {
+            name: kin.name.clone(),
+            title: kin.title.clone(),
+            family: family.clone(),
+            values: kin.values.clone(),
+            templates: files.clone(),
+        });
+        Ok(kin.collect())
+    }
+}
+
+fn term() -> Signal {
+    Signal::Term
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_contenders_are_sound() {
+        let values =
+            ["program", "folder", "root", "port", "threads", "user", "user_name", "certificate", "key"];
+        let values = values.map(|name| (name.to_owned(), format!("<{name}>")));
+        let mut values = BTreeMap::from(values);
+        values.insert("backend".to_owned(), "<backend>".to_owned());
+        for contender in Contender::built_in().unwrap() {
+            for configuration in [Configuration::Default, Configuration::Tuned] {
+                for tls in ["off", "on"] {
+                    let options = BTreeMap::from([("tls".to_owned(), tls.to_owned())]);
+                    if contender.family.options.get("tls").is_none_or(|settings| !settings.contains_key(tls))
+                    {
+                        continue;
+                    }
+                    let files = contender.configuration(configuration, &options, &values).unwrap();
+                    let all: String = files.into_values().collect();
+                    assert!(all.contains("<port>") && !all.contains("{{"), "{}: {all}", contender.name);
+                }
+            }
+            contender.command(&contender.family.start, &values).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_told() {
+        let nginx =
+            Contender::built_in().unwrap().into_iter().find(|contender| contender.name == "nginx").unwrap();
+        let option = |name: &str, setting: &str| {
+            let options = BTreeMap::from([(name.to_owned(), setting.to_owned())]);
+            nginx.configuration(Configuration::Tuned, &options, &BTreeMap::new()).unwrap_err().to_string()
+        };
+        assert_eq!(option("colour", "red"), "nginx has no option colour");
+        assert_eq!(option("access_log", "red"), "nginx: option access_log has no setting red");
+    }
+}

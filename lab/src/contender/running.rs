@@ -1,0 +1,267 @@
+//! A contender that runs: with a folder, a port and cores of its own.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal as Code, kill_process, kill_process_group};
+
+use super::{Action, Found, Signal};
+use crate::digest;
+use crate::experiment::Configuration;
+use crate::process;
+
+/// Where a contender runs and what it serves.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// A folder for all contenders of the run; each gets one of its own in it.
+    pub folder: PathBuf,
+    /// The files that are served.
+    pub root: PathBuf,
+    /// The contender's cores, as taskset takes them.
+    pub cores: String,
+    /// How many cores these are.
+    pub threads: u32,
+    /// Which configuration.
+    pub configuration: Configuration,
+    /// What is different in it.
+    pub options: BTreeMap<String, String>,
+    /// A certificate and its key, for loads over TLS.
+    pub certificate: PathBuf,
+    /// As `certificate`.
+    pub key: PathBuf,
+}
+
+/// A running contender. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    found: Found,
+    values: BTreeMap<String, String>,
+    folder: PathBuf,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// SHA-256 of its configuration files, the first 16 hexadecimal digits.
+    pub digest: String,
+    /// What it stands in front of.
+    behind: Option<Box<Running>>,
+}
+
+/// How long a contender may take to start and to end.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// How long one look at it waits for the next.
+const STEP: Duration = Duration::from_millis(10);
+
+impl Running {
+    /// Starts a contender, and before it the one that it stands in front of. `label` names its folder.
+    pub fn start(found: &Found, behind: Option<&Found>, label: &str, place: &Place) -> Result<Running> {
+        let behind = match behind {
+            Some(backend) => {
+                // Only the contender that clients see has the load's options.
+                let place = Place { options: BTreeMap::new(), ..place.clone() };
+                Some(Box::new(Running::start(backend, None, &format!("{label}-backend"), &place)?))
+            }
+            None => None,
+        };
+        let folder = fresh_folder(&place.folder.join(label))?;
+        let address = free_address()?;
+        let mut values = values(found, place, &folder, address);
+        if let Some(behind) = &behind {
+            values.insert("backend".into(), behind.address.to_string());
+            values.insert("backend_port".into(), behind.address.port().to_string());
+        }
+        let files = found.contender.configuration(place.configuration, &place.options, &values)?;
+        for (name, text) in &files {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap_or(&folder))?;
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
+        }
+        let digest = digest_of(&files, &folder, address);
+        let child = spawn(found, &values, &folder, &place.cores)?;
+        let mut running = Running { child, found: found.clone(), values, folder, address, digest, behind };
+        running.wait_until_ready().with_context(|| format!("starting {}", found.contender.name))?;
+        Ok(running)
+    }
+
+    /// Its program.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The folder with its configuration and its logs.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// All of its processes, and those of what it stands in front of.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut all = process::family(self.child.id());
+        all.extend(self.behind.iter().flat_map(|behind| behind.processes()));
+        all
+    }
+
+    /// Whether its first process is still there.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Tells it to read its configuration anew. Fails where it cannot do that without losing requests.
+    pub fn reload(&self) -> Result<()> {
+        match &self.found.contender.family.reload {
+            None => bail!("{} has no such reload", self.found.contender.title),
+            Some(Action::Signal(signal)) => self.signal(*signal),
+            Some(Action::Command(words)) => {
+                let words = self.found.contender.command(words, &self.values)?;
+                let (program, arguments) = words.split_first().context("an empty command")?;
+                let output = Command::new(program).args(arguments).current_dir(&self.folder).output()?;
+                ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+                Ok(())
+            }
+        }
+    }
+
+    /// Empties its logs, so that they do not fill the disk. `*.log` in its folder are logs.
+    pub fn empty_logs(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                // What cannot be emptied was deleted or rotated meanwhile.
+                let _ = File::options().write(true).open(&path).and_then(|file| file.set_len(0));
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = pid(self.child.id()).context("no process")?;
+        kill_process(pid, code(signal)).context("sending a signal")
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let end = Instant::now() + LIMIT;
+        while TcpStream::connect(self.address).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{status}: {}", last_words(&self.folder));
+            }
+            ensure!(Instant::now() < end, "it does not accept connections: {}", last_words(&self.folder));
+            thread::park_timeout(STEP);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    /// Asks the contender to end, and ends what is left of it when it does not.
+    fn drop(&mut self) {
+        let family = process::family(self.child.id());
+        let _ = self.signal(self.found.contender.family.stop);
+        let end = Instant::now() + LIMIT / 4;
+        while self.is_alive() && Instant::now() < end {
+            thread::park_timeout(STEP);
+        }
+        if let Some(group) = pid(self.child.id()) {
+            let _ = kill_process_group(group, Code::KILL);
+        }
+        // Processes that made a group of their own, if they are still those that were seen.
+        for process in family.into_iter().filter(|process| process::works_in(*process, &self.folder)) {
+            if let Some(pid) = pid(process) {
+                let _ = kill_process(pid, Code::KILL);
+            }
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts the program in a group of its own, on its cores, and so that it ends with this process even where this is
+/// killed.
+fn spawn(found: &Found, values: &BTreeMap<String, String>, folder: &Path, cores: &str) -> Result<Child> {
+    let contender = &found.contender;
+    let words = contender.command(&contender.family.start, values)?;
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", cores, "setpriv", "--pdeathsig", "TERM", "--"]).args(words);
+    for (name, value) in &contender.family.start_environment {
+        command.env(name, contender.command(&[value.clone()], values)?.concat());
+    }
+    let log = |name: &str| File::create(folder.join(name)).with_context(|| folder.display().to_string());
+    let child = command
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(log("stdout.log")?)
+        .stderr(log("stderr.log")?)
+        .process_group(0)
+        .spawn();
+    child.context("running taskset: apt-get install util-linux")
+}
+
+fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> BTreeMap<String, String> {
+    let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let pairs = [
+        ("program", found.program.display().to_string()),
+        ("program_folder", found.program.parent().unwrap_or(Path::new("/")).display().to_string()),
+        ("folder", folder.display().to_string()),
+        ("root", place.root.display().to_string()),
+        ("port", address.port().to_string()),
+        ("threads", place.threads.to_string()),
+        ("user", if root { "user root;".to_owned() } else { String::new() }),
+        ("user_name", if root { "www-data".to_owned() } else { String::new() }),
+        ("certificate", place.certificate.display().to_string()),
+        ("key", place.key.display().to_string()),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A digest that is the same whatever the folder and the port are.
+fn digest_of(files: &BTreeMap<String, String>, folder: &Path, address: SocketAddr) -> String {
+    let folder = folder.display().to_string();
+    let port = address.port().to_string();
+    let all: String = files
+        .iter()
+        .map(|(name, text)| format!("{name}\n{}\n", text.replace(&folder, "FOLDER").replace(&port, "PORT")))
+        .collect();
+    digest::short(all.as_bytes())
+}
+
+fn fresh_folder(folder: &Path) -> Result<PathBuf> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    // Contenders that give up their privileges write here too.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777))?;
+    Ok(fs::canonicalize(folder)?)
+}
+
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// The end of what it wrote before it ended.
+fn last_words(folder: &Path) -> String {
+    let logs = ["stderr.log", "error.log", "stdout.log"];
+    let texts = logs.iter().filter_map(|log| fs::read_to_string(folder.join(log)).ok());
+    let text = texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+fn code(signal: Signal) -> Code {
+    match signal {
+        Signal::Hup => Code::HUP,
+        Signal::Usr1 => Code::USR1,
+        Signal::Usr2 => Code::USR2,
+        Signal::Int => Code::INT,
+        Signal::Term => Code::TERM,
+        Signal::Quit => Code::QUIT,
+    }
+}
