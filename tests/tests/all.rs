@@ -15,3 +15,4 @@ mod process;
 mod proxy;
 mod stock;
 mod tls;
+mod wordpress;

@@ -1,0 +1,54 @@
+//! WordPress as Debian packages it, in a directory of a test, with a configuration of the test's own.
+
+use std::fs;
+use std::path::Path;
+
+use crate::mariadb::MariaDb;
+use crate::parts;
+
+const SOURCES: &str = "/usr/share/wordpress";
+const THEME: &str = "wp-content/themes/twentytwentythree";
+
+/// Whether there is a WordPress. Without one a line is printed, and in CI the test fails.
+pub fn have_wordpress() -> bool {
+    parts::is_present("WordPress", Path::new(SOURCES).join(THEME).exists())
+}
+
+/// Puts WordPress into an existing directory, to use a database whose user and password have its name.
+pub fn place(directory: &Path, mariadb: &MariaDb, database: &str) {
+    copy(Path::new(SOURCES), directory);
+    let configuration = format!(
+        "<?php
+define('DB_NAME', '{database}');
+define('DB_USER', '{database}');
+define('DB_PASSWORD', '{database}');
+define('DB_HOST', 'localhost:{socket}');
+// It asks its own site, and nobody else.
+define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('AUTOMATIC_UPDATER_DISABLED', true);
+define('DISABLE_WP_CRON', true);
+$table_prefix = 'wp_';
+if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
+require_once ABSPATH . 'wp-settings.php';
+",
+        socket = mariadb.socket().display()
+    );
+    fs::write(directory.join("wp-config.php"), configuration).expect("configuration");
+}
+
+/// Copies files, but for those whose names begin with a dot; links become what they lead to.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("sources") {
+        let entry = entry.expect("sources");
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if source.is_dir() {
+            fs::create_dir(&target).expect("directory");
+            copy(&source, &target);
+        } else {
+            fs::copy(&source, &target).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+        }
+    }
+}
