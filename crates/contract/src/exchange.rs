@@ -2,7 +2,7 @@
 
 use crate::clock::Time;
 use crate::log::{ErrorLog, Level};
-use crate::{Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
+use crate::{BodyStream, Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
@@ -35,6 +35,8 @@ pub struct Request {
     pub chunked: bool,
     /// The body, once [`Work::RequestBody`](crate::Work::RequestBody) was done.
     pub body: Option<RequestBody>,
+    /// The body as it comes, where [`Work::RequestStream`](crate::Work::RequestStream) did not find it whole.
+    pub stream: Option<BodyStream>,
     /// How many bytes of the request were read (`$request_length`).
     pub length: u64,
     /// Whether it came before the response to the one before it was sent (`$pipe`).

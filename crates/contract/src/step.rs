@@ -66,12 +66,17 @@ pub enum Work {
     Sleep(Duration),
     /// The request's body, read whole into [`Request::body`](crate::Request::body).
     RequestBody,
+    /// The request's body: in [`Request::body`](crate::Request::body) if all of it is there, else as it comes,
+    /// in [`Request::stream`](crate::Request::stream).
+    RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
     /// A future of this thread, for what waits on another server. It is dropped if the client leaves.
     Task(Task),
+    /// The same, but it goes on without the client.
+    Lasting(Task),
 }
 
 /// A future of this thread; its result is what [`Outcome::Task`] holds.
@@ -79,7 +84,7 @@ pub type Task = Pin<Box<dyn Future<Output = Box<dyn Any>>>>;
 
 /// What became of the work.
 pub enum Outcome {
-    /// The delay is over, or the request's body is there.
+    /// The delay is over, or the request's body is there, or on its way.
     Done,
     /// The subrequest's response.
     Subresponse(Subresponse),

@@ -134,6 +134,7 @@ impl Site {
             content_length: None,
             chunked: false,
             body: None,
+            stream: None,
             length: 0,
             pipelined: false,
         };

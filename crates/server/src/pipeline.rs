@@ -75,6 +75,7 @@ impl Flow {
         request.method = Method::Get;
         request.content_length = None;
         request.chunked = false;
+        request.stream = None;
         let mut exchange = parent.inner(request);
         exchange.internal = true;
         Flow::new(exchange, Arc::clone(&self.server))

@@ -365,7 +365,7 @@ impl Bench {
                 Outcome::Subresponse(contract::Subresponse { exchange, content: content.into() })
             }
             Work::Job(job) => Outcome::Job(job()),
-            Work::Task(_) => unreachable!("no other server here"),
+            Work::Task(_) | Work::Lasting(_) | Work::RequestStream => unreachable!("no other server here"),
         }
     }
 }

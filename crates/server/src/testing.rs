@@ -39,6 +39,7 @@ pub(crate) fn request(method: &str, path: &str, host: &str) -> Request {
         content_length: None,
         chunked: false,
         body: None,
+        stream: None,
         length: 0,
         pipelined: false,
         head: Box::new(head),

@@ -30,6 +30,8 @@ pub struct Call {
     pub uri: String,
     /// Whether the request may be sent twice.
     pub is_idempotent: bool,
+    /// Whether its content is passed on as it comes, and so cannot be sent twice.
+    pub is_stream: bool,
     /// Who asks; connections may be kept for the same only.
     pub tag: usize,
 }
@@ -57,16 +59,6 @@ impl Failure {
     /// The server sent what is no response.
     pub fn invalid(message: String) -> Failure {
         Failure { kind: Failures::INVALID_HEADER, message }
-    }
-}
-
-/// Runs a future to its end even where nobody waits for its result any more.
-pub async fn to_its_end<T: 'static>(
-    future: impl Future<Output = Result<T, Status>> + 'static,
-) -> Result<T, Status> {
-    match tokio::task::spawn_local(future).await {
-        Ok(result) => result,
-        Err(_) => Err(Status::INTERNAL_SERVER_ERROR),
     }
 }
 
@@ -172,6 +164,9 @@ impl Call {
     }
 
     fn may_go_on(&self, failure: Failures, link: &Link, started: Instant) -> bool {
+        if self.is_stream && link.sent_anything() {
+            return false;
+        }
         let may_have_acted = link.sent_anything() && !self.is_idempotent;
         let kind = if may_have_acted { failure.with(Failures::NON_IDEMPOTENT) } else { failure };
         self.allows(kind, started)

@@ -5,7 +5,7 @@ use crate::link::Link;
 use crate::settings::Settings;
 use bytes::{Bytes, BytesMut};
 use contract::log::Level;
-use contract::{Body, Outcome, Piece, Pull, RequestLog, Source, Spool, Work};
+use contract::{Body, Outcome, Piece, Pull, RequestLog, Source, Spool};
 use net::system_message;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,6 +26,11 @@ pub trait Decode: 'static {
 
     /// Whether the end of the connection is the end of the content.
     fn ends_with_connection(&self) -> bool;
+
+    /// Whether the content is whole, although the protocol has more to say.
+    fn is_whole(&self) -> bool {
+        false
+    }
 
     /// Whether the connection can serve another request after the end of the content.
     fn keeps_connection(&self) -> bool;
@@ -81,6 +86,10 @@ impl<D: Decode> Reader<D> {
     async fn wait(&mut self) -> Result<(), Cut> {
         let Some(link) = &mut self.link else { return Ok(()) };
         match link.read(self.settings.read_timeout).await {
+            Ok(0) | Err(_) if self.decoder.is_whole() => {
+                self.end(false);
+                Ok(())
+            }
             Ok(0) if self.decoder.ends_with_connection() => {
                 self.end(false);
                 Ok(())
@@ -162,11 +171,14 @@ impl<D: Decode> Source for Straight<D> {
                 self.reader = Ok(Some(reader));
                 Pull::End
             }
-            Ok(Decoded::More) => Pull::Await(Work::Task(Box::pin(async move {
-                let result = reader.wait().await;
-                let read: Read<D> = (reader, result);
-                Box::new(read) as Box<dyn std::any::Any>
-            }))),
+            Ok(Decoded::More) => {
+                let settings = Arc::clone(&reader.settings);
+                Pull::Await(settings.work(Box::pin(async move {
+                    let result = reader.wait().await;
+                    let read: Read<D> = (reader, result);
+                    Box::new(read) as Box<dyn std::any::Any>
+                })))
+            }
             Err(Cut) => Pull::Failed,
         }
     }
@@ -184,6 +196,7 @@ impl<D: Decode> Source for Straight<D> {
 /// Content that a task of its own reads.
 struct Buffered {
     shared: Rc<RefCell<Store>>,
+    settings: Arc<Settings>,
     task: AbortHandle,
 }
 
@@ -204,8 +217,9 @@ impl Buffered {
         let in_memory = pieces.iter().map(|piece| usize::try_from(piece.length()).unwrap_or(0)).sum();
         let store = Store { pieces, in_memory, spool: None, end: None, reading: None, sending: None };
         let shared = Rc::new(RefCell::new(store));
+        let settings = Arc::clone(&reader.settings);
         let task = spawn_local(pump(reader, Rc::clone(&shared))).abort_handle();
-        Buffered { shared, task }
+        Buffered { shared, settings, task }
     }
 }
 
@@ -233,7 +247,7 @@ impl Source for Buffered {
             Some(Err(Cut)) => Pull::Failed,
             None => {
                 let shared = Rc::clone(&self.shared);
-                Pull::Await(Work::Task(Box::pin(async move {
+                Pull::Await(self.settings.work(Box::pin(async move {
                     poll_fn(|cx| shared.borrow_mut().poll_sendable(cx.waker())).await;
                     Box::new(()) as Box<dyn std::any::Any>
                 })))

@@ -17,13 +17,15 @@ mod names;
 mod options;
 mod pool;
 mod settings;
+mod upload;
 
 pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
-pub use call::{Call, Failure, to_its_end};
+pub use call::{Call, Failure};
 pub use content::{Content, Decode, Decoded, Reader};
 pub use group::{Group, Keepalive, Server, resolve};
 pub use link::Link;
 pub use names::Names;
 pub use options::{OPTION_COUNT, Options};
 pub use settings::{Failures, Ignored, Settings};
+pub use upload::{Coding, Upload};

@@ -2,21 +2,27 @@
 
 use crate::attempts::Attempts;
 use crate::balance::Lease;
+use crate::call::Failure;
 use crate::pool::{self, Parked};
+use crate::settings::{Failures, Settings};
+use crate::upload::{Coding, Sending, Sent, Upload};
 use bytes::{Bytes, BytesMut};
-use contract::{Duplex, RequestBody, Tunnel};
+use contract::{Duplex, Tunnel};
 use net::Stream;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-/// How much one call reads, or takes from a file.
+/// How much one call reads.
 const PIECE: usize = 64 * 1024;
+
+const SENDING: &str = "sending request to upstream";
+const READING: &str = "reading response header from upstream";
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE]);
@@ -34,7 +40,12 @@ pub struct Link {
     opened: Instant,
     requests: u64,
     tag: usize,
-    sent_anything: bool,
+    /// What is left to send of the request.
+    sending: Option<Sending>,
+    /// How many bytes of it were sent.
+    sent: u64,
+    /// Why it could not be sent whole.
+    broken: Option<io::Error>,
 }
 
 /// Notes how long an attempt took, however it ends.
@@ -92,7 +103,9 @@ impl Link {
             opened,
             requests,
             tag,
-            sent_anything: false,
+            sending: None,
+            sent: 0,
+            broken: None,
         })
     }
 
@@ -103,69 +116,95 @@ impl Link {
 
     /// Whether any of the request was sent.
     pub fn sent_anything(&self) -> bool {
-        self.sent_anything
+        self.sent > 0
     }
 
     pub(crate) fn lease(&mut self) -> &mut Lease {
         &mut self.lease
     }
 
-    /// Sends bytes and the content behind them. `false` where the server answered before it took all of
-    /// it: then nothing more is sent, and the connection serves no other request.
-    pub async fn send(
-        &mut self,
-        head: &[u8],
-        body: Option<&RequestBody>,
-        limit: Duration,
-    ) -> io::Result<bool> {
-        let body = match body {
-            Some(RequestBody::Memory(bytes)) if bytes.len() <= PIECE => {
-                // Both leave in one packet, if they fit in one.
-                return self.write(&[head, bytes].concat(), limit).await;
-            }
-            other => other,
+    /// Takes a request, which goes out while its answer is read.
+    pub fn send(&mut self, head: &[u8], upload: Option<&Upload>, coding: Coding) {
+        self.sending = Some(Sending::new(head, upload, coding));
+    }
+
+    /// Whether the server took the whole request.
+    pub fn took_all(&self) -> bool {
+        self.sending.is_none() && self.broken.is_none()
+    }
+
+    /// Reads once behind [`Link::input`] in the hope of the head of an answer. The server's time to answer runs
+    /// from when it has the whole request.
+    ///
+    /// # Errors
+    /// The server takes nothing, or answers nothing, for too long, or the connection ends. What it said before a
+    /// request could be sent whole counts.
+    pub async fn read_answer(&mut self, settings: &Settings) -> Result<(), Failure> {
+        let mut read = None;
+        if self.sending.is_some() {
+            read = self.send_on(settings.send_timeout).await?;
+        }
+        let read = match read {
+            Some(read) => read,
+            None => self.read(settings.read_timeout).await,
         };
-        if !self.write(head, limit).await? {
-            return Ok(false);
-        }
-        match body {
-            None => Ok(true),
-            Some(RequestBody::Memory(bytes)) => self.write(bytes, limit).await,
-            Some(RequestBody::File { file, length }) => {
-                let mut piece = vec![0; PIECE];
-                let mut at = 0;
-                while at < *length {
-                    let wanted = usize::try_from(length - at).unwrap_or(PIECE).min(PIECE);
-                    file.read_exact_at(&mut piece[..wanted], at)?;
-                    if !self.write(&piece[..wanted], limit).await? {
-                        return Ok(false);
-                    }
-                    at += wanted as u64;
-                }
-                Ok(true)
+        match (read, self.broken.take()) {
+            (Ok(1..), broken) => {
+                self.broken = broken;
+                Ok(())
+            }
+            (_, Some(error)) => Err(Failure::io("send", &error, SENDING)),
+            (Err(error), None) => Err(Failure::io("recv", &error, READING)),
+            (Ok(0), None) => {
+                let message = format!("upstream prematurely closed connection while {READING}");
+                Err(Failure { kind: Failures::ERROR, message })
             }
         }
     }
 
-    /// Writes all bytes unless the server answers meanwhile.
-    async fn write(&mut self, mut bytes: &[u8], limit: Duration) -> io::Result<bool> {
-        while !bytes.is_empty() {
-            let step = poll_fn(|cx| match self.stream.poll_write(cx, bytes) {
-                Poll::Pending => self.poll_read(cx).map_ok(|_| 0),
-                written => written,
-            });
-            let count = timeout(limit, step).await.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
-            if count == 0 {
-                return Ok(false);
+    /// Sends until the server has all of the request, or answers: then the result of reading.
+    async fn send_on(&mut self, limit: Duration) -> Result<Option<io::Result<usize>>, Failure> {
+        let mut stalled = pin!(sleep(limit));
+        poll_fn(|cx| {
+            let before = self.sent;
+            let sent = self.poll_send(cx);
+            if sent == Sent::All {
+                return Poll::Ready(Ok(None));
             }
-            self.sent_anything = true;
-            self.attempts.note(|attempt| attempt.sent += count as u64);
-            bytes = &bytes[count..];
-        }
-        Ok(true)
+            if let Poll::Ready(read) = self.poll_input(cx) {
+                return Poll::Ready(Ok(Some(read)));
+            }
+            if sent == Sent::AwaitsClient || self.sent > before {
+                stalled.as_mut().reset(tokio::time::Instant::now() + limit);
+            }
+            if sent == Sent::AwaitsServer && stalled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Err(Failure::io("send", &ErrorKind::TimedOut.into(), SENDING)));
+            }
+            Poll::Pending
+        })
+        .await
     }
 
-    /// Reads once behind [`Link::input`] and returns how many bytes; 0 at the end.
+    /// Sends what can be sent now. A connection that takes no more may still bring an answer.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Sent {
+        let Some(sending) = &mut self.sending else { return Sent::All };
+        let (sent, attempts) = (&mut self.sent, &self.attempts);
+        let polled = sending.poll(&mut self.stream, cx, |count| {
+            *sent += count as u64;
+            attempts.note(|attempt| attempt.sent += count as u64);
+        });
+        let polled = polled.unwrap_or_else(|error| {
+            self.broken = Some(error);
+            Sent::All
+        });
+        if polled == Sent::All {
+            self.sending = None;
+        }
+        polled
+    }
+
+    /// Reads once behind [`Link::input`] and returns how many bytes; 0 at the end. What is left of the request goes
+    /// out meanwhile.
     ///
     /// # Errors
     /// `TimedOut` where nothing comes in time.
@@ -175,6 +214,11 @@ impl Link {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_send(cx);
+        self.poll_input(cx)
+    }
+
+    fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
             self.stream.poll_read(cx, &mut buffer).map_ok(|()| {
@@ -207,7 +251,7 @@ impl Link {
         let keepalive = group.keepalive;
         let requests = self.requests + 1;
         let young = self.opened.elapsed() <= keepalive.time && requests < keepalive.requests;
-        if reusable && keepalive.connections > 0 && young && self.input.is_empty() {
+        if reusable && self.took_all() && keepalive.connections > 0 && young && self.input.is_empty() {
             let address = self.lease.server().address.clone();
             let parked = Parked { stream: self.stream, requests, opened: self.opened };
             pool::put(group, self.tag, address, parked);

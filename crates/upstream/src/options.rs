@@ -53,7 +53,7 @@ impl Options {
             send_timeout: time(names.of("send_timeout"), "60s", "How long a server may take nothing."),
             read_timeout: time(names.of("read_timeout"), "60s", "How long a server may send nothing."),
             buffering: flag(names.of("buffering"), "on", "Whether a response is taken as fast as it comes."),
-            request_buffering: flag(names.of("request_buffering"), "on", ALWAYS_WHOLE),
+            request_buffering: flag(names.of("request_buffering"), "on", REQUEST),
             buffer_size: size(names.of("buffer_size"), "4k", "How long the head of a response may be."),
             buffers: of(Directive::new(names.of("buffers"), parse_buffers), BUFFERS)
                 .args(Arity::Exactly(2))
@@ -123,7 +123,7 @@ impl Options {
     }
 }
 
-const ALWAYS_WHOLE: &str = "Nothing yet: the body of a request is read whole before a server is asked.";
+const REQUEST: &str = "Whether the body of a request is read whole before a server is asked.";
 const BUFFERS: &str = "How much of a response is kept in memory: a number of buffers and the size of each.";
 const TEMP_SIZE: &str = "How much of a response that fills the buffers goes to a file; 0 is nothing.";
 const TEMP_PATH: &str = "Where those files are; they have no name.";

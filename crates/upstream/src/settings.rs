@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use conf::Diagnostic;
-use contract::{Directive, View, Written};
+use contract::{Directive, Task, View, Work, Written};
 use http::Status;
 use std::collections::HashSet;
 use std::path::Path;
@@ -115,6 +115,7 @@ pub struct Settings {
     pub send_timeout: Duration,
     pub read_timeout: Duration,
     pub buffering: bool,
+    pub request_buffering: bool,
     pub buffer_size: usize,
     /// The bytes of all buffers.
     pub buffers: usize,
@@ -157,6 +158,7 @@ impl Settings {
             send_timeout: MINUTE,
             read_timeout: MINUTE,
             buffering: true,
+            request_buffering: true,
             buffer_size: 4096,
             buffers: 8 * 4096,
             max_temp_file_size: 1 << 30,
@@ -176,11 +178,17 @@ impl Settings {
         Ok(settings)
     }
 
+    /// A task that waits on a server, as work: whether it ends with the client is up to `ignore_client_abort`.
+    pub fn work(&self, task: Task) -> Work {
+        if self.ignore_client_abort { Work::Lasting(task) } else { Work::Task(task) }
+    }
+
     fn assign(&mut self, view: &View<'_>, options: &Options) {
         view.assign(&options.connect_timeout, &mut self.connect_timeout);
         view.assign(&options.send_timeout, &mut self.send_timeout);
         view.assign(&options.read_timeout, &mut self.read_timeout);
         view.assign(&options.buffering, &mut self.buffering);
+        view.assign(&options.request_buffering, &mut self.request_buffering);
         view.assign(&options.temp_path, &mut self.temp_path);
         view.assign_size(&options.next_upstream_tries, &mut self.next_upstream_tries);
         view.assign(&options.next_upstream_timeout, &mut self.next_upstream_timeout);

@@ -57,7 +57,7 @@ impl Records {
     fn give_up(&mut self, input: &mut BytesMut) {
         input.clear();
         self.keep = false;
-        self.stdout_ended = true;
+        (self.stdout_ended, self.ended) = (true, true);
     }
 
     fn is_short(&self) -> bool {
@@ -99,9 +99,7 @@ impl Decode for Records {
                 }
                 Ok(Event::NeedMore { consumed }) => {
                     input.advance(consumed);
-                    // Only a connection that is kept needs the end of the request.
-                    let is_whole = self.stdout_ended && !self.keep;
-                    return Ok(if is_whole { Decoded::End } else { Decoded::More });
+                    return Ok(if self.ended { Decoded::End } else { Decoded::More });
                 }
                 Err(error) if self.stdout_ended => {
                     self.log.write(Level::Error, &format!("{error} {READING}"), Some(&self.url));
@@ -116,6 +114,11 @@ impl Decode for Records {
     /// A connection that ends before the request does was cut.
     fn ends_with_connection(&self) -> bool {
         false
+    }
+
+    /// The end of the request is awaited all the same, so that the application can write it.
+    fn is_whole(&self) -> bool {
+        self.stdout_ended
     }
 
     fn keeps_connection(&self) -> bool {
@@ -170,7 +173,7 @@ mod tests {
         assert_eq!(read("a", None, true, &whole), ("abc".into(), "end".into(), true));
         assert_eq!(read("a", None, false, &whole), ("abc".into(), "end".into(), false));
         assert_eq!(read("a", None, true, &whole[..4]), ("abc".into(), "more".into(), false));
-        assert_eq!(read("a", None, false, &whole[..4]), ("abc".into(), "end".into(), false));
+        assert_eq!(read("a", None, false, &whole[..4]), ("abc".into(), "more".into(), false));
         assert_eq!(read("a", None, false, &whole[..3]), ("abc".into(), "more".into(), false));
         assert_eq!(read("a", None, true, &[END.to_vec()]), ("a".into(), "end".into(), true));
         let more = [END.to_vec(), vec![1]];

@@ -74,7 +74,9 @@
 //! ```
 //!
 //! The body of a request is read whole before the application is asked, so that `$content_length` is right
-//! for chunked bodies, too. An answer is bounded as a proxied one is: its head by `fastcgi_buffer_size`, its
+//! for chunked bodies, too; with `fastcgi_request_buffering off` it goes on as it comes, no faster than the
+//! application takes it, and one whose end did not come with its start has a length only if the client told it.
+//! An answer is bounded as a proxied one is: its head by `fastcgi_buffer_size`, its
 //! content by `fastcgi_buffers` and, on disk, by `fastcgi_max_temp_file_size`; `fastcgi_buffering off` hands
 //! on what comes as it comes. What the application says on its standard error goes to the error log: at most
 //! 2 KiB a message and 64 KiB a request. An application that breaks the protocol, or closes the connection
@@ -89,7 +91,7 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_redirect, answered, has_unread_body, intercept, is_buffered, is_idempotent,
+    Answered, accel_redirect, answered, body_to_read, intercept, is_buffered, is_idempotent, upload,
 };
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
@@ -97,7 +99,7 @@ use contract::log::Level;
 use contract::policy::ScriptPolicy;
 use contract::{
     AnyDirective, Args, Body, Directive, Exchange, Handler, Loading, Module, Outcome, Rule, ScopeBuilder,
-    Step, Variable, View, Work,
+    Step, Variable, View,
 };
 use http::{Method, Status};
 use params::Param;
@@ -106,7 +108,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use talk::{Answer, Request};
 use target::{Pass, Target};
-use upstream::{Call, Content, Failures, Link, Names, OPTION_COUNT, Options, Reader, Settings, to_its_end};
+use upstream::{Call, Content, Failures, Link, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 
 /// Applications that speak FastCGI.
 pub static MODULE: Module =
@@ -209,8 +211,10 @@ struct Application {
 
 impl Handler for Application {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.settings.pass_request_body && has_unread_body(exchange) {
-            return Step::Await(Work::RequestBody);
+        if self.settings.pass_request_body
+            && let Some(work) = body_to_read(exchange, !self.settings.request_buffering)
+        {
+            return Step::Await(work);
         }
         self.start(exchange).unwrap_or_else(Step::Finish)
     }
@@ -237,6 +241,7 @@ impl Application {
             scheme: "fastcgi://",
             uri: String::new(),
             is_idempotent: is_idempotent(exchange),
+            is_stream: matches!(request.upload, Some(Upload::Stream(_))),
             tag: self.tag,
         };
         let asking = async move {
@@ -251,9 +256,8 @@ impl Application {
                 (answer, link, url)
             })
         };
-        let detached = self.settings.ignore_client_abort;
-        Ok(Step::Await(Work::Task(Box::pin(async move {
-            let answered: Answered<Answer> = if detached { to_its_end(asking).await } else { asking.await };
+        Ok(Step::Await(self.settings.work(Box::pin(async move {
+            let answered: Answered<Answer> = asking.await;
             Box::new(answered) as Box<dyn Any>
         }))))
     }
@@ -267,9 +271,9 @@ impl Application {
         let mut head = Vec::new();
         fcgi::encode_begin(self.keep, &mut head);
         params.encode(&mut head);
-        let body = exchange.request.body.clone().filter(|_| self.settings.pass_request_body);
+        let upload = if self.settings.pass_request_body { upload(exchange)? } else { None };
         let caught = Arc::clone(&self.caught);
-        Ok(Request { head, body, caught, keep: self.keep, log: exchange.request_log() })
+        Ok(Request { head, upload, caught, keep: self.keep, log: exchange.request_log() })
     }
 
     /// Passes an answer on to the client.

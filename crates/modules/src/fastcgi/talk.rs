@@ -3,16 +3,14 @@
 use super::content::Records;
 use super::response::announced;
 use bytes::{Buf, Bytes};
+use contract::RequestLog;
 use contract::log::Level;
-use contract::{RequestBody, RequestLog};
 use fcgi::{Decoder, Event, Head, HeadParser};
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use upstream::{Failure, Failures, Link, Settings};
+use upstream::{Coding, Failure, Link, Settings, Upload};
 
-/// How much of a body in a file is sent at once; two records.
-const PIECE: usize = 2 * fcgi::STDIN_LIMIT as usize;
+/// The body in records.
+const STDIN: Coding = Coding { piece: fcgi::encode_stdin, end: fcgi::encode_stdin_end };
 
 const READING: &str = "while reading response header from upstream";
 
@@ -20,7 +18,7 @@ const READING: &str = "while reading response header from upstream";
 pub(super) struct Request {
     /// The records of the start and of the parameters.
     pub(super) head: Vec<u8>,
-    pub(super) body: Option<RequestBody>,
+    pub(super) upload: Option<Upload>,
     /// What makes an answer invalid where it is said on standard error.
     pub(super) caught: Arc<[Box<[u8]>]>,
     /// Whether the application was asked to keep the connection.
@@ -44,8 +42,7 @@ impl Request {
         settings: &Settings,
         url: String,
     ) -> Result<Answer, Failure> {
-        let sent = self.send(link, settings).await;
-        let sent_all = sent.map_err(|error| Failure::io("send", &error, "sending request to upstream"))?;
+        link.send(&self.head, self.upload.as_ref(), STDIN);
         let mut decoder = Decoder::new();
         let mut parser = HeadParser::new(settings.buffer_size);
         let invalid = |error: fcgi::Error| refused(&error.to_string());
@@ -58,7 +55,11 @@ impl Request {
                         let length = announced(&head.fields).map_err(|message| refused(&message))?;
                         link.head_arrived(head.status);
                         let content = self.content(decoder, output.slice(consumed..), url);
-                        return Ok(Answer { head, length, content: content.over(sent_all && self.keep) });
+                        return Ok(Answer {
+                            head,
+                            length,
+                            content: content.over(link.took_all() && self.keep),
+                        });
                     }
                 }
                 Event::StdoutEnd { .. } => return Err(refused("upstream prematurely closed FastCGI stdout")),
@@ -73,7 +74,7 @@ impl Request {
                 }
                 Event::NeedMore { consumed } => {
                     link.input.advance(consumed);
-                    read(link, settings).await?;
+                    link.read_answer(settings).await?;
                 }
             }
         }
@@ -86,49 +87,11 @@ impl Request {
     fn content(&self, decoder: Decoder, first: Bytes, url: String) -> Records {
         Records::new(decoder, first, self.log.clone(), url)
     }
-
-    /// Sends all, or what the application takes before it answers; tells whether that was all.
-    async fn send(&self, link: &mut Link, settings: &Settings) -> io::Result<bool> {
-        let limit = settings.send_timeout;
-        let mut out = self.head.clone();
-        match &self.body {
-            None => {}
-            Some(RequestBody::Memory(bytes)) => fcgi::encode_stdin(bytes, &mut out),
-            Some(RequestBody::File { file, length }) => {
-                let mut piece = vec![0; PIECE];
-                let mut at = 0;
-                while at < *length {
-                    let wanted = usize::try_from(length - at).unwrap_or(PIECE).min(PIECE);
-                    file.read_exact_at(&mut piece[..wanted], at)?;
-                    fcgi::encode_stdin(&piece[..wanted], &mut out);
-                    if !link.send(&out, None, limit).await? {
-                        return Ok(false);
-                    }
-                    out.clear();
-                    at += wanted as u64;
-                }
-            }
-        }
-        fcgi::encode_stdin_end(&mut out);
-        link.send(&out, None, limit).await
-    }
 }
 
 /// The failure of an answer that is none.
 fn refused(message: &str) -> Failure {
     Failure::invalid(format!("{message} {READING}"))
-}
-
-/// Reads once what must not be the end.
-async fn read(link: &mut Link, settings: &Settings) -> Result<(), Failure> {
-    match link.read(settings.read_timeout).await {
-        Ok(0) => {
-            let message = format!("upstream prematurely closed connection {READING}");
-            Err(Failure { kind: Failures::ERROR, message })
-        }
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::io("recv", &error, "reading response header from upstream")),
-    }
 }
 
 /// The line about what an application says on its standard error.

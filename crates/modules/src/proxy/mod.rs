@@ -10,6 +10,10 @@
 //! and with an empty value takes away. A level with a `proxy_set_header` of its own inherits none. The
 //! body's length is always the true one.
 //!
+//! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
+//! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
+//! client's connection then ends behind the answer. Such a request is sent once: no other server is asked.
+//!
 //! Responses are taken from the server as fast as it sends them: into `proxy_buffers`, then into a file of up
 //! to `proxy_max_temp_file_size`; with `proxy_buffering off` no faster than the client takes them. Where no
 //! response comes, another server of the group is asked, as `proxy_next_upstream` says; a request that may
@@ -62,15 +66,13 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_redirect, answered, has_unread_body, intercept, is_buffered, is_idempotent,
+    Answered, accel_redirect, answered, body_to_read, intercept, is_buffered, is_idempotent,
 };
-use ::upstream::{
-    Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, to_its_end,
-};
+use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
     AnyDirective, Args, Body, Directive, Exchange, Handler, Loading, LocationKind, Module, Outcome, Rule,
-    ScopeBuilder, Step, Template, Variable, View, Work,
+    ScopeBuilder, Step, Template, Variable, View,
 };
 use http::{Status, Version};
 use redirect::Redirect;
@@ -239,8 +241,10 @@ struct Passing(Target);
 
 impl Handler for Proxy {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if (self.settings.pass_request_body || self.body.is_some()) && has_unread_body(exchange) {
-            return Step::Await(Work::RequestBody);
+        if (self.settings.pass_request_body || self.body.is_some())
+            && let Some(work) = body_to_read(exchange, self.streams(exchange))
+        {
+            return Step::Await(work);
         }
         self.start(exchange).unwrap_or_else(Step::Finish)
     }
@@ -255,6 +259,12 @@ impl Handler for Proxy {
 }
 
 impl Proxy {
+    /// Whether the body goes on as it comes. One of unknown length needs chunks.
+    fn streams(&self, exchange: &Exchange) -> bool {
+        let can_say_so = !exchange.request.chunked || self.version == Version::Http11;
+        !self.settings.request_buffering && self.body.is_none() && can_say_so
+    }
+
     fn start(&self, exchange: &mut Exchange) -> Result<Step, Status> {
         let target = match &self.fixed {
             Some(target) => target.clone(),
@@ -262,7 +272,7 @@ impl Proxy {
         };
         exchange.attach(Passing(target.clone()));
         let uri = request::uri(self, exchange, &target);
-        let prepared = request::prepare(self, exchange, &target, &uri);
+        let prepared = request::prepare(self, exchange, &target, &uri)?;
         let call = Call {
             group: Arc::clone(&target.group),
             settings: Arc::clone(&self.settings),
@@ -271,6 +281,7 @@ impl Proxy {
             scheme: "http://",
             uri: String::from_utf8_lossy(&uri).into_owned(),
             is_idempotent: is_idempotent(exchange),
+            is_stream: matches!(prepared.upload, Some(Upload::Stream(_))),
             tag: self.tag,
         };
         let asking = async move {
@@ -282,9 +293,8 @@ impl Proxy {
                 (received, link, url)
             })
         };
-        let detached = self.settings.ignore_client_abort;
-        Ok(Step::Await(Work::Task(Box::pin(async move {
-            let answered: Answered<Received> = if detached { to_its_end(asking).await } else { asking.await };
+        Ok(Step::Await(self.settings.work(Box::pin(async move {
+            let answered: Answered<Received> = asking.await;
             Box::new(answered) as Box<dyn std::any::Any>
         }))))
     }

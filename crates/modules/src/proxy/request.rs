@@ -3,10 +3,13 @@
 use super::Proxy;
 use super::talk::Prepared;
 use super::target::Target;
+use crate::shared::answers::upload;
+use ::upstream::Upload;
 use bytes::Bytes;
+use contract::log::Level;
 use contract::{Exchange, RequestBody};
 use h1::{has_token, tokens};
-use http::{Fields, Version, escape};
+use http::{Fields, Status, Version, escape};
 
 /// Fields of the client that concern its own connection, or that the server writes itself
 /// (RFC 9110, section 7.6.1).
@@ -27,18 +30,31 @@ const OWN: [&str; 10] = [
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// Writes the request.
-pub(super) fn prepare(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &[u8]) -> Prepared {
+pub(super) fn prepare(
+    proxy: &Proxy,
+    exchange: &Exchange,
+    target: &Target,
+    uri: &[u8],
+) -> Result<Prepared, Status> {
     let method = method(proxy, exchange);
     let mut fields = Fields::new();
     let own = own_fields(proxy, exchange, target, &mut fields);
-    let body = body(proxy, exchange);
+    let upload = body(proxy, exchange)?;
     let mut head = Vec::with_capacity(512);
     for part in [&method[..], b" ", uri, b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
         head.extend_from_slice(part);
     }
     write(&mut head, &fields);
-    if let Some(body) = &body {
-        head.extend_from_slice(format!("Content-Length: {}\r\n", body.length()).as_bytes());
+    let length = match &upload {
+        Some(Upload::Whole(body)) => Some(body.length()),
+        Some(Upload::Stream(_)) => exchange.request.content_length,
+        None => None,
+    };
+    let is_chunked = upload.is_some() && length.is_none();
+    match length {
+        Some(length) => head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes()),
+        None if is_chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        None => {}
     }
     if proxy.settings.pass_request_headers {
         write(&mut head, &client_fields(exchange, &own));
@@ -48,8 +64,7 @@ pub(super) fn prepare(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: 
         && exchange.request.head.fields.get("upgrade").is_some();
     let asks_upgrade =
         client_asks && fields.get("upgrade").is_some() && has_token(&fields, "connection", "upgrade");
-    let body = body.filter(|body| body.length() > 0);
-    Prepared { head, body, is_head: method == b"HEAD", asks_upgrade }
+    Ok(Prepared { head, upload, is_chunked, is_head: method == b"HEAD", asks_upgrade })
 }
 
 fn method(proxy: &Proxy, exchange: &Exchange) -> Vec<u8> {
@@ -112,17 +127,24 @@ fn write(head: &mut Vec<u8>, fields: &Fields) {
     }
 }
 
-fn body(proxy: &Proxy, exchange: &Exchange) -> Option<RequestBody> {
+fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Option<Upload>, Status> {
+    let in_memory = |bytes: Bytes| Upload::Whole(RequestBody::Memory(bytes));
     if let Some(body) = &proxy.body {
-        return Some(RequestBody::Memory(body.evaluate(exchange).into()));
+        return Ok(Some(in_memory(body.evaluate(exchange).into())));
     }
     let request = &exchange.request;
-    if !proxy.settings.pass_request_body || request.method != request.head.method() {
-        return None;
+    let is_announced = request.content_length.is_some() || request.chunked;
+    let is_passed = proxy.settings.pass_request_body && request.method == request.head.method();
+    if !is_announced || !is_passed {
+        return Ok(None);
     }
-    let announced = request.content_length.is_some() || request.chunked;
-    let empty = || announced.then(|| RequestBody::Memory(Bytes::new()));
-    request.body.clone().filter(|_| announced).or_else(empty)
+    let upload = upload(exchange)?.unwrap_or_else(|| in_memory(Bytes::new()));
+    let needs_chunks = matches!(upload, Upload::Stream(_)) && request.chunked;
+    if needs_chunks && proxy.version == Version::Http10 {
+        exchange.log(Level::Error, "a body of unknown length cannot be passed on over HTTP/1.0");
+        return Err(Status::BAD_GATEWAY);
+    }
+    Ok(Some(upload))
 }
 
 /// A value that stays within its line: what a client put into a variable cannot add a field.

@@ -1,17 +1,17 @@
 //! HTTP/1 spoken to the other server: a request goes out, a head comes back, content follows.
 
-use ::upstream::{Decode, Decoded, Failure, Failures, Link, Settings};
+use ::upstream::{Coding, Decode, Decoded, Failure, Link, Settings, Upload};
 use bytes::BytesMut;
-use contract::RequestBody;
 use h1::{Chunk, ReceivedFraming, ReceivedHead, ResponseDecoder, examine_response, parse_response};
-use http::Status;
-use std::io::ErrorKind;
+use http::{Fields, Status};
 
 /// A request as it goes out.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) head: Vec<u8>,
-    pub(super) body: Option<RequestBody>,
+    pub(super) upload: Option<Upload>,
+    /// Whether the length of that is not known.
+    pub(super) is_chunked: bool,
     pub(super) is_head: bool,
     /// Whether another protocol is asked for.
     pub(super) asks_upgrade: bool,
@@ -22,8 +22,6 @@ pub(super) struct Prepared {
 pub(super) struct Received {
     pub(super) head: ReceivedHead,
     pub(super) framing: ReceivedFraming,
-    /// Whether the server took the whole request.
-    pub(super) took_all: bool,
 }
 
 /// How many interim responses may come before the final one.
@@ -37,26 +35,22 @@ pub(super) async fn talk(
     request: &Prepared,
     settings: &Settings,
 ) -> Result<Received, Failure> {
-    let sent = link.send(&request.head, request.body.as_ref(), settings.send_timeout).await;
-    let (took_all, sending) = match sent {
-        Ok(took_all) => (took_all, None),
-        Err(error) if error.kind() == ErrorKind::TimedOut => {
-            return Err(Failure::io("send", &error, "sending request to upstream"));
-        }
-        // It may have answered before it closed.
-        Err(error) => (false, Some(error)),
-    };
-    match read_head(link, request, settings).await {
-        Ok((head, framing)) => {
-            link.head_arrived(head.status);
-            Ok(Received { head, framing, took_all })
-        }
-        Err(failure) => match sending {
-            Some(error) => Err(Failure::io("send", &error, "sending request to upstream")),
-            None => Err(failure),
-        },
-    }
+    let coding = if request.is_chunked { CHUNKED } else { Coding::PLAIN };
+    link.send(&request.head, request.upload.as_ref(), coding);
+    let (head, framing) = read_head(link, request, settings).await?;
+    link.head_arrived(head.status);
+    Ok(Received { head, framing })
 }
+
+/// Chunks (RFC 9112, section 7.1).
+const CHUNKED: Coding = Coding {
+    piece: |bytes, out| {
+        h1::encode_chunk_head(bytes.len() as u64, out);
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(h1::CHUNK_END);
+    },
+    end: |out| h1::encode_last_chunk(&Fields::new(), out),
+};
 
 async fn read_head(
     link: &mut Link,
@@ -68,11 +62,8 @@ async fn read_head(
     loop {
         let parsed = parse_response(&link.input, settings.buffer_size);
         let Some((head, used)) = parsed.map_err(|error| invalid(&error.0))? else {
-            match link.read(settings.read_timeout).await {
-                Ok(0) => return Err(closed()),
-                Ok(_) => continue,
-                Err(error) => return Err(Failure::io("recv", &error, READING)),
-            }
+            link.read_answer(settings).await?;
+            continue;
         };
         drop(link.input.split_to(used));
         if head.status == Status::SWITCHING_PROTOCOLS {
@@ -91,11 +82,6 @@ async fn read_head(
     }
 }
 
-fn closed() -> Failure {
-    let message = format!("upstream prematurely closed connection while {READING}");
-    Failure { kind: Failures::ERROR, message }
-}
-
 /// The content of a response.
 pub(super) struct HttpContent {
     decoder: ResponseDecoder,
@@ -105,7 +91,7 @@ pub(super) struct HttpContent {
 impl HttpContent {
     pub(super) fn new(received: &Received) -> HttpContent {
         let decoder = ResponseDecoder::new(received.framing.body);
-        HttpContent { decoder, keeps: received.framing.keep_alive && received.took_all }
+        HttpContent { decoder, keeps: received.framing.keep_alive }
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the answers of other servers have in common, whatever protocol they came by.
 
 use contract::log::Level;
-use contract::{Exchange, Outcome, Reroute, Step};
+use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
 use http::{Fields, Method, Status};
-use upstream::{Ignored, Link, Settings};
+use upstream::{Ignored, Link, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
@@ -14,11 +14,29 @@ const KEPT: [&str; 6] =
 /// and the URL for the log; or the status of having none.
 pub(crate) type Answered<A> = Result<(A, Link, String), Status>;
 
-/// Whether the request has a body that is not read yet. A subrequest has its parent's, or none.
-pub(crate) fn has_unread_body(exchange: &Exchange) -> bool {
+/// What has to be waited for before the request's body can be passed on; `streams` tells whether it need not be
+/// whole. A subrequest has its parent's body, or none.
+pub(crate) fn body_to_read(exchange: &Exchange, streams: bool) -> Option<Work> {
     let request = &exchange.request;
     let has_body = request.chunked || request.content_length.is_some_and(|length| length > 0);
-    has_body && request.body.is_none() && !exchange.subrequest
+    let is_unread = request.body.is_none() && request.stream.is_none() && !exchange.subrequest;
+    (has_body && is_unread).then_some(if streams { Work::RequestStream } else { Work::RequestBody })
+}
+
+/// The request's body as it is passed on, whole or as it comes.
+///
+/// # Errors
+/// A part of it went to another server already.
+pub(crate) fn upload(exchange: &Exchange) -> Result<Option<Upload>, Status> {
+    let request = &exchange.request;
+    match &request.stream {
+        None => Ok(request.body.clone().map(Upload::Whole)),
+        Some(stream) if stream.is_untouched() => Ok(Some(Upload::Stream(stream.clone()))),
+        Some(_) => {
+            exchange.log(Level::Error, "the body of the request was passed on to another server already");
+            Err(Status::BAD_GATEWAY)
+        }
+    }
 }
 
 /// The answer that a handler is resumed with; `None` where it is the request's body that is there.

@@ -1,14 +1,16 @@
-//! The body of a request: read for a handler that asks for it, or skipped.
+//! The body of a request: read for a handler that asks for it, brought as it comes, or skipped.
 
 use super::exchange::Begun;
 use super::{Io, READ_SIZE, send};
+use bytes::Bytes;
 use contract::log::Level;
 use contract::policy::RequestBodyPolicy;
-use contract::{Outcome, RequestBody, Spool};
+use contract::{BodyFeed, BodyStream, Outcome, RequestBody, Spool};
 use h1::Chunk;
 use http::Status;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,51 +20,178 @@ use tokio::io::ReadBuf;
 
 /// Reads the whole body, into memory or a file; `client_max_body_size` bounds it.
 pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
+    outcome(collect(io, begun, true).await)
+}
+
+/// Reads what is there of the body. If that is not all of it, the rest comes by a stream.
+pub(crate) async fn open(io: &mut Io, begun: &mut Begun) -> Outcome {
+    outcome(collect(io, begun, false).await)
+}
+
+fn outcome(result: Result<(), Status>) -> Outcome {
+    result.map_or_else(Outcome::Failed, |()| Outcome::Done)
+}
+
+async fn collect(io: &mut Io, begun: &mut Begun, whole: bool) -> Result<(), Status> {
+    if begun.feed.is_some() {
+        return Ok(());
+    }
     let policy = begun.flow.exchange.scope.policy.request_body.clone();
-    if begun.framing.expect_continue {
-        begun.framing.expect_continue = false;
-        io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
-        if send::flush(io, policy.client_body_timeout).await.is_err() {
-            return Outcome::Failed(Status::CLIENT_CLOSED);
+    expect(io, begun, &policy).await?;
+    let in_memory = if whole { policy.client_body_buffer_size } else { usize::MAX };
+    let mut content = Content::default();
+    loop {
+        let kept = |bytes: &[u8]| content.append(bytes, in_memory, &policy.client_body_temp_path);
+        take(io, begun, kept)?;
+        if begun.body_done {
+            begun.flow.exchange.request.body = Some(content.finish());
+            return Ok(());
+        }
+        let limit = policy.client_body_timeout;
+        let streams = !whole && content.memory.len() >= policy.client_body_buffer_size;
+        if streams || !whole && !more_of_body(io, begun, limit, true).await? {
+            begin_stream(begun, content.memory.into());
+            return Ok(());
+        }
+        if whole {
+            more_of_body(io, begun, limit, false).await?;
         }
     }
-    let mut content = Content::default();
+}
+
+/// Tells a client that waits for leave to send its body that it may.
+async fn expect(io: &mut Io, begun: &mut Begun, policy: &RequestBodyPolicy) -> Result<(), Status> {
+    if std::mem::take(&mut begun.framing.expect_continue) {
+        io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+        let flushed = send::flush(io, policy.client_body_timeout).await;
+        flushed.map_err(|_| Status::CLIENT_CLOSED)?;
+    }
+    Ok(())
+}
+
+fn begin_stream(begun: &mut Begun, first: Bytes) {
+    let (feed, stream) = BodyStream::new();
+    if !first.is_empty() {
+        feed.give(first);
+    }
+    begun.flow.exchange.request.stream = Some(stream);
+    begun.feed = Some(feed);
+}
+
+/// Takes what the input has of the body.
+fn take(io: &mut Io, begun: &mut Begun, mut keep: impl FnMut(&[u8]) -> io::Result<()>) -> Result<(), Status> {
     while !begun.body_done {
         let chunk = match begun.decode(io.input.bytes()) {
             Ok(chunk) => chunk,
             Err(error) => {
+                begun.flow.exchange.log(Level::Error, error.reason);
                 begun.framing_is_lost(error.status);
-                return Outcome::Failed(error.status);
+                return Err(error.status);
             }
         };
-        match chunk {
+        let consumed = match chunk {
             Chunk::Data { skip, length } => {
-                if let Err(error) = content.append(&io.input.bytes()[skip..skip + length], &policy) {
-                    let path = policy.client_body_temp_path.display();
-                    let text = format!("the body of a request cannot be kept in \"{path}\" ({error})");
+                if let Err(error) = keep(&io.input.bytes()[skip..skip + length]) {
+                    let path = &begun.flow.exchange.scope.policy.request_body.client_body_temp_path;
+                    let text =
+                        format!("the body of a request cannot be kept in \"{}\" ({error})", path.display());
                     begun.flow.exchange.log(Level::Crit, &text);
                     begun.framing_is_lost(Status::INTERNAL_SERVER_ERROR);
-                    return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
+                    return Err(Status::INTERNAL_SERVER_ERROR);
                 }
-                io.input.consume(skip + length);
+                skip + length
             }
             Chunk::End { consumed } => {
-                io.input.consume(consumed);
                 begun.body_done = true;
+                consumed
             }
             Chunk::NeedMore { consumed } => {
                 io.input.consume(consumed);
-                if let Err(status) = more(io, policy.client_body_timeout).await {
-                    begun.framing_is_lost(status);
-                    return Outcome::Failed(status);
-                }
+                begun.flow.exchange.request.length += consumed as u64;
+                break;
             }
+        };
+        io.input.consume(consumed);
+        begun.flow.exchange.request.length += consumed as u64;
+    }
+    Ok(())
+}
+
+/// Brings the rest of a body to whoever takes it, no faster than that, until it is whole.
+///
+/// # Errors
+/// The status of a body that cannot be completed.
+pub(crate) async fn bring(io: &mut Io, begun: &mut Begun) -> Result<(), Status> {
+    while let Some(feed) = &begun.feed {
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| feed.poll_room(cx)) => {}
+            () = client_left(io) => return Err(give_up(begun, Status::CLIENT_CLOSED)),
+        }
+        let mut piece = Vec::new();
+        let taken = take(io, begun, |bytes| {
+            piece.extend_from_slice(bytes);
+            Ok(())
+        });
+        if let Err(status) = taken {
+            begun.feed = None;
+            return Err(status);
+        }
+        let is_empty = piece.is_empty();
+        if let Some(feed) = &begun.feed
+            && !is_empty
+        {
+            feed.give(piece.into());
+        }
+        if begun.body_done {
+            begun.feed.take().into_iter().for_each(BodyFeed::finish);
+        } else if is_empty {
+            let limit = begun.flow.exchange.scope.policy.request_body.client_body_timeout;
+            more_of_body(io, begun, limit, false).await?;
         }
     }
-    let body = content.finish();
-    begun.flow.exchange.request.length += body.length();
-    begun.flow.exchange.request.body = Some(body);
-    Outcome::Done
+    Ok(())
+}
+
+/// Ready when the client has closed its side. What it sends meanwhile stays where it is.
+pub(crate) async fn client_left(io: &mut Io) {
+    poll_fn(|cx| match io.stream.poll_peek(cx, &mut [0]) {
+        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+        Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+    })
+    .await;
+}
+
+/// Reads more of a body, or with `only_ready` what is there without waiting, and tells whether there was anything.
+async fn more_of_body(
+    io: &mut Io,
+    begun: &mut Begun,
+    limit: Duration,
+    only_ready: bool,
+) -> Result<bool, Status> {
+    let reading = async {
+        let mut reading = pin!(more(io, limit));
+        poll_fn(|cx| match reading.as_mut().poll(cx) {
+            Poll::Pending if only_ready => Poll::Ready(Ok(false)),
+            polled => polled.map_ok(|()| true),
+        })
+        .await
+    };
+    let result = reading.await;
+    result.map_err(|status| give_up(begun, status))
+}
+
+/// Takes note that the rest of a body never comes.
+fn give_up(begun: &mut Begun, status: Status) -> Status {
+    let (reason, left) = match status {
+        Status::REQUEST_TIMEOUT => ("client timed out (110: Connection timed out)", false),
+        _ => ("client prematurely closed connection", true),
+    };
+    begun.flow.exchange.log(Level::Info, reason);
+    begun.framing_is_lost(status);
+    begun.feed = None;
+    begun.left = left;
+    status
 }
 
 /// What came of a body so far: in memory at first, in a file when it grows too long for that.
@@ -73,11 +202,11 @@ struct Content {
 }
 
 impl Content {
-    fn append(&mut self, bytes: &[u8], policy: &RequestBodyPolicy) -> io::Result<()> {
-        if self.memory.len() + bytes.len() > policy.client_body_buffer_size {
+    fn append(&mut self, bytes: &[u8], in_memory: usize, directory: &Path) -> io::Result<()> {
+        if self.memory.len() + bytes.len() > in_memory {
             let mut spool = match self.spool.take() {
                 Some(spool) => spool,
-                None => Spool::new(&policy.client_body_temp_path)?,
+                None => Spool::new(directory)?,
             };
             spool.append(&self.memory)?;
             spool.append(bytes)?;

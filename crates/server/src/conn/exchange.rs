@@ -5,7 +5,7 @@ use crate::pipeline::Flow;
 use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
-use contract::{Exchange, Request};
+use contract::{BodyFeed, Exchange, Request};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
 use http::{RequestHead, Status, Version};
 use std::rc::Rc;
@@ -21,6 +21,10 @@ pub(crate) struct Begun {
     body: Option<BodyDecoder>,
     /// Whether the body was read to its end.
     pub(crate) body_done: bool,
+    /// Where the body goes that is passed on while it comes.
+    pub(crate) feed: Option<BodyFeed>,
+    /// Whether the client went away in the middle of the body.
+    pub(crate) left: bool,
 }
 
 /// The limits of a head, as its reader wants them.
@@ -89,7 +93,7 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> B
         flow.exchange.log(Level::Info, text);
         Status(497)
     });
-    Begun { flow, framing, refused, body: None, body_done }
+    Begun { flow, framing, refused, body: None, body_done, feed: None, left: false }
 }
 
 fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError, level: Level) -> Begun {
@@ -100,7 +104,15 @@ fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError,
     let flow = flow(io, head, target, BodyLength::None);
     flow.exchange.log(level, error.reason);
     let framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
-    Begun { flow, framing, refused: Some(error.status), body: None, body_done: false }
+    Begun {
+        flow,
+        framing,
+        refused: Some(error.status),
+        body: None,
+        body_done: false,
+        feed: None,
+        left: false,
+    }
 }
 
 fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Flow {
@@ -121,6 +133,7 @@ fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Fl
         },
         chunked: body == BodyLength::Chunked,
         body: None,
+        stream: None,
         head,
     };
     let site = &io.thread().site;

@@ -433,6 +433,10 @@ impl Begun {
     /// Judges what there is of the request's body before the response leaves: a body that is broken
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
     fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
+        if self.feed.is_some() {
+            // It belongs to whoever takes it.
+            return (body, false);
+        }
         match self.skip_body(io) {
             Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
             Err(error) => {

@@ -7,12 +7,11 @@ use super::{Io, body, pool, send};
 use crate::pipeline::{Flow, Progress};
 use bytes::Bytes;
 use contract::log::Level;
-use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Work};
+use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Task, Work};
 use http::Status;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
-use std::task::Poll;
 
 /// How deep subrequests may nest, as in nginx.
 const SUBREQUEST_DEPTH: u32 = 50;
@@ -30,6 +29,9 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
                 progress = begun.flow.resume(outcome);
             }
             Progress::Close => {
+                if begun.left {
+                    begun.flow.exchange.response.status = Status::BAD_REQUEST;
+                }
                 begun.flow.log();
                 return None;
             }
@@ -53,7 +55,9 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
         return None;
     }
     let scope = std::sync::Arc::clone(&begun.flow.exchange.scope);
-    let kept = answer.keep_alive && !is_tunnel && body::discard(&mut io, &mut begun).await;
+    // A client that is answered before it has sent its body learns by the end that the rest is not wanted.
+    let is_cut_short = begun.feed.take().is_some();
+    let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
     begun.flow.log();
     let unread = !begun.body_done;
     pool::recycle(begun.flow);
@@ -69,10 +73,13 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
 pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outcome {
     match work {
         Work::RequestBody => body::read(io, begun).await,
+        Work::RequestStream => body::open(io, begun).await,
+        Work::Task(task) => beside_client(io, begun, task, false).await,
+        Work::Lasting(task) => beside_client(io, begun, task, true).await,
         // It is done soon, and then the answer, even for a client that has closed its side of the connection.
         Work::Job(_) => perform_inside(&begun.flow, work, 0).await,
         other => {
-            let left = client_left(io);
+            let left = body::client_left(io);
             tokio::select! {
                 biased;
                 outcome = perform_inside(&begun.flow, other, 0) => outcome,
@@ -82,13 +89,24 @@ pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outco
     }
 }
 
-/// Ready when the client has closed its side. What it sends meanwhile stays where it is.
-async fn client_left(io: &mut Io) {
-    poll_fn(|cx| match io.stream.poll_peek(cx, &mut [0]) {
-        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
-        Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
-    })
-    .await;
+/// Waits for a task, and brings it what the client still sends of the body. Without the rest of a body it has no
+/// use; without the client only if it lasts.
+async fn beside_client(io: &mut Io, begun: &mut Begun, task: Task, lasts: bool) -> Outcome {
+    let failed = async {
+        match body::bring(io, begun).await {
+            Err(status) => status,
+            Ok(()) if lasts => std::future::pending().await,
+            Ok(()) => {
+                body::client_left(io).await;
+                Status::CLIENT_CLOSED
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        result = task => Outcome::Task(result),
+        status = failed => Outcome::Failed(status),
+    }
 }
 
 /// Does work that needs no connection.
@@ -99,9 +117,9 @@ fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<O
                 tokio::time::sleep(delay).await;
                 Outcome::Done
             }
-            Work::RequestBody => Outcome::Done,
+            Work::RequestBody | Work::RequestStream => Outcome::Done,
             Work::Subrequest(subrequest) => run_subrequest(parent, subrequest, depth).await,
-            Work::Task(task) => Outcome::Task(task.await),
+            Work::Task(task) | Work::Lasting(task) => Outcome::Task(task.await),
             Work::Job(job) => match tokio::task::spawn_blocking(job).await {
                 Ok(result) => Outcome::Job(result),
                 Err(_) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
