@@ -14,7 +14,7 @@ use crate::wait;
 
 const PROGRAM: &str = "/usr/sbin/apache2";
 const MODULES: &str = "/usr/lib/apache2/modules";
-const LOADED: [&str; 14] = [
+const LOADED: [&str; 16] = [
     "mpm_event",
     "authn_core",
     "authz_core",
@@ -29,6 +29,8 @@ const LOADED: [&str; 14] = [
     "rewrite",
     "setenvif",
     "env",
+    "proxy",
+    "proxy_fcgi",
 ];
 
 /// Whether an Apache to compare with exists. Without one a line is printed, and in CI the test fails.
@@ -53,6 +55,11 @@ pub struct Apache {
 impl Apache {
     /// Serves the documents of a site. Panics with its log when it does not start.
     pub fn start(site: &Site) -> Apache {
+        Apache::start_with(site, "")
+    }
+
+    /// As `start`, with more lines of configuration.
+    pub fn start_with(site: &Site, more: &str) -> Apache {
         let prefix = site.prefix();
         // Apache's workers run as another user.
         fs::set_permissions(&prefix, fs::Permissions::from_mode(0o755)).expect("mode");
@@ -63,7 +70,7 @@ impl Apache {
             .expect("port")
             .port();
         let path = folder.join("httpd.conf");
-        fs::write(&path, configuration(site, &folder, port)).expect("configuration");
+        fs::write(&path, configuration(site, &folder, port) + more).expect("configuration");
         let mut command = Command::new(PROGRAM);
         command.arg("-X").arg("-f").arg(&path).stdin(Stdio::null());
         let console = fs::File::create(folder.join("console")).expect("console");

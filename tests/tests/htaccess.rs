@@ -1,6 +1,7 @@
 //! Whatever Apache answers by a `.htaccess` file is what Fulmar has to answer.
 
 mod fulmar;
+mod programs;
 mod tables;
 
 use std::collections::BTreeSet;

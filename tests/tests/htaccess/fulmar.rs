@@ -97,6 +97,44 @@ fn rules_without_end_are_ended() {
 }
 
 #[test]
+fn texts_that_grow_are_ended() {
+    let on = "RewriteEngine on\n";
+    let doubled = "RewriteRule .* - [E=X:x%{ENV:X}%{ENV:X}]\n".repeat(60);
+    let groups = "$0".repeat(30_000);
+    let conditions = "RewriteCond %{ENV:X} x\n".repeat(30_000);
+    let large = "x".repeat(60_000);
+    let query = "RewriteRule ^(.*)$ $1?a=%{QUERY_STRING}b [QSA,N]\n";
+    let texts = [
+        format!("{on}{doubled}"),
+        format!("{on}RewriteRule .* /{groups} [L]\n"),
+        format!("{on}{query}"),
+        format!("{on}RewriteRule .* - [E=X:{large}]\n{conditions}RewriteRule .* - [N]\n"),
+        format!(
+            "{on}RewriteRule .* - [S=18446744073709551615]\nRewriteRule .* - [E=X:{large}1,E=Y:{large}2]\nRewriteRule .* - [E=Z:{large},E=Y:{large}]\n"
+        ),
+        format!("SetEnvIf Request_URI .* X={groups}\n"),
+        format!("RedirectMatch (.*) /{groups}\n"),
+        format!("SetEnv X {large}\n{}", "Header append X-Long %{X}e\n".repeat(30)),
+        format!("SetEnv X {large}\n{}", "RequestHeader append X-Long %{X}e\n".repeat(30)),
+        (0..5000).map(|n| format!("SetEnv NAME{n} value\n")).collect(),
+    ];
+    let names: Vec<String> = (0..texts.len()).map(|n| format!("{n}/.htaccess")).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+    let running = files
+        .iter()
+        .fold(site(&files), |site, (path, _)| site.file(&path.replace(".htaccess", "long-name.txt"), "x"));
+    let running = running.start(Server::Fulmar);
+    for at in (0..texts.len()).filter(|&at| at != 4) {
+        assert_eq!(status(&running, &format!("GET /{at}/long-name.txt?q")), 500, "{}", &texts[at][..60]);
+    }
+    assert_eq!(status(&running, "GET /4/long-name.txt"), 200, "all rules are skipped");
+    running.wait_for_log("error.log", "a text of more than 65536 bytes");
+    running.wait_for_log("error.log", "the rules have no end");
+    running.stop();
+}
+
+#[test]
 fn a_file_lies_over_its_location() {
     let site = Site::new(
         "server {

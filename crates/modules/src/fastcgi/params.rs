@@ -29,28 +29,39 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Dia
 /// What starts the names of parameters that come from fields (RFC 3875, section 4.1.18).
 const PREFIX: &[u8] = b"HTTP_";
 
+/// The field that Apache keeps from programs, so that files with settings hand it on in their environment.
+const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
+
 /// The parameters of a request. A field stands for a parameter unless the configuration sets one of its
-/// name.
+/// name, and a variable of the environment unless either does.
 pub(super) fn collect(
     exchange: &Exchange,
     params: &[Param],
     pass_fields: bool,
 ) -> Result<fcgi::Params, TooLong> {
     let mut out = fcgi::Params::new();
+    let mut environment = crate::htaccess::for_programs(exchange);
     for param in params {
         let value = param.value.evaluate(exchange);
         if !(param.if_not_empty && value.is_empty()) {
             out.push(&param.name, &value)?;
+            environment.retain(|(name, _)| *name != param.name);
         }
     }
     if pass_fields {
         let own: Vec<&[u8]> =
             params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
+        let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
         for field in meta_variables(&exchange.request.head.fields) {
-            if !own.contains(&field.variable.as_slice()) {
+            let is_left_out = is_replaced && field.variable == AUTHORIZATION;
+            if !own.contains(&field.variable.as_slice()) && !is_left_out {
                 out.push(&field.variable, &field.value)?;
+                environment.retain(|(name, _)| **name != *field.variable);
             }
         }
+    }
+    for (name, value) in &environment {
+        out.push(name, value)?;
     }
     Ok(out)
 }

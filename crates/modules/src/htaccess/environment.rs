@@ -1,10 +1,10 @@
 //! The environment of a request: `SetEnv`, `UnsetEnv`, `SetEnvIf` and its kin.
 
+use super::bounded::{BYTES_MAX, Failure, append};
 use super::{gathered, in_file, pattern, wrong};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
-use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -74,6 +74,7 @@ pub(super) struct Condition {
 #[derive(Debug)]
 enum Attribute {
     RemoteAddress,
+    ServerAddress,
     Method,
     Protocol,
     Uri,
@@ -84,15 +85,23 @@ enum Attribute {
 /// The value of a variable.
 type Value = Box<[u8]>;
 
+/// Variables, by their names.
+type Variables = Vec<(Box<[u8]>, Value)>;
+
 /// The environment of a request, and whether it was rewritten to its end.
 #[derive(Default)]
 pub(super) struct Environment {
-    variables: RefCell<Vec<(Box<[u8]>, Value)>>,
+    variables: RefCell<Variables>,
     pub(super) ended: Cell<bool>,
+    /// The path and the query before the last internal redirect.
+    before: RefCell<Option<(Value, Value)>>,
 }
 
-/// Variables that one request may have.
-const VARIABLES_MAX: usize = 1000;
+/// What a variable takes of [`BYTES_MAX`] beside its name and value.
+const VARIABLE_BYTES: usize = 32;
+
+/// The variable that sets what only the administrator may set for PHP.
+const PHP_ADMIN_VALUE: &[u8] = b"PHP_ADMIN_VALUE";
 
 /// The environment of this request.
 pub(super) fn of(exchange: &Exchange) -> Rc<Environment> {
@@ -115,13 +124,36 @@ pub(super) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
     }
 }
 
+/// The environment as programs see it.
+pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
+    let Some(environment) = exchange.attached::<Environment>() else { return Vec::new() };
+    let mut all: Vec<_> = environment.variables.borrow().clone();
+    if let Some((path, args)) = environment.before.borrow().clone() {
+        for (name, value) in [(&b"REDIRECT_URL"[..], path), (b"REDIRECT_QUERY_STRING", args)] {
+            if !value.is_empty() && all.iter().all(|(known, _)| **known != *name) {
+                all.push((name.into(), value));
+            }
+        }
+    }
+    all.retain(|(name, _)| **name != *PHP_ADMIN_VALUE);
+    all
+}
+
 impl Environment {
-    pub(super) fn set(&self, name: &[u8], value: &[u8]) {
+    /// Sets a variable.
+    ///
+    /// # Errors
+    /// The environment would be too large.
+    pub(super) fn set(&self, name: &[u8], value: &[u8]) -> Result<(), Failure> {
         let mut variables = self.variables.borrow_mut();
         variables.retain(|(known, _)| **known != *name);
-        if variables.len() < VARIABLES_MAX {
-            variables.push((name.into(), value.into()));
+        let bytes = |name: &[u8], value: &[u8]| name.len() + value.len() + VARIABLE_BYTES;
+        let present: usize = variables.iter().map(|(name, value)| bytes(name, value)).sum();
+        if present + bytes(name, value) > BYTES_MAX {
+            return Err(Failure::TooLong);
         }
+        variables.push((name.into(), value.into()));
+        Ok(())
     }
 
     pub(super) fn unset(&self, name: &[u8]) {
@@ -129,12 +161,13 @@ impl Environment {
     }
 
     /// After an internal redirect the variables are known by longer names.
-    pub(super) fn redirect(&self, path: &[u8]) {
-        for (name, _) in self.variables.borrow_mut().iter_mut() {
+    pub(super) fn redirect(&self, path: &[u8], args: Option<&[u8]>) {
+        let mut variables = self.variables.borrow_mut();
+        for (name, _) in variables.iter_mut() {
             *name = [b"REDIRECT_", &**name].concat().into();
         }
-        self.set(b"REDIRECT_STATUS", b"200");
-        self.set(b"REDIRECT_URL", path);
+        variables.push((b"REDIRECT_STATUS".as_slice().into(), b"200".as_slice().into()));
+        *self.before.borrow_mut() = Some((path.into(), args.unwrap_or_default().into()));
     }
 }
 
@@ -154,7 +187,10 @@ fn parse_if(args: &Args<'_>, ignore_case: bool) -> Result<Setting, Diagnostic> {
         b"request_method" => Attribute::Method,
         b"request_protocol" => Attribute::Protocol,
         b"request_uri" => Attribute::Uri,
-        b"server_addr" => return Err(wrong(args, "an attribute that is not supported,", word)),
+        b"server_addr" => Attribute::ServerAddress,
+        name if name.iter().any(|byte| b"^$.*+?()[]{}|\\".contains(byte)) => {
+            return Err(wrong(args, "a pattern of names, which is not supported,", word));
+        }
         _ => Attribute::Named(word.to_string()),
     };
     condition(args, attribute, &args.words()[1..], ignore_case)
@@ -194,9 +230,14 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
 }
 
 /// What is set after rewriting.
-pub(super) fn compile_late(view: &View<'_>, builder: &mut ScopeBuilder) {
+pub(super) fn settings(view: &View<'_>) -> Arc<[Setting]> {
     let settings = gathered(view, &SET_ENV).into_iter();
-    let settings: Vec<_> = settings.filter(|setting| !matches!(setting, Setting::If(_))).collect();
+    settings.filter(|setting| !matches!(setting, Setting::If(_))).collect()
+}
+
+/// Sets what is set after rewriting.
+pub(super) fn compile_late(view: &View<'_>, builder: &mut ScopeBuilder) {
+    let settings = settings(view);
     if !settings.is_empty() {
         builder.handle(Phase::Precontent, Late { settings });
     }
@@ -210,14 +251,8 @@ impl Handler for Early {
     fn run(&self, exchange: &mut Exchange) -> Step {
         for condition in &self.conditions {
             let subject = condition.attribute.of(exchange);
-            let mut captures = Captures::default();
-            match condition.pattern.try_captures(&subject, &mut captures) {
-                Ok(true) => condition.apply(exchange, &captures, &subject),
-                Ok(false) => {}
-                Err(error) => {
-                    exchange.log(contract::log::Level::Error, &error.to_string());
-                    return Step::Finish(Status::INTERNAL_SERVER_ERROR);
-                }
+            if let Err(failure) = condition.apply(exchange, &subject) {
+                return failure.refuse(exchange);
             }
         }
         Step::Next
@@ -225,32 +260,37 @@ impl Handler for Early {
 }
 
 impl Condition {
-    fn apply(&self, exchange: &Exchange, captures: &Captures, subject: &[u8]) {
+    fn apply(&self, exchange: &Exchange, subject: &[u8]) -> Result<(), Failure> {
+        let mut captures = Captures::default();
+        if !self.pattern.try_captures(subject, &mut captures)? {
+            return Ok(());
+        }
         let environment = of(exchange);
         for (name, value) in &self.sets {
             match value {
-                Some(value) => environment.set(name, &with_groups(value, captures, subject)),
+                Some(value) => environment.set(name, &with_groups(value, &captures, subject)?)?,
                 None => environment.unset(name),
             }
         }
+        Ok(())
     }
 }
 
 /// A value with `$0` to `$9` replaced.
-fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Vec<u8> {
+fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     let mut rest = value;
     while let [byte, tail @ ..] = rest {
         rest = tail;
         match (byte, tail) {
             (b'$', [digit @ b'0'..=b'9', tail @ ..]) => {
-                out.extend_from_slice(captures.get(usize::from(digit - b'0'), subject).unwrap_or_default());
+                append(&mut out, captures.get(usize::from(digit - b'0'), subject).unwrap_or_default())?;
                 rest = tail;
             }
-            _ => out.push(*byte),
+            _ => append(&mut out, &[*byte])?,
         }
     }
-    out
+    Ok(out)
 }
 
 impl Attribute {
@@ -258,6 +298,7 @@ impl Attribute {
         let head = &exchange.request.head;
         match self {
             Attribute::RemoteAddress => exchange.connection.peer.address().into_bytes(),
+            Attribute::ServerAddress => exchange.connection.local.address().into_bytes(),
             Attribute::Method => head.method_name().to_vec(),
             Attribute::Protocol => head.version.as_str().as_bytes().to_vec(),
             Attribute::Uri => exchange.request.path.clone(),
@@ -270,19 +311,27 @@ impl Attribute {
 }
 
 struct Late {
-    settings: Vec<Setting>,
+    settings: Arc<[Setting]>,
 }
 
 impl Handler for Late {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let environment = of(exchange);
-        for setting in &self.settings {
-            match setting {
-                Setting::Set(name, value) => environment.set(name, value),
-                Setting::Unset(names) => names.iter().for_each(|name| environment.unset(name)),
-                Setting::If(_) => {}
-            }
+        match apply(exchange, &self.settings) {
+            Ok(()) => Step::Next,
+            Err(failure) => failure.refuse(exchange),
         }
-        Step::Next
     }
+}
+
+/// Sets what `SetEnv` and `UnsetEnv` say.
+pub(super) fn apply(exchange: &Exchange, settings: &[Setting]) -> Result<(), Failure> {
+    let environment = of(exchange);
+    for setting in settings {
+        match setting {
+            Setting::Set(name, value) => environment.set(name, value)?,
+            Setting::Unset(names) => names.iter().for_each(|name| environment.unset(name)),
+            Setting::If(_) => {}
+        }
+    }
+    Ok(())
 }

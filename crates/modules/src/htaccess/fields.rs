@@ -1,15 +1,21 @@
-//! Fields of responses: `Header`.
+//! Fields of responses and of requests: `Header`, `RequestHeader`.
 
+use super::bounded::{Failure, append};
 use super::{environment, in_file, wrong};
 use conf::{Arity, Diagnostic, Word};
-use contract::log::Level;
-use contract::{Args, Body, Directive, Exchange, Filter, Loading, ScopeBuilder, View};
-use http::{Fields, Status};
+use contract::{Args, Body, Directive, Exchange, Filter, Handler, Phase, ScopeBuilder, Step, View};
+use http::{Fields, InvalidField, Status};
 
 /// `Header [always | onsuccess] set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
-pub(super) static HEADER: Directive<Change> = in_file(Directive::new("Header", parse))
+pub(super) static HEADER: Directive<Change> = in_file(Directive::new("Header", |args, _| parse_header(args)))
     .args(Arity::Range(2, 5))
     .help("Sets a field of responses, adds to it, or takes it away.");
+
+/// `RequestHeader set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
+pub(super) static REQUEST_HEADER: Directive<Change> =
+    in_file(Directive::new("RequestHeader", |args, _| parse(args, args.words(), false)))
+        .args(Arity::Range(2, 4))
+        .help("Sets a field of the request, adds to it, or takes it away, after rewriting.");
 
 /// One change of a field.
 #[derive(Clone, Debug)]
@@ -39,15 +45,16 @@ enum Part {
     Variable(Box<[u8]>),
 }
 
-fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Change, Diagnostic> {
-    let mut words = args.words();
-    let mut always = false;
-    if let Some((first, rest)) = words.split_first()
-        && (first.text.eq_ignore_ascii_case(b"always") || first.text.eq_ignore_ascii_case(b"onsuccess"))
-    {
-        always = first.text.eq_ignore_ascii_case(b"always");
-        words = rest;
+fn parse_header(args: &Args<'_>) -> Result<Change, Diagnostic> {
+    let words = args.words();
+    match words.split_first() {
+        Some((first, rest)) if first.text.eq_ignore_ascii_case(b"always") => parse(args, rest, true),
+        Some((first, rest)) if first.text.eq_ignore_ascii_case(b"onsuccess") => parse(args, rest, false),
+        _ => parse(args, words, false),
     }
+}
+
+fn parse(args: &Args<'_>, words: &[Word], always: bool) -> Result<Change, Diagnostic> {
     let [action_word, name, rest @ ..] = words else { return Err(args.error("needs an action and a name")) };
     let action = match action_word.text.to_ascii_lowercase().as_slice() {
         b"set" => Action::Set,
@@ -68,8 +75,13 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Change, Diagnostic> {
         [word] => Some(parse_condition(args, word)?),
         [_, word, ..] => return Err(wrong(args, "too many words, of which", word)),
     };
-    let name = name.to_string();
-    let name = name.strip_suffix(':').unwrap_or(&name).into();
+    let text = name.to_string();
+    let text = text.strip_suffix(':').unwrap_or(&text);
+    let is_graphic = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+    if text.is_empty() || !is_graphic {
+        return Err(wrong(args, "no name of a field:", name));
+    }
+    let name = text.into();
     let value = value.map_or(Ok(Vec::new()), |value| parse_value(args, value))?;
     Ok(Change { always, action, name, value, condition })
 }
@@ -117,6 +129,31 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     if !changes.is_empty() {
         builder.filter(ChangeFields { changes });
     }
+    let changes = super::gathered(view, &REQUEST_HEADER);
+    if !changes.is_empty() {
+        builder.handle(Phase::Precontent, ChangeRequest { changes });
+    }
+}
+
+struct ChangeRequest {
+    changes: Vec<Change>,
+}
+
+impl Handler for ChangeRequest {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let mut made = Vec::new();
+        for change in self.changes.iter().filter(|change| !change.is_framing()) {
+            if !change.counts(exchange) {
+                continue;
+            }
+            let value = change.value(exchange);
+            let fields = &mut exchange.request.head.fields;
+            if let Err(failure) = value.and_then(|value| change.make(fields, &value, &mut made)) {
+                return failure.refuse(exchange);
+            }
+        }
+        Step::Next
+    }
 }
 
 struct ChangeFields {
@@ -127,15 +164,17 @@ impl Filter for ChangeFields {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         // What is always set is kept apart, as Apache does: both may set the same field.
         let mut always = Fields::new();
+        let mut made = Vec::new();
         let is_content = is_content(exchange);
-        for change in &self.changes {
+        for change in self.changes.iter().filter(|change| change.always || is_content) {
             if !change.counts(exchange) {
                 continue;
             }
-            if change.always {
-                change.apply(exchange, Some(&mut always));
-            } else if is_content {
-                change.apply(exchange, None);
+            let apart = change.always.then_some(&mut always);
+            if let Err(failure) = change.apply(exchange, apart, &mut made) {
+                failure.refuse(exchange);
+                exchange.response.status = Status::INTERNAL_SERVER_ERROR;
+                return body;
             }
         }
         for field in always.iter() {
@@ -160,41 +199,50 @@ impl Change {
     }
 
     /// Changes a field of the response, or of the list that is kept apart.
-    fn apply(&self, exchange: &mut Exchange, apart: Option<&mut Fields>) {
-        let value = self.value(exchange);
+    fn apply(
+        &self,
+        exchange: &mut Exchange,
+        apart: Option<&mut Fields>,
+        made: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let value = self.value(exchange)?;
         if self.is_framing() || self.apply_typed(exchange, &value) {
-            return;
+            return Ok(());
         }
-        let fields = apart.unwrap_or(&mut exchange.response.fields);
-        let present: Vec<Vec<u8>> = fields.all(&self.name).map(<[u8]>::to_vec).collect();
-        let joined = || [&present.join(&b", "[..]), &value].map(Vec::as_slice).join(&b", "[..]);
-        let result = match self.action {
-            Action::Set => fields.set(&self.name, &value),
-            Action::SetIfEmpty if present.is_empty() => fields.set(&self.name, &value),
-            Action::SetIfEmpty => Ok(()),
-            Action::Add => fields.push(self.name.as_bytes(), &value),
-            Action::Merge if present.iter().any(|list| lists(list, &value)) => Ok(()),
-            Action::Append | Action::Merge if present.is_empty() => fields.set(&self.name, &value),
-            Action::Append | Action::Merge => fields.set(&self.name, &joined()),
-            Action::Unset => {
-                fields.remove(&self.name);
-                Ok(())
+        self.make(apart.unwrap_or(&mut exchange.response.fields), &value, made)
+    }
+
+    /// Changes a field of a list. What changes of one list make is a bounded text.
+    fn make(&self, fields: &mut Fields, value: &[u8], made: &mut Vec<u8>) -> Result<(), Failure> {
+        let present: Vec<&[u8]> = fields.all(&self.name).collect();
+        let line = match self.action {
+            Action::Unset => None,
+            Action::SetIfEmpty if !present.is_empty() => return Ok(()),
+            Action::Merge if present.iter().any(|list| lists(list, value)) => return Ok(()),
+            Action::Append | Action::Merge if !present.is_empty() => {
+                Some([&present.join(&b", "[..]), value].join(&b", "[..]))
             }
+            _ => Some(value.to_vec()),
         };
-        if result.is_err() {
-            exchange.log(Level::Error, &format!("\"{}\" is no name of a field, it is left out", self.name));
+        if self.action != Action::Add {
+            fields.remove(&self.name);
         }
+        let Some(line) = line else { return Ok(()) };
+        append(made, &line)?;
+        // The name and the value were checked.
+        let _: Result<(), InvalidField> = fields.push(self.name.as_bytes(), &line);
+        Ok(())
     }
 
     /// The value, without what would end its line.
-    fn value(&self, exchange: &Exchange) -> Vec<u8> {
+    fn value(&self, exchange: &Exchange) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
         for part in &self.value {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
+                Part::Text(text) => append(&mut out, text)?,
                 Part::Variable(name) => {
                     let value = environment::get(exchange, name);
-                    out.extend_from_slice(value.as_deref().unwrap_or(b"(null)"));
+                    append(&mut out, value.as_deref().unwrap_or(b"(null)"))?;
                 }
             }
         }
@@ -203,7 +251,7 @@ impl Change {
                 *byte = b' ';
             }
         }
-        out
+        Ok(out)
     }
 
     /// Where the content ends is not for a file to say.

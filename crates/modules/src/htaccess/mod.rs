@@ -75,6 +75,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+mod bounded;
 mod charset;
 mod conditional;
 mod content;
@@ -93,6 +94,8 @@ use contract::log::Level;
 use contract::{Args, Directive, Exchange, Handler, Module, Overlay, Phase, Rule, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
+
+pub(crate) use environment::for_programs;
 
 /// Apache's `.htaccess` files.
 pub static MODULE: Module = Module {
@@ -124,6 +127,7 @@ pub static MODULE: Module = Module {
         &redirect::REDIRECT_TEMP,
         &documents::ERROR_DOCUMENT,
         &fields::HEADER,
+        &fields::REQUEST_HEADER,
         &expires::ACTIVE,
         &expires::BY_TYPE,
         &expires::DEFAULT,

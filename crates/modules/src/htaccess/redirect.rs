@@ -1,10 +1,10 @@
 //! Redirects: `Redirect` and its kin.
 
+use super::bounded::{Failure, append};
 use super::rewrite::{escape_uri, is_url, own_url};
 use super::{gathered, in_file, pattern, wrong};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
-use contract::log::Level;
 use contract::{Args, Directive, Exchange, Handler, Phase, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
@@ -133,10 +133,7 @@ impl Handler for Redirects {
                     }
                     return Step::Finish(redirect.status);
                 }
-                Err(error) => {
-                    exchange.log(Level::Error, &error.to_string());
-                    return Step::Finish(Status::INTERNAL_SERVER_ERROR);
-                }
+                Err(failure) => return failure.refuse(exchange),
             }
         }
         Step::Next
@@ -145,7 +142,7 @@ impl Handler for Redirects {
 
 impl Redirect {
     /// Where a path is redirected to; none if it is not.
-    fn target(&self, path: &[u8]) -> Result<Option<Vec<u8>>, conf::value::TooManySteps> {
+    fn target(&self, path: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         let to = self.to.as_deref().unwrap_or_default();
         match &self.from {
             From::Path(from) => Ok(below(from, path).map(|rest| {
@@ -156,7 +153,7 @@ impl Redirect {
             From::Pattern(pattern) => {
                 let mut captures = Captures::default();
                 let found = pattern.try_captures(path, &mut captures)?;
-                Ok(found.then(|| replaced(to, &captures, path)))
+                found.then(|| replaced(to, &captures, path)).transpose()
             }
         }
     }
@@ -170,22 +167,24 @@ fn below<'a>(from: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// A URL with `$0` to `$9` and `&` replaced by what a pattern captured.
-fn replaced(to: &[u8], captures: &Captures, path: &[u8]) -> Vec<u8> {
+fn replaced(to: &[u8], captures: &Captures, path: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     let mut rest = to;
     while let [byte, tail @ ..] = rest {
         rest = tail;
         match (byte, tail) {
             (b'$', [digit @ b'0'..=b'9', tail @ ..]) => {
-                escape_uri(captures.get(usize::from(digit - b'0'), path).unwrap_or_default(), &mut out);
+                let mut group = Vec::new();
+                escape_uri(captures.get(usize::from(digit - b'0'), path).unwrap_or_default(), &mut group);
+                append(&mut out, &group)?;
                 rest = tail;
             }
             (b'\\', [next @ (b'$' | b'&'), tail @ ..]) => {
-                out.push(*next);
+                append(&mut out, &[*next])?;
                 rest = tail;
             }
-            _ => out.push(*byte),
+            _ => append(&mut out, &[*byte])?,
         }
     }
-    out
+    Ok(out)
 }

@@ -1,8 +1,9 @@
 //! `RewriteCond`.
 
 use super::text::{Context, Match, Text};
+use crate::htaccess::bounded::Failure;
 use crate::htaccess::{pattern, wrong};
-use conf::value::{Pattern, TooManySteps};
+use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::Args;
 use std::cmp::Ordering;
@@ -59,12 +60,8 @@ impl Condition {
     }
 
     /// Whether it holds; what its pattern captures is kept in `found`.
-    pub(super) fn holds(
-        &self,
-        context: &Context<'_>,
-        found: &mut Option<Match>,
-    ) -> Result<bool, TooManySteps> {
-        let subject = self.text.evaluate(context);
+    pub(super) fn holds(&self, context: &Context<'_>, found: &mut Option<Match>) -> Result<bool, Failure> {
+        let subject = self.text.evaluate(context)?;
         let holds = match &self.test {
             Test::Pattern(pattern) => {
                 let mut found_here = Match { subject, ..Match::default() };
@@ -75,14 +72,14 @@ impl Condition {
                 matched
             }
             Test::Compare(wanted, text) => {
-                let mut pair = [subject, text.evaluate(context)];
+                let mut pair = [subject, text.evaluate(context)?];
                 if self.ignore_case {
                     pair.iter_mut().for_each(|text| text.make_ascii_lowercase());
                 }
                 wanted.contains(&pair[0].cmp(&pair[1]))
             }
             Test::Number(wanted, text) => {
-                wanted.contains(&number(&subject).cmp(&number(&text.evaluate(context))))
+                wanted.contains(&number(&subject).cmp(&number(&text.evaluate(context)?)))
             }
             test => test.of_file(&subject),
         };

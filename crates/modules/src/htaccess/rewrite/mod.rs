@@ -6,7 +6,7 @@ mod run;
 mod text;
 mod variable;
 
-use super::{content, in_file, levels};
+use super::{content, environment, in_file, levels};
 use condition::Condition;
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Phase, ScopeBuilder, View};
@@ -81,6 +81,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     let lines: Vec<Line> = view.all(&ENGINE).into_iter().map(|written| written.value.clone()).collect();
     let program = Program::new(lines);
     if on && !program.is_empty() {
-        builder.handle(Phase::Precontent, Rewriter { program, allowed: content::follows(view) });
+        let (allowed, settings) = (content::follows(view), environment::settings(view));
+        builder.handle(Phase::Precontent, Rewriter { program, allowed, settings });
     }
 }

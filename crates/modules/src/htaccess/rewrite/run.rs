@@ -4,18 +4,12 @@ use super::Line;
 use super::condition::Condition;
 use super::rule::Rule;
 use super::text::{Context, Match, escape_uri, is_url, own_url};
+use crate::htaccess::bounded::{BYTES_MAX, Budget, Failure};
 use crate::htaccess::environment;
-use conf::value::TooManySteps;
 use contract::log::Level;
 use contract::{Exchange, Handler, LocationKind, Reroute, Step};
 use http::Status;
 use std::sync::Arc;
-
-/// Rules that one request may have carried out in one directory.
-const STEPS_MAX: usize = 100_000;
-
-/// The longest path or query that rules may make, in bytes.
-const BYTES_MAX: usize = 64 * 1024;
 
 /// Compiled rules.
 pub(super) struct Program {
@@ -48,6 +42,8 @@ pub(super) struct Rewriter {
     pub(super) program: Program,
     /// Whether the directory's options allow it.
     pub(super) allowed: bool,
+    /// What is set after rewriting, also for the request that the rules leave.
+    pub(super) settings: Arc<[environment::Setting]>,
 }
 
 impl Handler for Rewriter {
@@ -70,18 +66,16 @@ impl Handler for Rewriter {
             filename: path.clone(),
             changes: false,
             escapes: true,
+            budget: Budget::new(),
         };
         match run.rules() {
             Ok(Some(status)) => Step::Finish(status),
             Ok(None) if !run.changes => Step::Next,
             Ok(None) => match run.redirection {
                 Some(status) => run.redirect(status),
-                None => run.internal(&path),
+                None => run.internal(&path, &self.settings),
             },
-            Err(reason) => {
-                exchange.log(Level::Error, &format!("rewriting failed: {reason}"));
-                Step::Finish(Status::INTERNAL_SERVER_ERROR)
-            }
+            Err(failure) => failure.refuse(exchange),
         }
     }
 }
@@ -108,20 +102,21 @@ struct Run<'a> {
     redirection: Option<Status>,
     /// Whether a redirect's path is escaped.
     escapes: bool,
+    budget: Budget,
 }
 
 impl Run<'_> {
-    fn rules(&mut self) -> Result<Option<Status>, String> {
+    fn rules(&mut self) -> Result<Option<Status>, Failure> {
         let rules = &self.program.rules;
-        let mut steps = 0;
         let mut at = 0;
         while let Some((conditions, rule)) = rules.get(at) {
-            steps += 1;
-            if steps > STEPS_MAX || self.filename.len() > BYTES_MAX {
-                return Err("the rules have no end".to_owned());
+            let args = self.exchange.request.args.as_ref().map_or(0, Vec::len);
+            if self.filename.len().max(args) > BYTES_MAX {
+                return Err(Failure::TooLong);
             }
+            self.budget.spend(self.filename.len())?;
             at += 1;
-            match self.rule(conditions, rule).map_err(|error| error.to_string())? {
+            match self.rule(conditions, rule)? {
                 Flow::Failed => {
                     let mut chained = rule.flags.chain;
                     while chained && let Some((_, next)) = rules.get(at) {
@@ -129,7 +124,7 @@ impl Run<'_> {
                     }
                 }
                 Flow::Matched if rule.flags.next_round => at = 0,
-                Flow::Matched => at += rule.flags.skip,
+                Flow::Matched => at = at.saturating_add(rule.flags.skip),
                 Flow::Last => return Ok(None),
                 Flow::End(status) => return Ok(Some(status)),
             }
@@ -137,7 +132,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    fn rule(&mut self, conditions: &[Arc<Condition>], rule: &Rule) -> Result<Flow, TooManySteps> {
+    fn rule(&mut self, conditions: &[Arc<Condition>], rule: &Rule) -> Result<Flow, Failure> {
         if rule.flags.no_subrequest && self.exchange.subrequest {
             return Ok(Flow::Failed);
         }
@@ -152,8 +147,8 @@ impl Run<'_> {
             return Ok(Flow::Failed);
         }
         let context = self.context(&matched, &captured, rule.flags.escape_groups);
-        let target = rule.target.as_ref().map(|target| target.evaluate(&context));
-        self.set_environment(rule, &matched, &captured);
+        let target = rule.target.as_ref().map(|target| target.evaluate(&context)).transpose()?;
+        self.set_environment(rule, &matched, &captured)?;
         if rule.flags.end {
             environment::of(self.exchange).ended.set(true);
         }
@@ -229,7 +224,7 @@ impl Run<'_> {
         conditions: &[Arc<Condition>],
         matched: &Match,
         captured: &mut Match,
-    ) -> Result<bool, TooManySteps> {
+    ) -> Result<bool, Failure> {
         let mut conditions = conditions.iter();
         while let Some(condition) = conditions.next() {
             let mut found = None;
@@ -260,19 +255,21 @@ impl Run<'_> {
             rule,
             condition,
             escapes,
+            budget: &self.budget,
         }
     }
 
-    fn set_environment(&self, rule: &Rule, matched: &Match, captured: &Match) {
+    fn set_environment(&self, rule: &Rule, matched: &Match, captured: &Match) -> Result<(), Failure> {
         let context = self.context(matched, captured, false);
         let environment = environment::of(self.exchange);
         for (name, value) in &rule.flags.environment {
-            let name = name.evaluate(&context);
+            let name = name.evaluate(&context)?;
             match value {
-                Some(value) => environment.set(&name, &value.evaluate(&context)),
+                Some(value) => environment.set(&name, &value.evaluate(&context)?)?,
                 None => environment.unset(&name),
             }
         }
+        Ok(())
     }
 
     /// The URI of the path: below the directory it is the base's, below the root what the root leaves.
@@ -319,7 +316,7 @@ impl Run<'_> {
         Step::Finish(status)
     }
 
-    fn internal(&mut self, before: &[u8]) -> Step {
+    fn internal(&mut self, before: &[u8], settings: &[environment::Setting]) -> Step {
         if self.filename == before {
             return Step::Next;
         }
@@ -327,8 +324,11 @@ impl Run<'_> {
         if !uri.starts_with(b"/") {
             return Step::Finish(Status::BAD_REQUEST);
         }
+        if let Err(failure) = environment::apply(self.exchange, settings) {
+            return failure.refuse(self.exchange);
+        }
         let request = &self.exchange.request;
-        environment::of(self.exchange).redirect(&request.path);
+        environment::of(self.exchange).redirect(&request.path, request.args.as_deref());
         Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
     }
 }

@@ -1,6 +1,7 @@
 //! Texts with groups and variables.
 
 use super::variable::Variable;
+use crate::htaccess::bounded::{Budget, Failure, append};
 use crate::htaccess::wrong;
 use conf::value::Captures;
 use conf::{Diagnostic, Word};
@@ -30,6 +31,7 @@ pub(super) struct Context<'a> {
     pub(super) condition: &'a Match,
     /// Whether groups are escaped.
     pub(super) escapes: bool,
+    pub(super) budget: &'a Budget,
 }
 
 /// A text with `$N`, `%N` and `%{VARIABLE}`.
@@ -82,21 +84,26 @@ impl Text {
         Ok(Text { parts })
     }
 
-    pub(super) fn evaluate(&self, context: &Context<'_>) -> Vec<u8> {
+    pub(super) fn evaluate(&self, context: &Context<'_>) -> Result<Vec<u8>, Failure> {
         let mut out = Vec::new();
         let group = |value: &[u8], out: &mut Vec<u8>| match context.escapes {
-            true => http::escape::component(value, out),
-            false => out.extend_from_slice(value),
+            true => {
+                let mut escaped = Vec::new();
+                http::escape::component(value, &mut escaped);
+                append(out, &escaped)
+            }
+            false => append(out, value),
         };
         for part in &self.parts {
             match part {
-                Part::Literal(text) => out.extend_from_slice(text),
-                Part::Rule(index) => group(context.rule.group(*index), &mut out),
-                Part::Condition(index) => group(context.condition.group(*index), &mut out),
-                Part::Variable(variable) => out.extend_from_slice(&variable.value(context)),
+                Part::Literal(text) => append(&mut out, text)?,
+                Part::Rule(index) => group(context.rule.group(*index), &mut out)?,
+                Part::Condition(index) => group(context.condition.group(*index), &mut out)?,
+                Part::Variable(variable) => append(&mut out, &variable.value(context))?,
             }
         }
-        out
+        context.budget.spend(out.len())?;
+        Ok(out)
     }
 }
 

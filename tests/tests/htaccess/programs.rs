@@ -1,0 +1,209 @@
+//! What programs are told of the environment that `.htaccess` files make: the same PHP-FPM behind Apache and
+//! behind Fulmar.
+
+use std::fmt::Write;
+
+use tempfile::TempDir;
+use tests::apache::{Apache, have_apache};
+use tests::binary::Server;
+use tests::php::{Php, have_php};
+use tests::site::Site;
+
+/// What the script is told, but for what does not come from the files.
+const SHOW: &str = r#"<?php
+header('Content-Type: text/plain');
+ksort($_SERVER);
+foreach ($_SERVER as $name => $value) {
+    if (preg_match('/^(REDIRECT_)*(HTTP_(?!HOST|CONNECTION)|URL$|STATUS$|QUERY_STRING$|APP_|BASE$|HTTPS$|PHP_AUTH|PHP_VALUE|MY)/', $name)) {
+        echo "$name=$value\n";
+    }
+}
+"#;
+
+const PARAMS: &str = "
+    fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+    fastcgi_param SCRIPT_NAME $fastcgi_script_name;
+    fastcgi_param REQUEST_METHOD $request_method;
+    fastcgi_param REQUEST_URI $request_uri;
+    fastcgi_param QUERY_STRING $query_string;
+    fastcgi_param HTTPS $https if_not_empty;
+";
+
+/// A site whose scripts go to PHP-FPM.
+fn site(php: &Php, more: &str, files: &[(&str, &str)]) -> Site {
+    let configuration = format!(
+        "server {{
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            index index.php;
+            htaccess on;
+            location ~ \\.php$ {{ fastcgi_pass {}; {PARAMS} {more} }}
+        }}",
+        php.address()
+    );
+    let site = Site::new(&configuration).file("index.php", SHOW).file("sub/index.php", SHOW);
+    files.iter().fold(site, |site, (path, text)| site.file(path, text))
+}
+
+/// Has both servers answer the requests with these files.
+fn agree(files: &[(&str, &str)], requests: &[&str]) {
+    if !have_apache() || !have_php() {
+        return;
+    }
+    let directory = TempDir::with_prefix("php-").unwrap();
+    let php = Php::start(directory.path());
+    let site = site(&php, "", files);
+    let handler = format!("SetHandler \"proxy:fcgi://{}\"", php.address());
+    let more = format!("DirectoryIndex index.php\n<FilesMatch \"\\.php$\">\n{handler}\n</FilesMatch>\n");
+    let apache = Apache::start_with(&site, &more);
+    let fulmar = site.start(Server::Fulmar);
+    let mut report = String::new();
+    for request in requests {
+        let (expected, got) = (apache.ask(request), fulmar.ask(request));
+        let shown =
+            |answer: &tests::client::Answer| format!("{}\n{}", answer.last().status, answer.last().text());
+        if shown(&expected) != shown(&got) {
+            let _ = writeln!(
+                report,
+                "==== {request}\n-- apache\n{}\n-- fulmar\n{}\n",
+                shown(&expected),
+                shown(&got)
+            );
+        }
+    }
+    assert!(report.is_empty(), "{report}\n--- apache\n{}{}", apache.log(), fulmar.all_logs());
+    fulmar.stop();
+}
+
+const BASIC: &str = "Authorization: Basic dXNlcjpwYXNz";
+
+#[test]
+fn a_word_press_hands_the_password_on() {
+    const TEXT: &str = "RewriteEngine On\nRewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\n\
+        RewriteBase /\nRewriteRule ^index\\.php$ - [L]\nRewriteCond %{REQUEST_FILENAME} !-f\n\
+        RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.php [L]\n";
+    let with = |path: &str| format!("GET {path}\n{BASIC}");
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            &with("/index.php"),
+            &with("/post/1?a=b"),
+            &with("/"),
+            "GET /index.php",
+            "GET /post/1?a=b",
+            "GET /",
+            "GET /post/1\nAuthorization: Bearer token",
+        ],
+    );
+}
+
+#[test]
+fn laravel_hands_the_password_on() {
+    const TEXT: &str = "<IfModule mod_rewrite.c>\nRewriteEngine On\nRewriteCond %{HTTP:Authorization} .\n\
+        RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]\n\
+        RewriteCond %{HTTP:x-xsrf-token} .\nRewriteRule .* - [E=HTTP_X_XSRF_TOKEN:%{HTTP:X-XSRF-Token}]\n\
+        RewriteCond %{REQUEST_FILENAME} !-d\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^ index.php [L]\n</IfModule>\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            &format!("GET /page?x=1\n{BASIC}\nX-XSRF-Token: t"),
+            &format!("GET /\n{BASIC}"),
+            "GET /page",
+            "GET /index.php?q",
+        ],
+    );
+}
+
+#[test]
+fn symfony_hands_the_password_on() {
+    const TEXT: &str = "RewriteEngine On\nRewriteCond %{REQUEST_URI}::$0 ^(/.+)/(.*)::\\2$\nRewriteRule .* - [E=BASE:%1]\n\
+        RewriteCond %{HTTP:Authorization} .+\nRewriteRule ^ - [E=HTTP_AUTHORIZATION:%0]\n\
+        RewriteCond %{ENV:REDIRECT_STATUS} =\"\"\nRewriteRule ^index\\.php(?:/(.*)|$) %{ENV:BASE}/$1 [R=301,L]\n\
+        RewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^ %{ENV:BASE}/index.php [L]\n";
+    agree(
+        &[(".htaccess", TEXT), ("sub/.htaccess", TEXT)],
+        &[
+            &format!("GET /page?x=1\n{BASIC}"),
+            "GET /page",
+            &format!("GET /sub/page\n{BASIC}"),
+            "GET /sub/page/more?y",
+            "GET /sub/",
+        ],
+    );
+}
+
+#[test]
+fn set_variables() {
+    const TEXT: &str = "SetEnv APP_ENV prod\nSetEnv APP_EMPTY\nSetEnv APP_TWICE 1\nSetEnv APP_TWICE 2\n\
+        SetEnv APP_GONE x\nUnsetEnv APP_GONE\nSetEnvIf X-Debug ^(.+)$ APP_DEBUG=$1 APP_FLAG !APP_NONE\n\
+        SetEnvIfNoCase User-Agent bot APP_BOT=yes\nBrowserMatch ^Mozilla APP_BROWSER\n\
+        SetEnvIf X-Forwarded-Proto https HTTPS=on\nSetEnvIf Request_URI \"^/sub\" APP_SUB\n\
+        SetEnvIf Remote_Addr ^127 APP_LOCAL=1\nSetEnvIf Server_Addr ^127\\. APP_SERVER=$0\n\
+        SetEnvIf APP_LOCAL 1 APP_SECOND=1\nSetEnv HTTP_X_SEEN configured\nSetEnv REDIRECT_MY 1\n";
+    const SUB: &str = "SetEnv APP_ENV inner\nRewriteEngine on\nRewriteRule ^one$ two?x=%{ENV:APP_LOCAL}%{ENV:APP_ENV} [E=MY_ONE:1,E=MY_GONE:1]\n\
+        RewriteRule ^two$ index.php [E=MY_TWO:%{QUERY_STRING},E=!MY_GONE,L,QSA]\n";
+    agree(
+        &[(".htaccess", TEXT), ("sub/.htaccess", SUB)],
+        &[
+            "GET /index.php",
+            "GET /",
+            "GET /index.php\nX-Debug: a b\nUser-Agent: RoBot\nX-Forwarded-Proto: https",
+            "GET /index.php\nUser-Agent: Mozilla/5.0\nX-Seen: from the client",
+            "GET /sub/index.php",
+            "GET /sub/",
+            "GET /sub/one?a=b",
+            "GET /sub/two?a=b\nX-Forwarded-Proto: https",
+        ],
+    );
+}
+
+#[test]
+fn fields_of_the_request() {
+    const TEXT: &str = "SetEnv APP_NAME value\nSetEnvIf X-Add-It . APP_ADD\nRequestHeader set X-Set 1\nRequestHeader unset X-Unset\n\
+        RequestHeader append X-Append b\nRequestHeader setifempty X-Empty default\nRequestHeader add X-Add c env=APP_ADD\n\
+        RequestHeader merge X-Merge a\nRequestHeader unset Proxy\nRequestHeader set X-Variable %{APP_NAME}e:%{APP_NONE}e\n\
+        RequestHeader set X-Not no env=!APP_NAME\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /index.php",
+            "GET /index.php\nX-Set: client\nX-Unset: client\nX-Append: a\nX-Empty: client\nX-Merge: b, a\nProxy: evil",
+            "GET /index.php\nX-Set: one\nX-Set: two\nX-Merge: b",
+            "GET /index.php\nX-Add-It: yes",
+        ],
+    );
+}
+
+#[test]
+fn what_the_location_says_counts_more() {
+    if !have_php() {
+        return;
+    }
+    let directory = TempDir::with_prefix("php-").unwrap();
+    let php = Php::start(directory.path());
+    let text = "SetEnv APP_ENV file\nSetEnv APP_OTHER file\nSetEnv PHP_ADMIN_VALUE \"memory_limit=1G\"\n\
+        SetEnv PHP_VALUE \"precision=3\"\nSetEnv SCRIPT_FILENAME /etc/passwd\nSetEnv QUERY_STRING evil\n";
+    let site = site(&php, "fastcgi_param APP_ENV location;", &[(".htaccess", text)])
+        .file("own.php", "<?php echo ini_get('memory_limit'), ' ', ini_get('precision'), ' ', $_SERVER['APP_ENV'], ' ', \
+            $_SERVER['APP_OTHER'], ' ', $_SERVER['QUERY_STRING'], isset($_SERVER['PHP_ADMIN_VALUE']) ? ' set' : '';");
+    let running = site.start(Server::Fulmar);
+    assert_eq!(running.ask("GET /own.php?good").last().text(), "128M 3 location file good");
+    running.stop();
+}
+
+#[test]
+fn mistakes_close_their_directory() {
+    let site = super::site(&[
+        ("early/.htaccess", "RequestHeader set X 1 early\n"),
+        ("edit/.htaccess", "RequestHeader edit X a b\n"),
+        ("name/.htaccess", "Header set \"X Y\" 1\n"),
+        ("names/.htaccess", "SetEnvIf ^X-.* . NAME\n"),
+        ("expression/.htaccess", "SetEnvIfExpr true NAME\n"),
+    ]);
+    let running = site.start(Server::Fulmar);
+    for path in ["early", "edit", "name", "names", "expression"] {
+        assert_eq!(running.ask(&format!("GET /{path}/a.txt")).statuses(), [500], "{path}");
+        running.wait_for_log("error.log", &format!("/{path}/.htaccess:1"));
+    }
+    running.stop();
+}
