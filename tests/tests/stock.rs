@@ -1,5 +1,7 @@
 //! The stock configurations: each passes `-t` with exactly the notes that it announces, and serves.
 
+mod published;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -241,14 +241,15 @@ impl OpenFiles {
         }
     }
 
-    /// Sets the limit, and warns where it is too low for the connections.
+    /// Sets the limit, or the highest that is allowed, and warns where it is too low for the connections.
     fn allow(self, site: &Site) {
         let present = process::nofile_limit().unwrap_or(u64::MAX);
         let wanted = self.per_thread.unwrap_or(present).saturating_mul(self.threads);
-        let result = if wanted == present { Ok(()) } else { process::set_nofile_limit(wanted) };
-        if let (Err(error), Some(_)) = (&result, self.per_thread) {
-            let reason = system_message(error);
-            site.log(Level::Alert, &format!("setrlimit(RLIMIT_NOFILE, {wanted}) failed ({reason})"));
+        if wanted != present
+            && let Err(error) = process::set_nofile_limit(wanted)
+        {
+            let limit = process::raise_nofile_limit().unwrap_or(present);
+            self.tell_of_refusal(site, wanted, limit, &error);
         }
         let limit = process::nofile_limit().unwrap_or(u64::MAX);
         let connections = self.connections.saturating_mul(self.threads);
@@ -256,6 +257,19 @@ impl OpenFiles {
             let message =
                 format!("{connections} worker_connections exceed open file resource limit: {limit}");
             site.log(Level::Warn, &message);
+        }
+    }
+
+    /// An alert where not even one of nginx's processes would have had what was asked for, as there.
+    fn tell_of_refusal(self, site: &Site, wanted: u64, limit: u64, error: &io::Error) {
+        let Some(per_thread) = self.per_thread else { return };
+        let reason = system_message(error);
+        let failed = format!("setrlimit(RLIMIT_NOFILE, {wanted}) failed ({reason})");
+        if limit < per_thread {
+            site.log(Level::Alert, &failed);
+        } else {
+            let threads = self.threads;
+            site.log(Level::Warn, &format!("{failed}; {threads} threads share the {limit} that are allowed"));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Processes: who they run as, how many threads serve, what limits they have.
 //!
 //! Fulmar has a supervisor and one worker process; `worker_processes` is the number of threads of the
-//! worker, and `worker_connections` and `worker_rlimit_nofile` are meant for each of them. `daemon off`
-//! stays in the foreground, `master_process off` serves from the process that was started. The worker
-//! runs as `user`, where the supervisor may choose. A worker that is leaving closes its last
-//! connections after `worker_shutdown_timeout`.
+//! worker, and `worker_connections` and `worker_rlimit_nofile` are meant for each of them; where the
+//! machine allows fewer open files, the threads share those. `daemon off` stays in the foreground,
+//! `master_process off` serves from the process that was started. The worker runs as `user`, where the
+//! supervisor may choose. A worker that is leaving closes its last connections after
+//! `worker_shutdown_timeout`.
 //!
 //! `load_module` is accepted for what is built in, and with a warning for what is not: the directives of
 //! that module say more where they stand.

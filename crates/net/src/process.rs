@@ -74,6 +74,13 @@ pub fn set_nofile_limit(limit: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_NOFILE, limit, limit)?)
 }
 
+/// Raises the soft limit of open descriptors to the hard one, which needs no right; gives what holds then.
+pub fn raise_nofile_limit() -> io::Result<u64> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    Ok(hard)
+}
+
 /// The limit of open descriptors that holds now (the soft one).
 pub fn nofile_limit() -> io::Result<u64> {
     Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
@@ -163,6 +170,12 @@ mod tests {
         alone(|| {
             assert_ne!(nofile_limit().unwrap(), 77);
             set_nofile_limit(77).unwrap();
+            assert_eq!(nofile_limit().unwrap(), 77);
+            setrlimit(Resource::RLIMIT_NOFILE, 40, 77).unwrap();
+            // More than any kernel allows.
+            assert!(set_nofile_limit(u64::MAX / 2).is_err());
+            assert_eq!(nofile_limit().unwrap(), 40);
+            assert_eq!(raise_nofile_limit().unwrap(), 77);
             assert_eq!(nofile_limit().unwrap(), 77);
         });
     }
