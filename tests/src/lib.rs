@@ -22,6 +22,7 @@ pub mod mariadb;
 pub mod origin;
 pub mod parts;
 pub mod php;
+pub mod raw;
 pub mod request;
 pub mod response;
 pub mod site;

@@ -15,4 +15,5 @@ mod process;
 mod proxy;
 mod stock;
 mod tls;
+mod uploads;
 mod wordpress;
