@@ -9,6 +9,11 @@ use crate::parts;
 const SOURCES: &str = "/usr/share/wordpress";
 const THEME: &str = "wp-content/themes/twentytwentythree";
 
+/// While it is installed it asks its own site whether paths work, and would not wait long for a busy machine.
+const PATIENCE: &str = "<?php
+add_filter('http_request_args', fn($arguments) => ['timeout' => 60] + $arguments);
+";
+
 /// Whether there is a WordPress. Without one a line is printed, and in CI the test fails.
 pub fn have_wordpress() -> bool {
     parts::is_present("WordPress", Path::new(SOURCES).join(THEME).exists())
@@ -34,6 +39,9 @@ require_once ABSPATH . 'wp-settings.php';
         socket = mariadb.socket().display()
     );
     fs::write(directory.join("wp-config.php"), configuration).expect("configuration");
+    let plugins = directory.join("wp-content/mu-plugins");
+    fs::create_dir(&plugins).expect("plugins");
+    fs::write(plugins.join("patience.php"), PATIENCE).expect("plugin");
 }
 
 /// Copies files, but for those whose names begin with a dot; links become what they lead to.
