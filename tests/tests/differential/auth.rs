@@ -304,15 +304,21 @@ fn delays() {
             ("GET /deny", false),
             ("GET /return", false),
         ] {
-            let start = Instant::now();
-            client::ask(running.address_of(0), &format!("{request}\nConnection: close"));
-            assert_eq!(start.elapsed() >= DELAY, is_delayed, "{} {request}", server.name());
+            let is_slow = || {
+                let start = Instant::now();
+                client::ask(running.address_of(0), &format!("{request}\nConnection: close"));
+                start.elapsed() >= NEARLY
+            };
+            // A busy machine may be slow once by itself.
+            let all_slow = (0..if is_delayed { 1 } else { 5 }).all(|_| is_slow());
+            assert_eq!(all_slow, is_delayed, "{} {request}", server.name());
         }
         running.stop();
     }
 }
 
-const DELAY: Duration = Duration::from_millis(300);
+/// The delay, less what clocks of whole milliseconds leave out.
+const NEARLY: Duration = Duration::from_millis(295);
 
 #[test]
 fn mistakes() {
