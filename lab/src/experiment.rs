@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
-use crate::tool::ToolName;
+use crate::tool::{Amount, ToolName};
 
 /// One published comparison, or one of the lab's own questions.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,6 +26,8 @@ pub struct Experiment {
     /// How the repetition differs from what was published.
     #[serde(default)]
     pub departures: Vec<String>,
+    /// How often each block is repeated in a full run, where the publication says so.
+    pub turns: Option<u32>,
     /// The files that are served.
     #[serde(default)]
     pub files: Vec<SiteFile>,
@@ -35,6 +37,9 @@ pub struct Experiment {
     /// The published figures.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// What was published and is no figure.
+    #[serde(default)]
+    pub stated: Vec<Stated>,
     /// What was concluded from them.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -53,6 +58,22 @@ pub struct Source {
     pub year: u16,
     /// The machine, the system and the versions, in a sentence.
     pub machine: String,
+    /// Where the load came from.
+    #[serde(default)]
+    pub generator: Generator,
+}
+
+/// Where a published load came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Generator {
+    /// From the server's own machine, whose cores it shared.
+    SameMachine,
+    /// From another machine, over a network.
+    OtherMachine,
+    /// The publication does not say.
+    #[default]
+    Unknown,
 }
 
 /// A file below the root of every contender.
@@ -106,6 +127,12 @@ pub struct Load {
     /// is left out, and the report says so.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// A contender that the others pass requests on to. There is one for all, and its CPU is not theirs.
+    pub backend: Option<String>,
+    /// Requests a second over all clients, where they come at a constant rate.
+    pub rate: Option<f64>,
+    /// Where the number of clients is raised: the 99th percentile from which an answer takes too long.
+    pub limit_ms: Option<f64>,
     /// What is smaller with `--quick`.
     pub quick: Option<Quick>,
     /// Contenders of this load, where they are not all of the experiment's.
@@ -162,6 +189,37 @@ impl Clients {
     }
 }
 
+impl Load {
+    /// The numbers of clients.
+    pub fn clients(&self, quick: bool) -> Vec<u32> {
+        self.quick(quick).and_then(|quick| quick.clients.as_ref()).unwrap_or(&self.clients).each()
+    }
+
+    /// The numbers of cores.
+    pub fn cores(&self, quick: bool) -> &[u32] {
+        self.quick(quick).and_then(|quick| quick.cores.as_ref()).unwrap_or(&self.cores)
+    }
+
+    /// How much is sent; nothing where connections are idle.
+    pub fn amount(&self, quick: bool) -> Option<Amount> {
+        let either = |requests: Option<u64>, seconds: Option<f64>| {
+            requests.map(Amount::Requests).or(seconds.map(Amount::Seconds))
+        };
+        let smaller = self.quick(quick).and_then(|quick| either(quick.requests, quick.seconds));
+        smaller.or_else(|| either(self.requests, self.seconds))
+    }
+
+    /// Why it is not run, if it is not.
+    pub fn left_out(&self, quick: bool) -> Option<&str> {
+        let skipped = self.quick(quick).is_some_and(|quick| quick.skip);
+        self.not_yet.as_deref().or(skipped.then_some("it is left out of a quick run"))
+    }
+
+    fn quick(&self, quick: bool) -> Option<&Quick> {
+        self.quick.as_ref().filter(|_| quick)
+    }
+}
+
 /// TLS of a load.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,12 +246,15 @@ pub enum Configuration {
 pub struct Quick {
     /// Instead of `clients`.
     pub clients: Option<Clients>,
-    /// Instead of `requests`.
+    /// Instead of `requests`, or of `seconds`.
     pub requests: Option<u64>,
-    /// Instead of `seconds`.
+    /// Instead of `seconds`, or of `requests`.
     pub seconds: Option<f64>,
     /// Instead of `cores`.
     pub cores: Option<Vec<u32>>,
+    /// Whether the load is left out, because it says nothing when it is short.
+    #[serde(default)]
+    pub skip: bool,
 }
 
 /// A figure as it was published.
@@ -212,6 +273,18 @@ pub struct Published {
     pub figures: BTreeMap<Figure, f64>,
 }
 
+/// A property or a price that was published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// What it is about.
+    pub subject: String,
+    /// The contender that stands for the published server here.
+    pub contender: String,
+    /// What was published of it, in our words.
+    pub says: String,
+}
+
 /// A conclusion of the publication.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -223,6 +296,10 @@ pub struct Finding {
     /// It holds where all of these do.
     #[serde(default)]
     pub holds_when: Vec<Condition>,
+    /// Whether conditions that cannot be tested are left out, as long as one can: what is said of all servers is
+    /// asked of those that are here.
+    #[serde(default)]
+    pub partly: bool,
     /// Why it cannot be tested here, if it cannot.
     pub cannot_be_tested: Option<String>,
 }
@@ -232,7 +309,8 @@ pub struct Finding {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", deny_unknown_fields)]
 pub enum Condition {
-    /// `of` is better than `over` in this figure, and by this factor if one is given (1.5: half as good again).
+    /// `of` is better than `over` in this figure, and by this factor if one is given (1.5: half as good again). The
+    /// data ask for half of a published advantage, since it belongs to another machine.
     Better {
         /// The figure; what better means is known from it.
         figure: Figure,
@@ -245,9 +323,12 @@ pub enum Condition {
         /// At least by this factor.
         by: Option<f64>,
         /// Only at these numbers of clients.
-        clients: Option<Vec<u32>>,
+        clients: Option<Clients>,
         /// Only with these numbers of cores.
         cores: Option<Vec<u32>>,
+        /// Whether all numbers of clients are taken together, by their geometric mean, instead of each alone.
+        #[serde(default)]
+        together: bool,
     },
     /// `of` divided by `over` lies between two bounds.
     Ratio {
@@ -264,11 +345,15 @@ pub enum Condition {
         /// The upper bound.
         high: f64,
         /// Only at these numbers of clients.
-        clients: Option<Vec<u32>>,
+        clients: Option<Clients>,
         /// Only with these numbers of cores.
         cores: Option<Vec<u32>>,
+        /// Whether all numbers of clients are taken together, by their geometric mean, instead of each alone.
+        #[serde(default)]
+        together: bool,
     },
     /// A contender's figure at one number of clients (or of cores) divided by that at another lies between two bounds.
+    /// Where only the cores change, all numbers of clients are taken together, by their geometric mean.
     Change {
         /// The figure.
         figure: Figure,
@@ -296,7 +381,7 @@ pub enum Condition {
         /// By whom.
         of: String,
         /// Only at these numbers of clients.
-        clients: Option<Vec<u32>>,
+        clients: Option<Clients>,
     },
     /// Some request was not.
     Fails {
@@ -305,7 +390,7 @@ pub enum Condition {
         /// By whom.
         of: String,
         /// Only at these numbers of clients.
-        clients: Option<Vec<u32>>,
+        clients: Option<Clients>,
     },
     /// A contender's figure divided by that of another load lies between two bounds.
     AgainstLoad {
@@ -325,7 +410,21 @@ pub enum Condition {
 }
 
 /// The experiments that the program brings along, in the order of the report.
-const BUILT_IN: &[&str] = &[include_str!("../experiments/keepalive.toml")];
+const BUILT_IN: &[&str] = &[
+    include_str!("../experiments/stress-debian.toml"),
+    include_str!("../experiments/modern-vps.toml"),
+    include_str!("../experiments/static-cores.toml"),
+    include_str!("../experiments/static-and-dynamic.toml"),
+    include_str!("../experiments/windows-hey.toml"),
+    include_str!("../experiments/costs.toml"),
+    include_str!("../experiments/churn.toml"),
+    include_str!("../experiments/pipelining.toml"),
+    include_str!("../experiments/idle-connections.toml"),
+    include_str!("../experiments/knee.toml"),
+    include_str!("../experiments/tuning.toml"),
+    include_str!("../experiments/logging-cost.toml"),
+    include_str!("../experiments/reload-under-load.toml"),
+];
 
 impl Experiment {
     /// Reads one file. Fails with the place of what is wrong in it.
@@ -346,6 +445,34 @@ impl Experiment {
             Experiment::parse(text).with_context(|| text.lines().next().unwrap_or_default().to_owned())
         };
         BUILT_IN.iter().map(parse).collect()
+    }
+
+    /// What answers the publications: their experiments, and those of the lab's own that their findings name.
+    pub fn answering_publications(all: &[Experiment]) -> Vec<&Experiment> {
+        let published = || all.iter().filter(|experiment| experiment.source.is_some());
+        let conditions = || {
+            published().flat_map(|experiment| &experiment.findings).flat_map(|finding| &finding.holds_when)
+        };
+        let named = |id: &str| {
+            conditions()
+                .flat_map(Condition::loads)
+                .any(|load| load.split_once('/').is_some_and(|(of, _)| of == id))
+        };
+        all.iter().filter(|experiment| experiment.source.is_some() || named(&experiment.id)).collect()
+    }
+}
+
+impl Condition {
+    /// The loads that it looks at.
+    pub fn loads(&self) -> Vec<&str> {
+        match self {
+            Condition::AgainstLoad { load, against, .. } => vec![load, against],
+            Condition::Better { load, .. }
+            | Condition::Ratio { load, .. }
+            | Condition::Change { load, .. }
+            | Condition::AnswersAll { load, .. }
+            | Condition::Fails { load, .. } => vec![load],
+        }
     }
 }
 
@@ -377,6 +504,66 @@ mod tests {
                 assert!(answered, "{} {}: either conditions or a reason", experiment.id, finding.id);
             }
         }
+    }
+
+    #[test]
+    fn conditions_name_loads_and_contenders_that_there_are() {
+        let all = Experiment::built_in().unwrap();
+        for experiment in &all {
+            for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
+                for name in condition.loads() {
+                    let (of, load) = name.split_once('/').unwrap_or((&experiment.id, name));
+                    let of = all.iter().find(|experiment| experiment.id == of);
+                    let found = of.is_some_and(|of| of.loads.iter().any(|other| other.id == load));
+                    assert!(found, "{}: no load {name}", experiment.id);
+                }
+            }
+            let known = |name: &str| experiment.contenders.iter().any(|contender| contender == name);
+            let published = experiment.published.iter().map(|published| &published.contender);
+            let loaded = experiment.loads.iter().flat_map(|load| load.contenders.iter().flatten());
+            for name in published.chain(loaded) {
+                assert!(known(name), "{}: {name} does not take part", experiment.id);
+            }
+        }
+    }
+
+    /// What a quick run of the published experiments takes, with two turns for each block and half a second to start
+    /// a contender.
+    #[test]
+    fn a_quick_run_answers_the_publications_in_time() {
+        let fresh = ["fulmar", "nginx", "nginx-debian", "apache-prefork", "apache-worker", "apache-event"];
+        let fresh = [fresh.as_slice(), &["lighttpd", "caddy", "varnish", "h2o"]].concat();
+        let all = Experiment::built_in().unwrap();
+        let mut seconds = 0.0;
+        for experiment in Experiment::answering_publications(&all) {
+            let before = seconds;
+            for load in experiment.loads.iter().filter(|load| load.left_out(true).is_none()) {
+                let contenders = load.contenders.as_ref().unwrap_or(&experiment.contenders);
+                let contenders = contenders.iter().filter(|name| fresh.contains(&name.as_str())).count();
+                let cores = load.cores(true).iter().filter(|cores| **cores <= 2).count();
+                for clients in load.clients(true) {
+                    let connecting = f64::from(clients) / 5000.0;
+                    let amount = match load.amount(true) {
+                        Some(Amount::Seconds(seconds)) => seconds,
+                        Some(Amount::Requests(requests)) => requests as f64 / 8000.0,
+                        None => 1.0,
+                    };
+                    seconds += (amount + connecting + 0.5) * 2.0 * (contenders * cores) as f64;
+                }
+            }
+            println!("{}: {:.0} s", experiment.id, seconds - before);
+        }
+        assert!((300.0..1200.0).contains(&seconds), "{seconds:.0} s");
+    }
+
+    #[test]
+    fn quick_runs_are_smaller() {
+        let load = "id = 'l'\ntitle = 'l'\nclients = [1, 2]\nrequests = 9\ncores = [1, 4]\n";
+        let load: Load = toml::from_str(&format!("{load}quick = {{ clients = 3, seconds = 1.0 }}")).unwrap();
+        assert_eq!((load.clients(false), load.clients(true)), (vec![1, 2], vec![3]));
+        assert_eq!(load.amount(false), Some(Amount::Requests(9)));
+        assert_eq!(load.amount(true), Some(Amount::Seconds(1.0)));
+        assert_eq!((load.cores(true), load.left_out(true)), ([1, 4].as_slice(), None));
     }
 
     #[test]

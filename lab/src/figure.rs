@@ -16,6 +16,10 @@ pub enum Figure {
     BytesPerAnswer,
     /// Bytes of one answer's content.
     ContentBytes,
+    /// Bytes of all answers, heads included.
+    TotalBytes,
+    /// Bytes of all answers' content.
+    TotalContentBytes,
     /// Answers that were not complete, or not of the expected length, or not 2xx.
     Failed,
     /// From the first request to the last answer.
@@ -32,12 +36,18 @@ pub enum Figure {
     P25Ms,
     /// The median.
     P50Ms,
+    /// Two thirds of the requests were faster (ab: 66 %).
+    P66Ms,
     /// Three quarters of the requests were faster.
     P75Ms,
+    /// Four fifths of the requests were faster.
+    P80Ms,
     /// Nine tenths of the requests were faster.
     P90Ms,
     /// 95 % of the requests were faster.
     P95Ms,
+    /// 98 % of the requests were faster.
+    P98Ms,
     /// 99 % of the requests were faster.
     P99Ms,
     /// The slowest request.
@@ -46,14 +56,28 @@ pub enum Figure {
     ConnectMs,
     /// Mean time from the request to the first byte of its answer.
     WaitingMs,
+    /// Mean time from the open connection to the end of the answer.
+    ProcessingMs,
+    /// Mean time that writing a request takes.
+    WritingMs,
+    /// Mean time from the first byte of an answer to its last.
+    ReadingMs,
+    /// Mean time that a proxy adds to what it stands in front of.
+    AddedMs,
     /// CPU time of all processes of the server for one request, user and system.
     CpuUsPerRequest,
     /// CPU time of the server by wall-clock time: 100 is one core.
     CpuPercent,
     /// The highest such value over a tenth of a second.
     CpuPeakPercent,
+    /// CPU time of everything on the machine, the load tool too: 100 is all of its cores.
+    SystemCpuPercent,
+    /// The highest such value.
+    SystemCpuPeakPercent,
     /// Memory of all processes of the server (PSS) at the end of the load.
     MemoryBytes,
+    /// Memory in use on the whole machine at the end of the load.
+    SystemMemoryBytes,
     /// What one more open connection adds to that memory.
     MemoryPerConnectionBytes,
     /// Connections that were open at once.
@@ -65,7 +89,10 @@ impl Figure {
     pub fn higher_is_better(self) -> Option<bool> {
         match self {
             Figure::RequestsPerS | Figure::BytesPerS | Figure::Connections => Some(true),
-            Figure::BytesPerAnswer | Figure::ContentBytes => None,
+            Figure::BytesPerAnswer
+            | Figure::ContentBytes
+            | Figure::TotalBytes
+            | Figure::TotalContentBytes => None,
             _ => Some(false),
         }
     }
@@ -77,6 +104,8 @@ impl Figure {
             Figure::BytesPerS => "bytes/s",
             Figure::BytesPerAnswer => "bytes an answer",
             Figure::ContentBytes => "bytes of content",
+            Figure::TotalBytes => "bytes of all answers",
+            Figure::TotalContentBytes => "bytes of all content",
             Figure::Failed => "failed",
             Figure::TotalS => "total, s",
             Figure::MeanMs => "mean, ms",
@@ -85,17 +114,27 @@ impl Figure {
             Figure::P10Ms => "p10, ms",
             Figure::P25Ms => "p25, ms",
             Figure::P50Ms => "p50, ms",
+            Figure::P66Ms => "p66, ms",
             Figure::P75Ms => "p75, ms",
+            Figure::P80Ms => "p80, ms",
             Figure::P90Ms => "p90, ms",
             Figure::P95Ms => "p95, ms",
+            Figure::P98Ms => "p98, ms",
             Figure::P99Ms => "p99, ms",
             Figure::MaxMs => "slowest, ms",
             Figure::ConnectMs => "connect, ms",
             Figure::WaitingMs => "waiting, ms",
+            Figure::ProcessingMs => "processing, ms",
+            Figure::WritingMs => "writing, ms",
+            Figure::ReadingMs => "reading, ms",
+            Figure::AddedMs => "added, ms",
             Figure::CpuUsPerRequest => "CPU, µs a request",
             Figure::CpuPercent => "CPU, %",
             Figure::CpuPeakPercent => "peak CPU, %",
+            Figure::SystemCpuPercent => "CPU of the machine, %",
+            Figure::SystemCpuPeakPercent => "peak CPU of the machine, %",
             Figure::MemoryBytes => "memory, bytes",
+            Figure::SystemMemoryBytes => "memory of the machine, bytes",
             Figure::MemoryPerConnectionBytes => "memory, bytes a connection",
             Figure::Connections => "connections",
         }
