@@ -1,5 +1,5 @@
-//! What the server must survive: framing and syntax of HTTP/1 (rows A…) and paths and files (rows B…) of the
-//! catalogue of bad inputs. The numbers are the rows'.
+//! What the server must survive: framing and syntax of HTTP/1 (rows A…), paths and files (rows B…), other servers
+//! (rows G…) and applications (rows H…) of the catalogue of bad inputs. The numbers are the rows'.
 //!
 //! Common to all: bad framing is answered by one 4xx or 501 and the end of the connection, nothing that
 //! follows on it is answered, no reply repeats bad bytes, the log has exactly one line a request, and the
@@ -10,8 +10,10 @@ use tests::client::End;
 use tests::site::{Running, Site};
 use tests::wait;
 
+mod fastcgi;
 mod framing;
 mod paths;
+mod proxy;
 mod syntax;
 
 /// A request that would be answered by 200 if anything after a refused one were read.

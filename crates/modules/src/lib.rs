@@ -49,6 +49,7 @@ mod shared {
     pub(crate) mod answers;
     pub(crate) mod files;
     pub(crate) mod names;
+    pub(crate) mod trust;
     pub(crate) mod zones;
 }
 

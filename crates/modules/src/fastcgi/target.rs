@@ -27,8 +27,9 @@ pub(super) enum Target {
 pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
     let word = args.word(0)?;
     let template = word.text.contains(&b'$').then(|| loading.template(word)).transpose()?;
-    if template.is_none() {
-        args.value(0, |word| address(&word.text))?;
+    match template {
+        None => drop(args.value(0, |word| address(&word.text))?),
+        Some(_) => crate::shared::trust::warn_of_choice(args, loading),
     }
     Ok(Pass { text: word.text.clone(), template })
 }

@@ -110,13 +110,20 @@ fn client_fields(exchange: &Exchange, own: &[Box<[u8]>]) -> Fields {
     let listed: Vec<&[u8]> = tokens(all, "connection").collect();
     let mut passed = Fields::new();
     for field in all.iter() {
-        let is = |name: &[u8]| field.name.eq_ignore_ascii_case(name);
-        let is_accel = field.name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"x-accel-"));
-        if !is_accel && !own.iter().any(|name| is(name)) && !listed.iter().any(|name| is(name)) {
+        let is_listed = listed.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+        let is_own = own.iter().any(|name| is_alike(field.name, name));
+        let is_accel = field.name.get(..8).is_some_and(|start| is_alike(start, b"x-accel-"));
+        if !is_accel && !is_own && !is_listed {
             let _ = passed.push(field.name, field.value);
         }
     }
     passed
+}
+
+/// Whether a client's name is, or is to many applications, this one in lower case: they read `X_Id` as `X-Id`.
+fn is_alike(name: &[u8], own: &[u8]) -> bool {
+    let is_same = |(byte, own): (&u8, &u8)| byte.eq_ignore_ascii_case(own) || (*byte, *own) == (b'_', b'-');
+    name.len() == own.len() && name.iter().zip(own).all(is_same)
 }
 
 fn write(head: &mut Vec<u8>, fields: &Fields) {

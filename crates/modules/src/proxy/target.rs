@@ -35,6 +35,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     let word = args.word(0)?;
     let text = word.text.clone();
     if text.contains(&b'$') {
+        crate::shared::trust::warn_of_choice(args, loading);
         return Ok(Pass { text, template: Some(loading.template(word)?) });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
