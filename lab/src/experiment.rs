@@ -133,6 +133,9 @@ pub struct Load {
     pub rate: Option<f64>,
     /// Where the number of clients is raised: the 99th percentile from which an answer takes too long.
     pub limit_ms: Option<f64>,
+    /// Fields that clients send beside the tool's own, each `Name: value`.
+    #[serde(default)]
+    pub fields: Vec<String>,
     /// What is smaller with `--quick`.
     pub quick: Option<Quick>,
     /// Contenders of this load, where they are not all of the experiment's.
@@ -207,6 +210,12 @@ impl Load {
         };
         let smaller = self.quick(quick).and_then(|quick| either(quick.requests, quick.seconds));
         smaller.or_else(|| either(self.requests, self.seconds))
+    }
+
+    /// The status code of a right answer.
+    pub fn expected_status(&self) -> u16 {
+        let upgrade = |field: &String| field.to_ascii_lowercase().starts_with("upgrade:");
+        if self.fields.iter().any(upgrade) { 101 } else { 200 }
     }
 
     /// Why it is not run, if it is not.

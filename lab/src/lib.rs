@@ -5,10 +5,15 @@
 //! [`block::Block`] for each measurement. Whatever is said about them later is computed from those blocks alone.
 
 pub mod block;
+pub mod commands;
+pub mod comparison;
 pub mod contender;
 pub mod digest;
+pub mod engine;
 pub mod experiment;
+pub mod export;
 pub mod figure;
+pub mod load;
 pub mod machine;
 pub mod process;
 pub mod statistics;

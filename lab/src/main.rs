@@ -1,3 +1,7 @@
-//! The command line of `fulmar-lab`.
+//! The program `fulmar-lab`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lab::commands::main()
+}

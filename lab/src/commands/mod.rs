@@ -1,0 +1,117 @@
+//! The command line.
+
+mod compare;
+mod list;
+mod progress;
+mod run;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::{Args, Parser, Subcommand};
+
+use crate::contender::Contender;
+use crate::engine::Lineup;
+use crate::experiment::Experiment;
+use crate::load::LoadArguments;
+
+/// Repeats published web-server benchmarks side by side on this machine, and shows the evidence.
+#[derive(Debug, Parser)]
+#[command(name = "fulmar-lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Experiments, contenders and tools: what is there, and how to install what is missing.
+    List(Common),
+    /// Sees that all contenders answer alike, and measures nothing.
+    Check(run::RunArguments),
+    /// Runs experiments and writes the report.
+    Run(run::RunArguments),
+    /// Two contenders beside each other: the ratio with its interval.
+    Compare(compare::CompareArguments),
+    /// Sends requests: the lab's own load generator.
+    Load(Box<LoadArguments>),
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+struct Common {
+    /// The program of a contender, where it is not the one that would be found.
+    #[arg(long = "program", value_name = "NAME=PATH", global = true)]
+    programs: Vec<String>,
+    /// Another contender: a folder with a contender.toml and its templates.
+    #[arg(long = "contender", value_name = "FOLDER", global = true)]
+    contenders: Vec<PathBuf>,
+    /// Another experiment: a TOML file.
+    #[arg(long = "experiment", value_name = "FILE", global = true)]
+    experiments: Vec<PathBuf>,
+}
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::List(common) => list::main(&common),
+        Command::Check(arguments) => run::check(&arguments),
+        Command::Run(arguments) => run::main(&arguments),
+        Command::Compare(arguments) => compare::main(&arguments),
+        Command::Load(arguments) => crate::load::main(*arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("fulmar-lab: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+impl Common {
+    fn lineup(&self) -> Result<Lineup> {
+        let mut contenders = Contender::built_in()?;
+        for folder in &self.contenders {
+            contenders.extend(Contender::read(folder)?);
+        }
+        let mut given = BTreeMap::new();
+        for program in &self.programs {
+            let (name, path) = program.split_once('=').context("--program takes NAME=PATH")?;
+            given.insert(name.to_owned(), PathBuf::from(path));
+        }
+        Ok(Lineup::new(contenders, given))
+    }
+
+    fn experiments(&self) -> Result<Vec<Experiment>> {
+        let mut experiments = Experiment::built_in()?;
+        for path in &self.experiments {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            experiments.push(Experiment::parse(&text).with_context(|| path.display().to_string())?);
+        }
+        Ok(experiments)
+    }
+}
+
+/// The experiments of these names, in the order of the program; all of them where no name is given.
+fn chosen(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>> {
+    for name in names {
+        let known = all.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ");
+        ensure!(
+            all.iter().any(|experiment| experiment.id == *name),
+            anyhow!("no experiment is called {name}; there are {known}")
+        );
+    }
+    Ok(all.into_iter().filter(|experiment| names.is_empty() || names.contains(&experiment.id)).collect())
+}
+
+/// A flag that Ctrl-C and TERM set. A second Ctrl-C ends the program at once.
+fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}

@@ -1,0 +1,65 @@
+//! What a run shows while it goes on: a bar with the time that is left, and a line for each block.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::block::Block;
+use crate::engine::Event;
+use crate::figure::Figure;
+
+/// The bar of the load that is being measured.
+pub(super) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    pub(super) fn new() -> Progress {
+        Progress { bar: ProgressBar::hidden() }
+    }
+
+    /// Shows an event.
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Load { experiment, load, blocks } => {
+                self.bar.finish_and_clear();
+                println!("{}: {}", experiment.id, load.title);
+                self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
+                let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
+                self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            }
+            Event::Block(block) => {
+                self.bar.suspend(|| println!("  {}", line(block)));
+                self.bar.inc(1);
+            }
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn line(block: &Block) -> String {
+    let cell = &block.cell;
+    let start = format!("{:<18} {:>6} clients", cell.contender, cell.clients);
+    if let Some(failure) = &block.failure {
+        return format!("{start}  – {failure}");
+    }
+    let figure = |figure: Figure| block.figures.get(&figure).copied();
+    let mut text = start;
+    if let Some(rate) = figure(Figure::RequestsPerS) {
+        text += &format!("  {rate:>9.0} requests/s");
+    }
+    if let Some(cpu) = figure(Figure::CpuUsPerRequest) {
+        text += &format!("  {cpu:>7.1} µs CPU");
+    }
+    if let Some(memory) = figure(Figure::MemoryBytes) {
+        text += &format!("  {:>7.1} MB", memory / 1e6);
+    }
+    if let Some(bytes) = figure(Figure::MemoryPerConnectionBytes) {
+        text += &format!("  {bytes:>7.0} bytes a connection");
+    }
+    if let Some(failed) = figure(Figure::Failed).filter(|failed| *failed > 0.0) {
+        text += &format!("  {failed} FAILED");
+    }
+    text
+}

@@ -1,0 +1,159 @@
+//! Two contenders beside each other: what a request cost each, the ratio, and how sure it is.
+
+use std::fmt;
+
+use crate::block::Block;
+use crate::figure::Figure;
+use crate::statistics::{Estimate, median};
+
+/// What a load came to for two contenders.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The load and the number of clients.
+    pub name: String,
+    /// The figure that is compared.
+    pub figure: Figure,
+    /// The names of the two.
+    pub contenders: [String; 2],
+    /// Their medians.
+    pub medians: [f64; 2],
+    /// The first by the second: the median of the pairs, one of each turn.
+    pub ratio: Estimate,
+    /// The second's twin by the second, where there was one: what noise alone does.
+    pub noise: Option<Estimate>,
+    /// Pairs of blocks.
+    pub pairs: usize,
+    /// How busy the tool was, at most: 1 is one core.
+    pub tool_busy: f64,
+}
+
+/// Of fewer pairs nothing is said.
+const FEWEST: usize = 3;
+
+impl Comparison {
+    /// The columns of [`Display`](fmt::Display).
+    pub const HEADING: &'static str = "load                                  first     second   ratio  95 % interval   \
+        A/A     95 % interval   tool busy";
+
+    /// Compares two contenders over blocks of one load, one number of clients and one of cores. `None` where not both
+    /// have been measured in the same turn at least once.
+    pub fn of(blocks: &[&Block], [first, second]: [&str; 2], figure: Figure) -> Option<Comparison> {
+        let value = |contender: &str, turn: u32| {
+            let mut blocks = blocks.iter();
+            let block = blocks.find(|block| block.cell.contender == contender && block.turn == turn)?;
+            block.figures.get(&figure).copied()
+        };
+        let mut turns: Vec<u32> = blocks.iter().map(|block| block.turn).collect();
+        turns.sort_unstable();
+        turns.dedup();
+        let pairs = |one: &str| -> Vec<(f64, f64)> {
+            turns.iter().filter_map(|turn| Some((value(one, *turn)?, value(second, *turn)?))).collect()
+        };
+        let estimate = |pairs: &[(f64, f64)]| {
+            let ratios: Vec<f64> = pairs.iter().map(|(one, other)| one / other).collect();
+            (!ratios.is_empty()).then(|| Estimate::of(&ratios))
+        };
+        let measured = pairs(first);
+        let column = |pick: fn(&(f64, f64)) -> f64| median(&measured.iter().map(pick).collect::<Vec<_>>());
+        let cell = &blocks.first()?.cell;
+        Some(Comparison {
+            name: format!("{}, {} clients", cell.load, cell.clients),
+            figure,
+            contenders: [first, second].map(str::to_owned),
+            medians: [column(|pair| pair.0), column(|pair| pair.1)],
+            ratio: estimate(&measured)?,
+            noise: estimate(&pairs(&format!("{second}-twin"))),
+            pairs: measured.len(),
+            tool_busy: blocks.iter().map(|block| block.circumstances.tool_busy).fold(0.0, f64::max),
+        })
+    }
+
+    /// What may be said: that one is better only where the interval leaves out 1 and all that the second differs from
+    /// itself.
+    pub fn verdict(&self) -> String {
+        if self.pairs < FEWEST && self.figure != Figure::MemoryPerConnectionBytes {
+            return "too few pairs to say".into();
+        }
+        let (low, high) = self.noise.map_or((1.0, 1.0), |noise| (noise.low.min(1.0), noise.high.max(1.0)));
+        let higher = self.figure.higher_is_better().unwrap_or(false);
+        let better = match (self.ratio.high < low, self.ratio.low > high) {
+            (true, _) => Some(usize::from(higher)),
+            (_, true) => Some(usize::from(!higher)),
+            _ => None,
+        };
+        better.map_or("no difference shown".into(), |index| format!("{} is better", self.contenders[index]))
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second] = self.medians;
+        write!(out, "{:<34}{first:>9.2}  {second:>9.2}", self.name)?;
+        let Estimate { median, low, high } = self.ratio;
+        write!(out, " {median:>7.3}  {low:.3} – {high:.3} ")?;
+        match self.noise {
+            Some(Estimate { median, low, high }) => write!(out, " {median:>7.3}  {low:.3} – {high:.3}")?,
+            None => write!(out, "{:>23}", "–")?,
+        }
+        write!(out, "{:>9.0} %   {}", self.tool_busy * 100.0, self.verdict())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::tests::block;
+
+    fn blocks(figures: &[[f64; 3]]) -> Vec<Block> {
+        let names = ["fulmar", "nginx", "nginx-twin"];
+        let turns = figures.iter().zip(0..);
+        let blocks = turns.flat_map(|(values, turn)| {
+            let values = values.iter().zip(names);
+            values.map(move |(value, name)| Block {
+                turn,
+                ..block(name, "l", 64, &[(Figure::CpuUsPerRequest, *value)])
+            })
+        });
+        blocks.collect()
+    }
+
+    fn compare(figures: &[[f64; 3]]) -> Comparison {
+        let blocks = blocks(figures);
+        let blocks: Vec<&Block> = blocks.iter().collect();
+        Comparison::of(&blocks, ["fulmar", "nginx"], Figure::CpuUsPerRequest).unwrap()
+    }
+
+    #[test]
+    fn ratios_are_of_blocks_of_one_turn() {
+        // The machine gets twice as slow; pairs of one turn do not see that.
+        let slow = (0..20).map(|turn| 1.0 + f64::from(turn) / 20.0);
+        let figures: Vec<_> = slow.map(|slow| [6.0 * slow, 8.0 * slow, 8.0 * slow]).collect();
+        let comparison = compare(&figures);
+        assert!((comparison.ratio.median - 0.75).abs() < 1e-9);
+        assert!(comparison.ratio.high - comparison.ratio.low < 1e-9);
+        assert_eq!(comparison.noise.unwrap().median, 1.0);
+        assert_eq!(comparison.verdict(), "fulmar is better");
+    }
+
+    #[test]
+    fn nothing_is_claimed_within_the_noise() {
+        let figures: Vec<_> = (0..20).map(|turn| [if turn % 2 == 0 { 7.0 } else { 9.0 }, 8.0, 8.0]).collect();
+        assert_eq!(compare(&figures).verdict(), "no difference shown");
+        assert_eq!(compare(&[[9.0, 8.0, 8.0]; 3]).verdict(), "nginx is better");
+        assert_eq!(
+            compare(&[[9.0, 8.0, 9.5]; 3]).verdict(),
+            "no difference shown",
+            "nginx differs as much from itself"
+        );
+    }
+
+    #[test]
+    fn of_rates_more_is_better() {
+        let blocks = [("a", 10.0), ("b", 5.0)]
+            .map(|(name, rate)| block(name, "l", 1, &[(Figure::RequestsPerS, rate)]));
+        let blocks: Vec<&Block> = blocks.iter().collect();
+        let comparison = Comparison::of(&blocks, ["a", "b"], Figure::RequestsPerS).unwrap();
+        assert_eq!(comparison.verdict(), "a is better");
+        assert!(Comparison::of(&blocks, ["a", "c"], Figure::RequestsPerS).is_none());
+    }
+}

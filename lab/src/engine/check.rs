@@ -1,0 +1,80 @@
+//! Correct before fast: a contender whose answer differs is not compared.
+
+use anyhow::{Context, Result, ensure};
+
+use super::fetch::{self, Answer};
+use crate::contender::Running;
+use crate::experiment::Load;
+
+/// What every contender of a load has to answer.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    /// The content.
+    content: Vec<u8>,
+    /// Its media type without parameters, once one contender has named it.
+    media_type: Option<String>,
+}
+
+impl Expected {
+    /// The content of a file.
+    pub(super) fn content(content: Vec<u8>) -> Expected {
+        Expected { content, media_type: None }
+    }
+
+    /// What the first contender answers, where no file says it.
+    pub(super) fn from_answer(running: &Running, load: &Load) -> Result<Expected> {
+        Ok(Expected { content: ask(running, load)?.0.content, media_type: None })
+    }
+
+    /// Sees that a contender answers twice as it should: the status, the content, its type, length and coding, and
+    /// that the connection is kept or closed as the load wants it. The error says what differs.
+    pub(super) fn check(&mut self, running: &Running, load: &Load) -> Result<Answer> {
+        let (answer, kept) = ask(running, load)?;
+        let status = load.expected_status();
+        ensure!(answer.status == status, "status {} instead of {status}", answer.status);
+        let coding = answer.fields.get("content-encoding");
+        ensure!(
+            coding.is_none(),
+            "a content coding that nobody asked for: {}",
+            coding.map_or("", String::as_str)
+        );
+        ensure!(
+            answer.content == self.content,
+            "{} bytes that are not the {} expected ones",
+            answer.content.len(),
+            self.content.len()
+        );
+        ensure!(
+            kept == load.keep_alive || status == 101,
+            "the connection is {}",
+            if kept { "kept" } else { "closed" }
+        );
+        let media_type = media_type(&answer);
+        let expected = self.media_type.get_or_insert_with(|| media_type.clone());
+        ensure!(*expected == media_type, "type {media_type:?} instead of {expected:?}");
+        Ok(answer)
+    }
+}
+
+/// The answer to a request of the load, and whether a second one came on the same connection.
+fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
+    let mut fields: Vec<&str> = load.fields.iter().map(String::as_str).collect();
+    if !load.keep_alive {
+        fields.push("Connection: close");
+    }
+    let mut connection = fetch::connect(running.address, load.tls.is_some())?;
+    let answer = fetch::get(&mut connection, &load.path, &fields)?;
+    if load.expected_status() == 101 {
+        return Ok((answer, true));
+    }
+    let second = fetch::get(&mut connection, &load.path, &fields);
+    if let (true, Err(error)) = (load.keep_alive, &second) {
+        return Err(anyhow::anyhow!("{error:#}")).context("a second request on the same connection");
+    }
+    Ok((answer, second.is_ok()))
+}
+
+fn media_type(answer: &Answer) -> String {
+    let value = answer.fields.get("content-type").map_or("", String::as_str);
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
