@@ -19,14 +19,15 @@ pub fn have_wordpress() -> bool {
     parts::is_present("WordPress", Path::new(SOURCES).join(THEME).exists())
 }
 
-/// Puts WordPress into an existing directory, to use a database whose user and password have its name.
-pub fn place(directory: &Path, mariadb: &MariaDb, database: &str) {
+/// Puts WordPress into an existing directory, to use the database that the parameter `DATABASE` names, as the user of
+/// that name with that password.
+pub fn place(directory: &Path, mariadb: &MariaDb) {
     copy(Path::new(SOURCES), directory);
     let configuration = format!(
         "<?php
-define('DB_NAME', '{database}');
-define('DB_USER', '{database}');
-define('DB_PASSWORD', '{database}');
+define('DB_NAME', $_SERVER['DATABASE']);
+define('DB_USER', DB_NAME);
+define('DB_PASSWORD', DB_NAME);
 define('DB_HOST', 'localhost:{socket}');
 // It asks its own site, and nobody else.
 define('WP_HTTP_BLOCK_EXTERNAL', true);

@@ -20,12 +20,14 @@ const NGINX: &str = r"
     include mime.types;
     server {
         listen 127.0.0.1:%%PORT%%;
-        root %%ROOT%%;
+        root SOURCES;
         index index.php;
 
         location / { try_files $uri $uri/ /index.php?$args; }
+        location ~ /\.ht { deny all; }
         location ~ \.php$ {
             include fastcgi_params;
+            fastcgi_param DATABASE nginx;
             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
             fastcgi_pass unix:SOCKET;
         }
@@ -37,12 +39,13 @@ const HTACCESS: &str = r"
     include mime.types;
     server {
         listen 127.0.0.1:%%PORT%%;
-        root %%ROOT%%;
+        root SOURCES;
         index index.php;
         htaccess on;
 
         location ~ \.php$ {
             include fastcgi_params;
+            fastcgi_param DATABASE htaccess;
             fastcgi_param SERVER_SOFTWARE Apache;
             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
             fastcgi_pass unix:SOCKET;
@@ -62,31 +65,28 @@ fn wordpress_works_by_nginx_conf_and_by_htaccess() {
     let directory = TempDir::with_prefix("wordpress-").unwrap();
     let mariadb = MariaDb::start(directory.path(), &["nginx", "htaccess"]);
     let php = Php::start(directory.path());
+    let sources = directory.path().join("sources");
+    fs::create_dir(&sources).unwrap();
+    place(&sources, &mariadb);
+    let use_behind = |configuration: &str| {
+        let configuration = configuration
+            .replace("SOURCES", &sources.display().to_string())
+            .replace("SOCKET", &php.socket().display().to_string());
+        let site = Site::new(&configuration)
+            .beside("fastcgi_params", include_str!("../stock/e2-site/fastcgi_params"))
+            .beside("mime.types", include_str!("../stock/debian/mime.types"));
+        let running = site.start(Server::Fulmar);
+        use_wordpress(&running);
+        assert_eq!(Browser::new(running.address()).get("/.htaccess").status, 403);
+        running.stop();
+    };
+    // They share the programs, and nothing that is in a database.
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let site = site(NGINX, &php, &mariadb, "nginx");
-            let running = site.start(Server::Fulmar);
-            use_wordpress(&running);
-            running.stop();
-        });
-        scope.spawn(|| {
-            let site = site(HTACCESS, &php, &mariadb, "htaccess");
-            let running = site.start(Server::Fulmar);
-            use_wordpress(&running);
-            let written = fs::read_to_string(site.root().join(".htaccess")).unwrap();
-            assert!(written.contains("RewriteRule . /index.php [L]"), "{written}");
-            assert_eq!(Browser::new(running.address()).get("/.htaccess").status, 403);
-            running.stop();
-        });
+        scope.spawn(|| use_behind(NGINX));
+        scope.spawn(|| use_behind(HTACCESS));
     });
-}
-
-fn site(configuration: &str, php: &Php, mariadb: &MariaDb, database: &str) -> Site {
-    let site = Site::new(&configuration.replace("SOCKET", &php.socket().display().to_string()))
-        .beside("fastcgi_params", include_str!("../stock/e2-site/fastcgi_params"))
-        .beside("mime.types", include_str!("../stock/debian/mime.types"));
-    place(&site.root(), mariadb, database);
-    site
+    let written = fs::read_to_string(sources.join(".htaccess")).unwrap();
+    assert!(written.contains("RewriteRule . /index.php [L]"), "{written}");
 }
 
 /// From the first visit of a site that is not set up yet to a post that a visitor reads.
