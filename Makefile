@@ -33,9 +33,9 @@ quick: ## Tidy and the unit tests: under three minutes once built.
 	cargo xtask tidy
 	cargo test --workspace --exclude tests --quiet
 
-bench: install ## Server CPU per request, interleaved with nginx (needs wrk).
-	cargo build --release --package fulmar
-	cargo xtask bench
+bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BENCH=--quick for a glance).
+	cargo build --release --package fulmar --package fulmar-lab
+	target/release/fulmar-lab compare fulmar nginx $(BENCH)
 
 fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz

@@ -1,9 +1,8 @@
 //! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
-//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask bench`
-//! and `cargo xtask nginx-tests` compare the server with nginx.
+//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask nginx-tests` runs
+//! nginx's own tests.
 
 mod arguments;
-mod bench;
 mod docs;
 mod metadata;
 mod nginx_tests;
@@ -20,9 +19,6 @@ usage: cargo xtask COMMAND
   docs            write docs/directives/ from the features
   docs --check    fail when a page of docs/directives/ is stale
 
-  bench [--quick] [--pairs N] [--seconds S] [--threads T]
-                  measure server CPU a request and memory a connection beside nginx's (needs wrk)
-
   nginx-tests FOLDER [--binary FILE] [--jobs N] [--all] [--update] [NAME...]
                   run files of a checkout of nginx's test suite: those of tests/nginx-tests.txt,
                   the named ones, or all; with --update add what passes to the list
@@ -35,7 +31,6 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(false),
         ["docs", "--check"] => docs::run(true),
-        ["bench", rest @ ..] => bench::run(rest),
         ["nginx-tests", rest @ ..] => nginx_tests::run(rest),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
