@@ -11,6 +11,7 @@ mod differential;
 mod fastcgi;
 mod htaccess;
 mod manual;
+mod node;
 mod process;
 mod proxy;
 mod stock;

@@ -38,9 +38,6 @@ pub trait Duplex {
 
     /// Writes a part of the bytes and returns how many.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
-
-    /// Tells the other side that nothing more will be written.
-    fn shutdown_write(&mut self) -> io::Result<()>;
 }
 
 /// A part of the content.

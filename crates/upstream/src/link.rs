@@ -288,8 +288,4 @@ impl Duplex for Far {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.0.stream.poll_write(cx, bytes)
     }
-
-    fn shutdown_write(&mut self) -> io::Result<()> {
-        self.0.stream.shutdown_write()
-    }
 }

@@ -1,5 +1,5 @@
-//! After a change of protocol: bytes go both ways until both sides have ended, one of them breaks, or
-//! both are silent for too long.
+//! After a change of protocol: bytes go both ways until one side has ended and the other has all of it, one of
+//! them breaks, or both are silent for too long.
 
 use super::pool::Buffer;
 use super::transport::Transport;
@@ -27,7 +27,7 @@ pub(crate) async fn run(io: &mut Io, tunnel: Tunnel) -> u64 {
             (Ok(moved_up), Ok(moved_down)) if moved_up || moved_down => timer.set(idle),
             (Ok(_), Ok(_)) => {}
         }
-        if up.ended && down.ended {
+        if up.ended || down.ended {
             return Poll::Ready(());
         }
         timer.poll(cx)
@@ -42,7 +42,7 @@ struct Way {
     buffer: Buffer,
     /// The source has sent its last byte.
     source_ended: bool,
-    /// All was handed on, the end too.
+    /// All was handed on.
     ended: bool,
     written: u64,
 }
@@ -65,7 +65,6 @@ impl Way {
                 self.write(sink, cx)
             } else if self.source_ended {
                 self.ended = true;
-                sink.shutdown_write()?;
                 return Ok(true);
             } else {
                 self.read(source, cx)
@@ -109,9 +108,5 @@ impl Duplex for Near<'_> {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.0.poll_write(cx, bytes)
-    }
-
-    fn shutdown_write(&mut self) -> io::Result<()> {
-        self.0.shutdown_write()
     }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     let is_cut_short = begun.feed.take().is_some();
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
     begun.flow.log();
-    let unread = !begun.body_done;
+    let unread = !begun.body_done || is_tunnel;
     pool::recycle(begun.flow);
     if !kept {
         close::close(io, &scope, Manner { unread }).await;
