@@ -5,8 +5,9 @@ use crate::tree::{File, Tree};
 
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Folders whose files are what a peer sent or should send: their bytes are not ours to trim.
-const VERBATIM: &[&str] = &["/golden/", "/seeds/"];
+/// Folders whose files are what a peer sent or should send, or what a program printed: their bytes are not ours to
+/// trim.
+const VERBATIM: &[&str] = &["/golden/", "/seeds/", "/outputs/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let dead = tree.sources().filter(|file| is_module(&file.path) && !tree.is_reached(&file.path));
@@ -22,14 +23,15 @@ fn is_module(path: &str) -> bool {
 
 fn check_file(file: &File) -> Vec<Finding> {
     let mut found = Vec::new();
-    if file.size_bytes == 0 {
+    let verbatim = VERBATIM.iter().any(|folder| file.path.contains(folder));
+    if file.size_bytes == 0 && !verbatim {
         found.push(Finding::new(&file.path, 1, "empty file", "remove it"));
     }
     if file.size_bytes > FILE_BYTES_MAX {
         let message = format!("{} bytes, more than {FILE_BYTES_MAX}", file.size_bytes);
         found.push(Finding::new(&file.path, 1, message, "generate it where it is needed"));
     }
-    if !file.is_text || file.size_bytes == 0 || VERBATIM.iter().any(|folder| file.path.contains(folder)) {
+    if !file.is_text || file.size_bytes == 0 || verbatim {
         return found;
     }
     if !file.text.ends_with('\n') || file.text.ends_with("\n\n") {
@@ -65,6 +67,7 @@ mod tests {
             ("crates/a/src/bin/d.rs", "fn main() {}\n"),
             ("docs/example.rs", "fn main() {}\n"),
             ("tests/golden/x", "verbatim \r\n\n"),
+            ("lab/tests/outputs/nothing", ""),
             ("a.md", "Title\n=======\n"),
         ]);
         assert_eq!(check(&tree), []);
