@@ -1,7 +1,7 @@
 //! Certificates made for a test, and a client that speaks TLS and trusts everybody.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +57,17 @@ pub fn certificate(name: &str, kind: Kind) -> Certificate {
 pub struct Client {
     config: Arc<ClientConfig>,
     name: Option<String>,
+}
+
+/// How a client ends its side after it said all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Not at all: the server has to close.
+    Waits,
+    /// It says goodbye (`close_notify`).
+    SaysGoodbye,
+    /// Its stream ends without a word.
+    Breaks,
 }
 
 /// What a server answered over TLS.
@@ -127,14 +138,41 @@ impl Client {
         while closes && ended.is_none() {
             ended = receive(&mut stream, &mut received);
         }
-        let connection = &stream.conn;
-        Ok(Spoken {
-            answer: Answer { responses, end: if ended.is_some() { End::Closed } else { End::Kept } },
-            protocol: connection.protocol_version().map(|version| format!("{version:?}")).unwrap_or_default(),
-            certificate: connection.peer_certificates().map(|all| all[0].to_vec()).unwrap_or_default(),
-            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            said_goodbye: ended == Some(true),
-        })
+        let end = if ended.is_some() { End::Closed } else { End::Kept };
+        Ok(spoken(&stream.conn, Answer { responses, end }, ended == Some(true)))
+    }
+
+    /// Says all of `bytes` on a connection of its own, ends so, and hears whatever comes until the server closes.
+    ///
+    /// # Errors
+    /// The handshake failed; the text says how.
+    pub fn converse(&self, address: SocketAddr, bytes: &[u8], ending: Ending) -> Result<Spoken, String> {
+        let mut stream = self.connect(address)?;
+        // A server may close before it heard all.
+        let _ = stream.write_all(bytes).and_then(|()| stream.flush());
+        if ending == Ending::SaysGoodbye {
+            stream.conn.send_close_notify();
+            let _ = stream.conn.complete_io(&mut stream.sock);
+        } else if ending == Ending::Breaks {
+            let _ = stream.sock.shutdown(Shutdown::Write);
+        }
+        let mut received = Vec::new();
+        let said_goodbye = loop {
+            if let Some(goodbye) = receive(&mut stream, &mut received) {
+                break goodbye;
+            }
+        };
+        let (mut responses, mut at) = (Vec::new(), 0);
+        let mut methods = request::methods(bytes).into_iter();
+        let mut method = methods.next().unwrap_or_default();
+        while let Some((response, used)) = response::take(&method, &received[at..], true) {
+            at += used;
+            if response.status >= 200 {
+                method = methods.next().unwrap_or_default();
+            }
+            responses.push(response);
+        }
+        Ok(spoken(&stream.conn, Answer { responses, end: End::Closed }, said_goodbye))
     }
 
     /// Has the handshake.
@@ -155,6 +193,16 @@ impl Client {
             stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
         }
         Ok(stream)
+    }
+}
+
+fn spoken(connection: &ClientConnection, answer: Answer, said_goodbye: bool) -> Spoken {
+    Spoken {
+        answer,
+        protocol: connection.protocol_version().map(|version| format!("{version:?}")).unwrap_or_default(),
+        certificate: connection.peer_certificates().map(|all| all[0].to_vec()).unwrap_or_default(),
+        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        said_goodbye,
     }
 }
 

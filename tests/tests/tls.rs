@@ -1,5 +1,7 @@
 //! Encrypted connections: the same answers as nginx over TLS, and what only TLS has.
 
+mod conversations;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
