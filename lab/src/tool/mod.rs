@@ -1,7 +1,19 @@
 //! Load tools: the programs that the publications used, each with its own flags and its own output, and the lab's
 //! own generator. All take one [`Order`] and give one [`Report`].
 
+mod ab;
+mod autocannon;
+mod find;
+mod fulmar_lab;
+mod h2load;
+mod hey;
+pub(crate) mod jmeter;
+pub(crate) mod k6;
+mod oha;
+mod reading;
+mod weighttp;
 mod wrk;
+mod wrk2;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +26,8 @@ use serde::{Deserialize, Serialize};
 use crate::block::Bar;
 use crate::experiment::Tls;
 use crate::figure::Figure;
+
+pub use find::{FoundTool, find};
 
 /// The tools by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -110,7 +124,19 @@ pub struct Tool {
 }
 
 /// All tools, in the order of `fulmar-lab list`.
-pub const ALL: &[Tool] = &[wrk::TOOL];
+pub const ALL: &[Tool] = &[
+    fulmar_lab::TOOL,
+    ab::TOOL,
+    wrk::TOOL,
+    wrk2::TOOL,
+    hey::TOOL,
+    h2load::TOOL,
+    weighttp::TOOL,
+    oha::TOOL,
+    autocannon::TOOL,
+    k6::TOOL,
+    jmeter::TOOL,
+];
 
 /// The tool of that name.
 pub fn named(name: ToolName) -> Option<&'static Tool> {

@@ -1,12 +1,11 @@
 //! wrk: a closed loop for some seconds.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use super::{Amount, Order, Report, Tool, ToolName};
+use super::reading::{Outcome, Received, bytes, even_threads, ms, number, percentile, says, word_after};
+use super::{Amount, Order, Tool, ToolName};
 use crate::figure::Figure;
 
 /// wrk 4. It knows no number of requests, and it measures latency without regard to when a request was due.
@@ -17,19 +16,24 @@ pub(super) const TOOL: Tool = Tool {
     version,
     refuses,
     arguments,
-    read,
+    read: |_, text| outcome(text)?.report(),
 };
 
 fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.split_ascii_whitespace().nth(1)?;
-    Some(format!("wrk {version}"))
+    let text = says(program, &["--version"])?;
+    Some(format!("wrk {}", word_after(&text, "wrk ")?))
 }
 
 fn refuses(order: &Order) -> Option<&'static str> {
     match order {
         Order { rate: Some(_), .. } => Some("wrk knows no constant rate"),
+        _ => common_refusal(order),
+    }
+}
+
+/// What neither wrk nor wrk2 can do.
+pub(super) fn common_refusal(order: &Order) -> Option<&'static str> {
+    match order {
         Order { pipeline: 2.., .. } => Some("wrk pipelines only with a script"),
         Order { tls: Some(tls), .. } if tls.resume => Some("wrk resumes no sessions"),
         Order { amount: Amount::Requests(_), .. } => Some("wrk counts seconds, not requests"),
@@ -37,13 +41,13 @@ fn refuses(order: &Order) -> Option<&'static str> {
     }
 }
 
-fn arguments(order: &Order) -> Result<Vec<String>> {
+/// The arguments of wrk, which wrk2 shares.
+pub(super) fn arguments(order: &Order) -> Result<Vec<String>> {
     let Amount::Seconds(seconds) = order.amount else {
         anyhow::bail!("wrk counts seconds, not requests");
     };
-    let threads = order.threads.min(order.clients);
     let mut arguments = vec![
-        format!("-t{threads}"),
+        format!("-t{}", even_threads(order.threads, order.clients)),
         format!("-c{}", order.clients),
         format!("-d{}s", seconds.ceil().max(1.0)),
         "--latency".into(),
@@ -56,129 +60,94 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-fn read(_order: &Order, text: &str) -> Result<Report> {
-    let mut report = Report::default();
-    let mut failed = 0.0;
+/// What wrk prints, and wrk2 too.
+pub(super) fn outcome(text: &str) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut rate = None;
     for line in text.lines().map(str::trim) {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words.as_slice() {
-            ["Latency", mean, deviation, max, ..] if *mean != "Distribution" => {
-                set_ms(&mut report.figures, Figure::MeanMs, mean)?;
-                set_ms(&mut report.figures, Figure::DeviationMs, deviation)?;
-                set_ms(&mut report.figures, Figure::MaxMs, max)?;
+            ["Latency", "Distribution", ..] => {}
+            ["Latency", mean, deviation, max, _] => {
+                let figures = [Figure::MeanMs, Figure::DeviationMs, Figure::MaxMs];
+                for (figure, time) in figures.into_iter().zip([mean, deviation, max]) {
+                    outcome.times.push((figure, ms(time)?));
+                }
             }
-            ["50%", time] => set_ms(&mut report.figures, Figure::P50Ms, time)?,
-            ["75%", time] => set_ms(&mut report.figures, Figure::P75Ms, time)?,
-            ["90%", time] => set_ms(&mut report.figures, Figure::P90Ms, time)?,
-            ["99%", time] => set_ms(&mut report.figures, Figure::P99Ms, time)?,
+            [percent, time] if percent.ends_with('%') => {
+                let figure =
+                    percentile(percent.trim_end_matches('%')).filter(|found| *found != Figure::MaxMs);
+                outcome.times.extend(figure.map(|figure| ms(time).map(|time| (figure, time))).transpose()?);
+            }
             [count, "requests", "in", time, read, "read"] => {
-                let seconds = ms(time.trim_end_matches(','))? / 1000.0;
-                report.requests = count.parse()?;
-                report.figures.insert(Figure::TotalS, seconds);
-                report.figures.insert(Figure::BytesPerS, bytes(read)? / seconds);
+                outcome.answers = number(count)?;
+                outcome.total_s = ms(time.trim_end_matches(','))? / 1000.0;
+                outcome.received = Received::About(bytes(read)?);
             }
-            ["Requests/sec:", rate] => {
-                report.figures.insert(Figure::RequestsPerS, rate.parse()?);
+            ["Requests/sec:", printed] => rate = Some(number::<f64>(printed)?),
+            ["Socket", "errors:", "connect", connect, "read", read, "write", write, "timeout", timeout] => {
+                for count in [connect, read, write, timeout] {
+                    outcome.failed += number::<u64>(count.trim_end_matches(','))?;
+                }
             }
-            ["Socket", "errors:", ..] => {
-                let counts = words.iter().filter_map(|word| word.trim_end_matches(',').parse::<f64>().ok());
-                failed += counts.sum::<f64>();
-            }
-            ["Non-2xx", "or", "3xx", "responses:", count] => failed += count.parse::<f64>()?,
+            ["Non-2xx", "or", "3xx", "responses:", count] => outcome.failed += number::<u64>(count)?,
             _ => {}
         }
     }
-    ensure!(report.figures.contains_key(&Figure::RequestsPerS), "wrk printed no rate");
-    ensure!(report.figures.contains_key(&Figure::TotalS), "wrk printed no count of requests");
-    report.figures.insert(Figure::Failed, failed);
-    Ok(report)
-}
-
-fn set_ms(figures: &mut BTreeMap<Figure, f64>, figure: Figure, time: &str) -> Result<()> {
-    figures.insert(figure, ms(time)?);
-    Ok(())
-}
-
-/// A time with its unit, as wrk prints it.
-fn ms(text: &str) -> Result<f64> {
-    const UNITS: &[(&str, f64)] =
-        &[("us", 0.001), ("ms", 1.0), ("s", 1000.0), ("m", 60_000.0), ("h", 3_600_000.0)];
-    number(text, UNITS).with_context(|| format!("no time: {text}"))
-}
-
-fn bytes(text: &str) -> Result<f64> {
-    const UNITS: &[(&str, f64)] = &[
-        ("KB", 1024.0),
-        ("MB", 1_048_576.0),
-        ("GB", 1_073_741_824.0),
-        ("TB", 1_099_511_627_776.0),
-        ("B", 1.0),
-    ];
-    number(text, UNITS).with_context(|| format!("no size: {text}"))
-}
-
-fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let (number, factor) =
-        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
-    Some(number.parse::<f64>().ok()? * factor)
+    let rate = rate.context("wrk printed no rate")?;
+    if rate > 0.0 {
+        // The time that it prints has three digits; the rate was made from a finer one.
+        outcome.total_s = outcome.answers as f64 / rate;
+    }
+    Ok(outcome)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::reading::tests::{near, order};
     use super::*;
 
-    const OUTPUT: &str = "Running 3s test @ http://127.0.0.1:1/1k
-  1 threads and 64 connections
-  Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency   523.77us  120.11us   4.20ms   88.00%
-    Req/Sec   121.57k     4.02k  127.66k    70.00%
-  Latency Distribution
-     50%  500.00us
-     75%  560.00us
-     90%    0.63ms
-     99%    1.02ms
-  363600 requests in 3.00s, 444.20MB read
-Requests/sec: 121198.37
-Transfer/sec:    148.06MB
-";
+    const GOOD: &str = include_str!("../../tests/outputs/wrk-good.txt");
+    const MIXED: &str = include_str!("../../tests/outputs/wrk-mixed.txt");
+    const DROPPED: &str = include_str!("../../tests/outputs/wrk-dropped.txt");
 
-    fn order() -> Order {
-        Order {
-            address: ([127, 0, 0, 1], 80).into(),
-            path: "/1k".into(),
-            clients: 64,
-            amount: Amount::Seconds(3.0),
-            keep_alive: true,
-            pipeline: 1,
-            tls: None,
-            rate: None,
-            fields: Vec::new(),
-            threads: 1,
-            folder: ".".into(),
-        }
+    fn read(text: &str) -> Result<super::super::Report> {
+        outcome(text)?.report()
     }
 
     #[test]
-    fn reads_what_it_prints() {
-        let report = read(&order(), OUTPUT).unwrap();
-        assert_eq!(report.requests, 363_600);
-        assert_eq!(report.figures[&Figure::RequestsPerS], 121_198.37);
-        assert_eq!(report.figures[&Figure::P90Ms], 0.63);
-        assert_eq!(report.figures[&Figure::MaxMs], 4.2);
-        assert_eq!(report.figures[&Figure::Failed], 0.0);
-        let errors = OUTPUT.replace(
-            "Requests/sec",
-            "  Socket errors: connect 1, read 2, write 0, timeout 4\n  Non-2xx or 3xx responses: 5\nRequests/sec",
+    fn a_good_run() {
+        let report = read(GOOD).unwrap();
+        assert_eq!(report.requests, 115_959);
+        near(report.figures[&Figure::RequestsPerS], 105_431.07);
+        near(report.figures[&Figure::MeanMs], 0.19944);
+        near(report.figures[&Figure::P90Ms], 0.181);
+        near(report.figures[&Figure::P99Ms], 2.24);
+        near(report.figures[&Figure::MaxMs], 4.32);
+        near(report.figures[&Figure::Failed], 0.0);
+        assert!((report.figures[&Figure::BytesPerS] / 1_048_576.0 - 127.09).abs() < 0.01);
+        assert!(
+            !report.figures.contains_key(&Figure::BytesPerAnswer),
+            "139.78MB are no exact number of bytes"
         );
-        assert_eq!(read(&order(), &errors).unwrap().figures[&Figure::Failed], 12.0);
-        assert!(read(&order(), "").is_err());
+    }
+
+    #[test]
+    fn failures() {
+        near(read(MIXED).unwrap().figures[&Figure::Failed], 33_568.0);
+        near(read(DROPPED).unwrap().figures[&Figure::Failed], 20_135.0);
+        // Where it cannot connect at all, it says so on its standard error alone.
+        assert!(read("").is_err());
+        assert!(read(&GOOD.replace("requests in", "answers in")).is_err());
     }
 
     #[test]
     fn says_what_it_cannot() {
-        assert!(refuses(&order()).is_none());
-        assert!(refuses(&Order { amount: Amount::Requests(5), ..order() }).is_some());
-        let arguments = arguments(&Order { keep_alive: false, ..order() }).unwrap();
+        let timed = order(64, Amount::Seconds(3.0));
+        assert!(refuses(&timed).is_none());
+        assert!(refuses(&Order { rate: Some(1.0), ..timed.clone() }).is_some());
+        assert!(refuses(&order(64, Amount::Requests(5))).is_some());
+        let arguments = arguments(&Order { keep_alive: false, ..timed }).unwrap();
         assert!(arguments.contains(&"Connection: close".to_owned()), "{arguments:?}");
     }
 }
