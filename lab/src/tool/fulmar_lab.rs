@@ -1,0 +1,87 @@
+//! The lab's own generator, `fulmar-lab load`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::reading::{Outcome, Received, percentile, says};
+use super::{Amount, Order, Report, Tool, ToolName};
+use crate::figure::Figure;
+use crate::load::document::{Document, Point};
+
+/// The generator is this program itself, so it is always there, and it takes every order.
+pub(super) const TOOL: Tool = Tool {
+    name: ToolName::FulmarLab,
+    program: "fulmar-lab",
+    install: "cargo install --path lab",
+    version,
+    refuses: |_| None,
+    arguments,
+    read: |_, text| read(text),
+};
+
+fn version(program: &Path) -> Option<String> {
+    Some(says(program, &["--version"])?.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+fn arguments(order: &Order) -> Result<Vec<String>> {
+    let mut arguments: Vec<String> = vec!["load".into(), "--json".into()];
+    let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    add("-c", order.clients.to_string());
+    add("-t", order.threads.max(1).to_string());
+    match order.amount {
+        Amount::Requests(requests) => add("-n", requests.to_string()),
+        Amount::Seconds(seconds) => add("-d", seconds.to_string()),
+    }
+    if let Some(rate) = order.rate {
+        add("-R", rate.to_string());
+    }
+    if order.pipeline > 1 {
+        add("--pipeline", order.pipeline.to_string());
+    }
+    if let Some(tls) = order.tls {
+        add("--tls-resume", if tls.resume { "on" } else { "off" }.into());
+    }
+    for field in &order.fields {
+        add("-H", field.clone());
+    }
+    if order.keep_alive {
+        arguments.push("-k".into());
+    }
+    arguments.push(order.url());
+    Ok(arguments)
+}
+
+fn read(text: &str) -> Result<Report> {
+    let line = text.lines().last().context("the generator printed nothing")?;
+    let document: Document = serde_json::from_str(line)?;
+    let point = document.points.first().context("the generator measured nothing")?;
+    let outcome = Outcome {
+        answers: point.requests,
+        failed: point.failed.total,
+        total_s: point.seconds,
+        received: Received::Exactly(point.bytes.total),
+        content_bytes: Some(point.bytes.content),
+        times: times(point),
+        histogram: point.histogram.clone(),
+    };
+    outcome.report()
+}
+
+fn times(point: &Point) -> Vec<(Figure, f64)> {
+    let (latency, phases) = (&point.latency, &point.phases);
+    let mut times = vec![
+        (Figure::MeanMs, latency.mean_ms),
+        (Figure::DeviationMs, latency.deviation_ms),
+        (Figure::MinMs, latency.min_ms),
+        (Figure::MaxMs, latency.max_ms),
+        (Figure::ConnectMs, phases.connect.mean_ms),
+        (Figure::WritingMs, phases.write.mean_ms),
+        (Figure::WaitingMs, phases.waiting.mean_ms),
+        (Figure::ReadingMs, phases.read.mean_ms),
+        (Figure::ProcessingMs, phases.processing.mean_ms),
+    ];
+    let per_cent = |name: &str| percentile(name.trim_start_matches('p'));
+    times.extend(latency.percentiles.iter().filter_map(|(name, ms)| Some((per_cent(name)?, *ms))));
+    times
+}
