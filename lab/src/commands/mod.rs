@@ -1,6 +1,7 @@
 //! The command line.
 
 mod compare;
+mod doctor;
 mod list;
 mod progress;
 mod run;
@@ -37,6 +38,8 @@ enum Command {
     Run(run::RunArguments),
     /// Two contenders beside each other: the ratio with its interval.
     Compare(compare::CompareArguments),
+    /// Whether this machine can give figures that are worth something.
+    Doctor(doctor::DoctorArguments),
     /// Sends requests: the lab's own load generator.
     Load(Box<LoadArguments>),
 }
@@ -49,10 +52,10 @@ struct Common {
     programs: Vec<String>,
     /// Another contender: a folder with a contender.toml and its templates.
     #[arg(long = "contender", value_name = "FOLDER", global = true)]
-    contenders: Vec<PathBuf>,
+    contender_folders: Vec<PathBuf>,
     /// Another experiment: a TOML file.
     #[arg(long = "experiment", value_name = "FILE", global = true)]
-    experiments: Vec<PathBuf>,
+    experiment_files: Vec<PathBuf>,
 }
 
 /// Runs what the command line says.
@@ -62,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => run::check(&arguments),
         Command::Run(arguments) => run::main(&arguments),
         Command::Compare(arguments) => compare::main(&arguments),
+        Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Load(arguments) => crate::load::main(*arguments),
     };
     result.unwrap_or_else(|error| {
@@ -73,7 +77,7 @@ pub fn main() -> ExitCode {
 impl Common {
     fn lineup(&self) -> Result<Lineup> {
         let mut contenders = Contender::built_in()?;
-        for folder in &self.contenders {
+        for folder in &self.contender_folders {
             contenders.extend(Contender::read(folder)?);
         }
         let mut given = BTreeMap::new();
@@ -86,7 +90,7 @@ impl Common {
 
     fn experiments(&self) -> Result<Vec<Experiment>> {
         let mut experiments = Experiment::built_in()?;
-        for path in &self.experiments {
+        for path in &self.experiment_files {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             experiments.push(Experiment::parse(&text).with_context(|| path.display().to_string())?);
         }
@@ -114,4 +118,25 @@ fn interrupted() -> Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn experiments_are_chosen_by_name() {
+        let all = Experiment::built_in().unwrap();
+        assert_eq!(chosen(all.clone(), &[]).unwrap().len(), all.len());
+        assert_eq!(chosen(all.clone(), &["costs".to_owned()]).unwrap().len(), 1);
+        let error = chosen(all, &["colours".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("colours") && error.contains("costs"), "{error}");
+    }
 }
