@@ -131,8 +131,6 @@ pub struct Load {
     pub backend: Option<String>,
     /// Requests a second over all clients, where they come at a constant rate.
     pub rate: Option<f64>,
-    /// Where the number of clients is raised: the 99th percentile from which an answer takes too long.
-    pub limit_ms: Option<f64>,
     /// Fields that clients send beside the tool's own, each `Name: value`.
     #[serde(default)]
     pub fields: Vec<String>,

@@ -1,0 +1,59 @@
+//! Figures as they stand in a sentence.
+
+use crate::figure::Figure;
+
+/// A number with the digits that matter, its thousands apart.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        whole if whole >= 100.0 || value.fract() == 0.0 => 0,
+        tens if tens >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{}{grouped}{fraction}", if value < 0.0 { "-" } else { "" })
+}
+
+/// A figure's value with its unit.
+pub fn figure(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::MemoryBytes | Figure::SystemMemoryBytes => format!("{} MB", number(value / 1_048_576.0)),
+        Figure::MemoryPerConnectionBytes => format!("{} KB a connection", number(value / 1024.0)),
+        Figure::BytesPerS => format!("{} MB/s", number(value / 1e6)),
+        _ => match figure.title().split_once(", ") {
+            Some((name, unit)) => format!("{} {unit} ({name})", number(value)),
+            None => format!("{} {}", number(value), figure.title()),
+        },
+    }
+}
+
+/// `1 client`, `1,000 clients`.
+pub fn clients(count: u32) -> String {
+    if count == 1 { "1 client".into() } else { format!("{} clients", number(f64::from(count))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        let shown = [0.0, 0.256, 1.5, 12.34, 123.4, 1234.0, 1_234_567.8, -1500.0].map(number);
+        assert_eq!(shown, ["0", "0.26", "1.50", "12.3", "123", "1,234", "1,234,568", "-1,500"]);
+    }
+
+    #[test]
+    fn figures_have_units() {
+        assert_eq!(figure(Figure::RequestsPerS, 48_200.0), "48,200 requests/s");
+        assert_eq!(figure(Figure::P99Ms, 4.1), "4.10 ms (p99)");
+        assert_eq!(figure(Figure::MemoryBytes, 52.0 * 1_048_576.0), "52 MB");
+        assert_eq!(clients(1), "1 client");
+    }
+}
