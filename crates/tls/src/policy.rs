@@ -144,6 +144,8 @@ impl ResolvesServerCert for Resolver {
         // Elliptic curves are cheaper for both sides.
         let is_costly = |pair: &&Pair| pair.algorithm() == rustls::SignatureAlgorithm::RSA;
         let usable = self.pairs.iter().filter(|pair| pair.signs(schemes));
-        usable.min_by_key(is_costly).map(|pair| Arc::clone(&pair.certified))
+        // Where there is none, the handshake fails, and says so, at what the client does not take.
+        let chosen = usable.min_by_key(is_costly).or(self.pairs.first());
+        chosen.map(|pair| Arc::clone(&pair.certified))
     }
 }

@@ -280,9 +280,12 @@ mod tests {
     use std::io::{Read, Write};
     use std::time::Duration;
 
-    /// A client that takes every certificate.
+    /// A client that takes every certificate, with signatures of these kinds.
     #[derive(Debug)]
-    struct Trusting;
+    struct Trusting(&'static [SignatureScheme]);
+
+    const SCHEMES: [SignatureScheme; 2] =
+        [SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::RSA_PSS_SHA256];
 
     impl ServerCertVerifier for Trusting {
         fn verify_server_cert(
@@ -315,7 +318,7 @@ mod tests {
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            vec![SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::RSA_PSS_SHA256]
+            self.0.to_vec()
         }
     }
 
@@ -339,7 +342,7 @@ mod tests {
     fn config(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
-        let trusting = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trusting));
+        let trusting = builder.dangerous().with_custom_certificate_verifier(Arc::new(Trusting(&SCHEMES)));
         let mut config = trusting.with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
@@ -474,6 +477,26 @@ mod tests {
         assert!(!failure.is_ours);
         let told = link.client.process_new_packets().unwrap_err();
         assert!(told.to_string().contains("ProtocolVersion"), "{told}");
+    }
+
+    #[test]
+    fn who_shares_no_cipher_or_signature_is_told_and_it_is_no_fault_of_ours() {
+        for version in rustls::ALL_VERSIONS {
+            let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+            let is_rsa =
+                |suite: &rustls::SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("ECDSA");
+            provider.cipher_suites.retain(is_rsa);
+            let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+            let builder = builder.with_protocol_versions(&[version]).unwrap().dangerous();
+            let config = builder
+                .with_custom_certificate_verifier(Arc::new(Trusting(&SCHEMES[1..])))
+                .with_no_client_auth();
+            let mut link = Link::new(&Arc::new(config), 1 << 20);
+            let failure = link.run(&policy(true, true)).unwrap_err();
+            assert!(!failure.is_ours, "{failure}");
+            let told = link.client.process_new_packets().unwrap_err();
+            assert!(told.to_string().contains("HandshakeFailure"), "{told}");
+        }
     }
 
     #[test]
