@@ -1,0 +1,381 @@
+//! One experiment in full: what was asked and published, what was measured, and the evidence for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::document::{Entry, Part, Section, Span, Table, Target, Text, slug};
+use super::evidence::{self, Evidence};
+use super::judge::Answer;
+use super::overview::badge;
+use super::plots::{Plots, Styles};
+use super::summary::{Summary, Work};
+use super::{failures, format};
+use crate::experiment::{Experiment, Generator, Published};
+use crate::figure::Figure;
+use crate::tool::Amount;
+
+/// A table shows so many numbers of clients; the rest is in the CSV file.
+const CLIENTS_MAX: usize = 8;
+/// The figures of the table of what was measured; the rest is in the CSV file.
+const FIGURES: &[Figure] = &[
+    Figure::RequestsPerS,
+    Figure::BytesPerS,
+    Figure::P50Ms,
+    Figure::P99Ms,
+    Figure::MaxMs,
+    Figure::Failed,
+    Figure::CpuUsPerRequest,
+    Figure::CpuPercent,
+    Figure::MemoryBytes,
+    Figure::MemoryPerConnectionBytes,
+    Figure::Connections,
+];
+
+/// What the section of an experiment is made of.
+pub(super) struct Detail<'a> {
+    /// The folder of results, for raw output and configurations.
+    pub(super) out: &'a Path,
+    /// What was measured.
+    pub(super) summary: &'a Summary<'a>,
+    /// The experiment.
+    pub(super) experiment: &'a Experiment,
+    /// The answers to its findings.
+    pub(super) answers: &'a [Answer],
+    /// What the audit says of its figures.
+    pub(super) remarks: &'a [String],
+    /// The styles of the charts.
+    pub(super) styles: &'a Styles,
+}
+
+impl Detail<'_> {
+    /// The section.
+    pub(super) fn section(&self) -> Section {
+        let works = self.summary.works(self.experiment);
+        let mut parts = self.introduction();
+        parts.extend(self.findings());
+        parts.extend(self.audit());
+        parts.extend(self.published(&works));
+        for work in &works {
+            parts.extend(self.work(work));
+        }
+        if works.is_empty() {
+            parts.push(Part::Note("This experiment was not run.".into()));
+        }
+        parts.extend(failures::of_experiment(self.summary, self.experiment));
+        parts.extend(self.configurations(&works));
+        Section { id: slug(&self.experiment.id), title: self.experiment.title.clone(), parts }
+    }
+
+    fn introduction(&self) -> Vec<Part> {
+        let experiment = self.experiment;
+        let mut parts = vec![Part::Text(Text::default().stress(experiment.question.clone()))];
+        if let Some(source) = &experiment.source {
+            let authors =
+                if source.authors.is_empty() { String::new() } else { format!("{}, ", source.authors) };
+            let generator = match source.generator {
+                Generator::SameMachine => " The load came from the same machine.",
+                Generator::OtherMachine => " The load came from another machine.",
+                Generator::Unknown => " Where the load came from is not said.",
+            };
+            let machine = source.machine.trim_end_matches('.');
+            let cited =
+                format!("Published: {authors}“{}”, {}. {machine}.{generator}", source.title, source.year);
+            parts.push(Part::Text(cited.into()));
+        } else {
+            parts.push(Part::Text("The lab's own question; nothing was published to compare with.".into()));
+        }
+        if !experiment.departures.is_empty() {
+            parts.push(Part::Text("What is different here:".into()));
+            parts.push(Part::List(experiment.departures.iter().map(|words| words.clone().into()).collect()));
+        }
+        parts
+    }
+
+    fn findings(&self) -> Vec<Part> {
+        if self.experiment.findings.is_empty() {
+            return Vec::new();
+        }
+        let mut table = Table::new(
+            "The published findings, and what they come to here",
+            ["Finding", "What was concluded", "Verdict", "Evidence"],
+        );
+        for finding in &self.experiment.findings {
+            let anchor = Span::Anchor(slug(&format!("{}-{}", self.experiment.id, finding.id)));
+            let id = Text::from(anchor).say(finding.id.clone());
+            let answer = self.answers.iter().find(|answer| answer.finding == finding.id);
+            let verdict = answer.map_or_else(|| "not answered".into(), |answer| Text::from(badge(answer)));
+            let evidence = answer.map(|answer| answer.evidence.clone()).unwrap_or_default();
+            table.row([id, finding.claim.clone().into(), verdict, evidence.into()]);
+        }
+        vec![Part::Heading("Findings".into()), Part::Table(table)]
+    }
+
+    fn audit(&self) -> Vec<Part> {
+        if self.remarks.is_empty() {
+            return Vec::new();
+        }
+        let items = self.remarks.iter().map(|words| words.clone().into()).collect();
+        let lead = "What does not fit together in the figures, published or measured:";
+        vec![Part::Heading("Audit".into()), Part::Text(lead.into()), Part::List(items)]
+    }
+
+    /// Published beside measured: a row a figure, two columns a contender.
+    fn published(&self, works: &[Work<'_>]) -> Vec<Part> {
+        let published = &self.experiment.published;
+        let stated: Vec<Text> = self
+            .experiment
+            .stated
+            .iter()
+            .map(|one| {
+                Text::default().stress(one.subject.clone()).say(format!(", {}: {}", one.contender, one.says))
+            })
+            .collect();
+        let stated = (!stated.is_empty())
+            .then(|| [Part::Heading("Published, and no figure".into()), Part::List(stated)]);
+        if published.is_empty() {
+            return stated.into_iter().flatten().collect();
+        }
+        let mut contenders: Vec<&str> = Vec::new();
+        for one in published {
+            if !contenders.contains(&one.contender.as_str()) {
+                contenders.push(&one.contender);
+            }
+        }
+        let columns =
+            contenders.iter().flat_map(|name| [format!("#{name}, published"), format!("#{name}, here")]);
+        let columns = std::iter::once("Figure".to_owned()).chain(columns);
+        let caption = "Absolute numbers differ between machines; what is tested is the findings";
+        let mut table = Table::new(caption, columns);
+        for ((load, clients, cores), of_place) in self.places() {
+            let title =
+                self.experiment.loads.iter().find(|known| known.id == load).map_or(load, |load| &load.title);
+            let clients_named = clients.map(|count| format!(", {} clients", format::count(count)));
+            let cores_named = cores.map(|count| format!(", {}", format::cores(count)));
+            table.group(format!(
+                "{title}{}{}",
+                clients_named.unwrap_or_default(),
+                cores_named.unwrap_or_default()
+            ));
+            let figures: BTreeSet<Figure> =
+                of_place.iter().flat_map(|one| one.figures.keys().copied()).collect();
+            for figure in figures {
+                let mut cells: Vec<Entry> = vec![format::unit(figure).0.into()];
+                for name in &contenders {
+                    let one = of_place.iter().find(|one| one.contender == *name);
+                    let told = one.and_then(|one| one.figures.get(&figure));
+                    cells.push(told.map_or_else(|| "–".into(), |value| format::value(figure, *value)).into());
+                    cells.push(self.here(works, (load, clients, cores), name, figure).into());
+                }
+                table.row(cells);
+            }
+        }
+        let parts = [Part::Heading("Published beside measured".into()), Part::Table(table)];
+        parts.into_iter().chain(stated.into_iter().flatten()).collect()
+    }
+
+    /// Published figures by load, clients and cores, in the order of the file.
+    fn places(&self) -> Vec<(Place<'_>, Vec<&Published>)> {
+        let mut places: Vec<(Place<'_>, Vec<&Published>)> = Vec::new();
+        for one in &self.experiment.published {
+            let place = (one.load.as_str(), one.clients, one.cores);
+            match places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, all)) => all.push(one),
+                None => places.push((place, vec![one])),
+            }
+        }
+        places
+    }
+
+    /// What was measured where something was published. Where clients or cores were not published, the most that
+    /// were measured stand for them.
+    fn here(
+        &self,
+        works: &[Work<'_>],
+        (load, clients, cores): Place<'_>,
+        name: &str,
+        figure: Figure,
+    ) -> Text {
+        let is_it = |work: &&Work<'_>| work.load.id == load && cores.is_none_or(|cores| cores == work.cores);
+        let Some(work) = works.iter().rev().find(is_it) else { return "not measured".into() };
+        let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
+        let estimate = self.summary.estimate(&work.cell(name, clients), figure);
+        estimate
+            .map_or_else(|| "not measured".into(), |(value, turns)| format::estimate(figure, value, turns))
+    }
+
+    fn work(&self, work: &Work<'_>) -> Vec<Part> {
+        let mut parts = vec![Part::Heading(work.title())];
+        let clients = self.summary.lead(work, work.deciding()).map(|lead| lead.clients);
+        let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
+        parts.push(Part::Text(self.described(work)));
+        let charts = Plots { summary: self.summary, work, clients, styles: self.styles }.all();
+        if !charts.is_empty() {
+            parts.push(Part::Charts(charts));
+        }
+        parts.push(Part::Table(self.measured(work)));
+        parts.extend(self.commands(work, clients));
+        parts
+    }
+
+    fn described(&self, work: &Work<'_>) -> Text {
+        let load = work.load;
+        let amount = match load.amount(work.quick) {
+            Some(Amount::Requests(requests)) => {
+                format!("{} requests at each number of clients", format::count(requests))
+            }
+            Some(Amount::Seconds(seconds)) => {
+                format!("{} s at each number of clients", format::number(seconds))
+            }
+            None => "connections that are used once and then left idle".to_owned(),
+        };
+        let quick = if work.quick { " in a quick run" } else { "" };
+        let rate =
+            load.rate.map(|rate| format!(", {} requests/s in all", format::number(rate))).unwrap_or_default();
+        let pipeline =
+            if load.pipeline > 1 { format!(", {} in flight on each", load.pipeline) } else { String::new() };
+        let behind = load.backend.as_ref().map(|name| format!(", passed on to {name}")).unwrap_or_default();
+        let connections =
+            if load.keep_alive { "connections are kept" } else { "a connection for each request" };
+        let tls = match load.tls {
+            Some(tls) if tls.resume => ", TLS with sessions that are resumed",
+            Some(_) => ", TLS with a new session for each connection",
+            None => "",
+        };
+        let configuration = format!("{:?}", load.configuration).to_lowercase();
+        let options: String = load.options.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+        Text::default()
+            .and(Span::Code(load.path.clone()))
+            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{tls}{behind}; {configuration} configurations{options}."))
+    }
+
+    fn measured(&self, work: &Work<'_>) -> Table {
+        let shown = chosen(&work.clients);
+        let has = |figure: &&Figure| {
+            let cells =
+                shown.iter().flat_map(|clients| work.contenders.iter().map(|name| work.cell(name, *clients)));
+            cells.into_iter().any(|cell| !self.summary.turns(&cell, **figure).is_empty())
+        };
+        let figures: Vec<Figure> = FIGURES.iter().filter(has).copied().collect();
+        let columns = figures.iter().map(|figure| format!("#{}", format::unit(*figure).0));
+        let columns = std::iter::once("Contender".to_owned()).chain(columns).chain(["#turns".to_owned()]);
+        let left_out = work.clients.len() - shown.len();
+        let more = if left_out > 0 {
+            format!("; {left_out} more numbers of clients are in the CSV file")
+        } else {
+            String::new()
+        };
+        let mut table = Table::new(format!("Measured: medians with 95 % intervals{more}"), columns);
+        for clients in shown {
+            let noun = if clients == 1 { "client" } else { "clients" };
+            table.group(format!("{} {noun}", format::count(clients)));
+            for name in &work.contenders {
+                let cell = work.cell(name, clients);
+                let turns = self.summary.measured(&cell).len();
+                let mut cells = vec![Text::from(*name)];
+                cells.extend(figures.iter().map(|figure| {
+                    let estimate = self.summary.estimate(&cell, *figure);
+                    estimate
+                        .map_or_else(|| "–".into(), |(value, turns)| format::estimate(*figure, value, turns))
+                }));
+                cells.push(turns.to_string().into());
+                table.row(cells);
+            }
+        }
+        table
+    }
+
+    /// The command and the output of one block a contender; the CSV file names those of all blocks.
+    fn commands(&self, work: &Work<'_>, clients: u32) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for name in &work.contenders {
+            let Some(block) = self.summary.typical(&work.cell(name, clients), work.deciding()) else {
+                continue;
+            };
+            if !block.command.is_empty() {
+                let turn = format!("{name}, turn {}, began {}:", block.turn + 1, format::date(block.began_s));
+                parts.push(Part::Text(turn.into()));
+                parts.push(Part::Code(shell(&block.command)));
+            }
+            match evidence::file(self.out, &block.raw) {
+                Some(file) => parts.extend(shown_file("The output", &file)),
+                None if block.raw.is_empty() => {}
+                None => parts.push(Part::Text(
+                    format!("Its output, {}, is not beside this report.", block.raw).into(),
+                )),
+            }
+        }
+        if parts.is_empty() {
+            return parts;
+        }
+        vec![Part::Fold(format!("Commands and raw output of {}", work.title()), parts)]
+    }
+
+    fn configurations(&self, works: &[Work<'_>]) -> Vec<Part> {
+        let mut digests: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for block in self.summary.blocks().iter().filter(|block| block.cell.experiment == self.experiment.id)
+        {
+            let key = (block.cell.contender.as_str(), block.configuration_digest.as_str());
+            digests.entry(key).or_default().insert(&block.cell.load);
+        }
+        let known = |name: &str| works.iter().any(|work| work.contenders.contains(&name));
+        let mut parts = Vec::new();
+        for ((name, digest), loads) in digests.into_iter().filter(|((name, _), _)| known(name)) {
+            let files = evidence::configuration(self.out, digest);
+            let loads: Vec<String> = loads.into_iter().map(str::to_owned).collect();
+            let words = Text::default().stress(name).say(", ").and(Span::Code(digest.to_owned()));
+            parts.push(Part::Text(words.say(format!(", for {}", format::list(&loads)))));
+            if files.is_empty() {
+                parts.push(Part::Text("Its files are not beside this report.".into()));
+            }
+            parts.extend(files.iter().flat_map(|file| shown_file("File", file)));
+        }
+        if parts.is_empty() {
+            return parts;
+        }
+        vec![Part::Fold("Configurations, as they were run".into(), parts)]
+    }
+}
+
+/// Load, clients and cores of published figures.
+type Place<'a> = (&'a str, Option<u32>, Option<u32>);
+
+fn shown_file(what: &str, file: &Evidence) -> [Part; 2] {
+    let link = Span::Link(file.path.clone(), Target::File(file.path.clone()));
+    [Part::Text(Text::from(format!("{what}: ")).and(link)), Part::Code(file.excerpt.clone())]
+}
+
+/// Evenly chosen numbers, the first and the last among them.
+fn chosen(clients: &[u32]) -> Vec<u32> {
+    if clients.len() <= CLIENTS_MAX {
+        return clients.to_vec();
+    }
+    (0..CLIENTS_MAX).map(|index| clients[index * (clients.len() - 1) / (CLIENTS_MAX - 1)]).collect()
+}
+
+/// A command as it is typed into a shell.
+fn shell(command: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_typed() {
+        let command = ["wrk", "-H", "A: b'c", "", "http://127.0.0.1:80/1k"].map(str::to_owned);
+        assert_eq!(shell(&command), "wrk -H 'A: b'\\''c' '' http://127.0.0.1:80/1k");
+    }
+
+    #[test]
+    fn long_sweeps_are_thinned() {
+        let sweep: Vec<u32> = (0..=100).map(|step| (step * 10).max(1)).collect();
+        assert_eq!(chosen(&sweep), [1, 140, 280, 420, 570, 710, 850, 1000]);
+        assert_eq!(chosen(&[1, 10]), [1, 10]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Numbers, dates and units as people read them.
+
+use super::document::Text;
+use crate::figure::Figure;
+use crate::statistics::Estimate;
+
+/// A figure's column: its title with the unit, and what a value is divided by to be in that unit.
+pub(super) fn unit(figure: Figure) -> (&'static str, f64) {
+    match figure {
+        Figure::MemoryBytes => ("memory, MiB", 1024.0 * 1024.0),
+        Figure::MemoryPerConnectionBytes => ("memory a connection, KiB", 1024.0),
+        Figure::SystemMemoryBytes => ("memory of the machine, MiB", 1024.0 * 1024.0),
+        Figure::BytesPerS => ("transfer, MB/s", 1e6),
+        Figure::BytesPerAnswer => ("an answer, bytes", 1.0),
+        Figure::ContentBytes => ("content, bytes", 1.0),
+        Figure::TotalBytes => ("all answers, bytes", 1.0),
+        Figure::TotalContentBytes => ("all content, bytes", 1.0),
+        Figure::Failed => ("failed requests", 1.0),
+        _ => (figure.title(), 1.0),
+    }
+}
+
+/// A figure's value in the unit of its column.
+pub(super) fn value(figure: Figure, value: f64) -> String {
+    let exact = matches!(
+        figure,
+        Figure::BytesPerAnswer
+            | Figure::ContentBytes
+            | Figure::TotalBytes
+            | Figure::TotalContentBytes
+            | Figure::Failed
+            | Figure::Connections
+    );
+    let scaled = value / unit(figure).1;
+    if exact && scaled.fract() == 0.0 { grouped(scaled, 0) } else { number(scaled) }
+}
+
+/// A value with its unit, for a sentence.
+pub(super) fn with_unit(figure: Figure, value: f64) -> String {
+    let (title, _) = unit(figure);
+    let number = self::value(figure, value);
+    match title.rsplit_once(", ") {
+        _ if figure == Figure::MemoryPerConnectionBytes => format!("{number} KiB a connection"),
+        Some((_, unit)) => format!("{number} {unit}"),
+        None => format!("{number} {title}"),
+    }
+}
+
+/// A median with its interval, in the unit of the figure's column. One turn has no interval.
+pub(super) fn estimate(figure: Figure, estimate: Estimate, turns: usize) -> Text {
+    ranged(estimate, turns, |shown| value(figure, shown), "")
+}
+
+/// Three significant digits, or all of a larger number, with its thousands apart.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if !value.is_finite() => return "–".into(),
+        0.0 => 0,
+        _ if size >= 99.95 => 0,
+        _ if size >= 9.995 => 1,
+        _ if size >= 0.9995 => 2,
+        _ if size >= 0.09995 => 3,
+        _ => 4,
+    };
+    grouped(value, decimals)
+}
+
+/// A number on an axis: as short as it can be.
+pub(super) fn tick(value: f64) -> String {
+    let text = match value.abs() {
+        size if size >= 1.0 => format!("{value:.2}"),
+        size if size >= 0.01 => format!("{value:.4}"),
+        _ => format!("{value:.6}"),
+    };
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole = thousands(whole);
+    if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
+}
+
+/// A share of 1 as a percentage: `87 %`.
+pub(super) fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{} %", percent_digits(share)) } else { "–".into() }
+}
+
+/// A share of the best with its interval: 87 %, 84–90.
+pub(super) fn percent_range(share: Estimate, turns: usize) -> Text {
+    ranged(share, turns, percent_digits, " %")
+}
+
+/// A median, and its interval if there is one that differs from it in the digits that are shown.
+fn ranged(estimate: Estimate, turns: usize, digits: impl Fn(f64) -> String, unit: &str) -> Text {
+    let [median, low, high] = [estimate.median, estimate.low, estimate.high].map(digits);
+    let text = Text::from(format!("{median}{unit}"));
+    if turns < 2 || (low == median && high == median) { text } else { text.aside(format!("{low}–{high}")) }
+}
+
+/// A share of requests on an axis: `99.9 %`.
+pub(super) fn percentile(share: f64) -> String {
+    let text = format!("{:.4}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Seconds since 1970 as `2026-11-21 23:12` in UTC.
+pub(super) fn date(epoch_s: f64) -> String {
+    let days = (epoch_s / 86_400.0).floor();
+    let minutes = ((epoch_s - days * 86_400.0) / 60.0).floor();
+    let (year, month, day) = civil(days);
+    let (hour, minute) = ((minutes / 60.0).floor(), minutes % 60.0);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// Bytes with a binary unit: `3.9 GiB`.
+pub(super) fn bytes(count: f64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = count;
+    let mut unit = 0;
+    while scaled >= 1024.0 && unit + 1 < units.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", number(scaled), units[unit])
+}
+
+/// Names in a sentence: `a, b and c`.
+pub(super) fn list(names: &[String]) -> String {
+    match names {
+        [] => "none".into(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Numbers that follow each other, shortened: `0–2, 5`.
+pub(super) fn runs(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last == number || *last + 1 == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}–{last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// The number of cores with its noun.
+pub(super) fn cores(count: u32) -> String {
+    if count == 1 { "1 core".into() } else { format!("{count} cores") }
+}
+
+/// A whole number with its thousands apart.
+pub(super) fn count(number: impl TryInto<u64>) -> String {
+    thousands(&number.try_into().unwrap_or(u64::MAX).to_string())
+}
+
+fn percent_digits(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        return "–".into();
+    }
+    if percent.abs() < 9.95 { format!("{percent:.1}") } else { grouped(percent, 0) }
+}
+
+fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", thousands(whole)),
+        None => thousands(&text),
+    }
+}
+
+fn thousands(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    format!("{sign}{out}")
+}
+
+/// Year, month and day of a day since 1970 in the Gregorian calendar, whose 400 years have 146,097 days. The year
+/// is taken to begin in March, so that the odd day is its last.
+fn civil(days: f64) -> (f64, f64, f64) {
+    let shifted = days + 719_468.0;
+    let era = (shifted / 146_097.0).floor();
+    let of_era = shifted - era * 146_097.0;
+    let leap_days = (of_era / 1_460.0).floor() - (of_era / 36_524.0).floor() + (of_era / 146_096.0).floor();
+    let year_of_era = ((of_era - leap_days) / 365.0).floor();
+    let leaps = 365.0 * year_of_era + (year_of_era / 4.0).floor() - (year_of_era / 100.0).floor();
+    let of_year = of_era - leaps;
+    let march_month = ((5.0 * of_year + 2.0) / 153.0).floor();
+    let day = of_year - ((153.0 * march_month + 2.0) / 5.0).floor() + 1.0;
+    let month = if march_month < 10.0 { march_month + 3.0 } else { march_month - 9.0 };
+    let year = year_of_era + era * 400.0 + f64::from(u8::from(month <= 2.0));
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Span;
+    use super::*;
+
+    fn words(text: &Text) -> String {
+        let word = |span: &Span| match span {
+            Span::Plain(words) => words.clone(),
+            Span::Aside(words) => format!(" [{words}]"),
+            other => format!("{other:?}"),
+        };
+        text.0.iter().map(word).collect()
+    }
+
+    #[test]
+    fn numbers_have_three_digits_or_all() {
+        let shown =
+            [0.0, 0.0123, 0.123_4, 1.234, 12.34, 123.4, 1234.5, 1_234_567.0, -4321.0, f64::NAN].map(number);
+        assert_eq!(
+            shown,
+            ["0", "0.0123", "0.123", "1.23", "12.3", "123", "1,234", "1,234,567", "-4,321", "–"]
+        );
+    }
+
+    #[test]
+    fn figures_have_their_units() {
+        assert_eq!(with_unit(Figure::RequestsPerS, 48_200.0), "48,200 requests/s");
+        assert_eq!(with_unit(Figure::P99Ms, 4.1), "4.10 ms");
+        assert_eq!(with_unit(Figure::MemoryBytes, 52.0 * 1024.0 * 1024.0), "52.0 MiB");
+        assert_eq!(with_unit(Figure::CpuUsPerRequest, 8.25), "8.25 µs a request");
+        assert_eq!(value(Figure::Failed, 3.0), "3");
+        let sure = Estimate { median: 10.0, low: 9.0, high: 11.5 };
+        assert_eq!(words(&estimate(Figure::P50Ms, sure, 5)), "10.0 [9.00–11.5]");
+        assert_eq!(words(&estimate(Figure::P50Ms, sure, 1)), "10.0");
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(
+            words(&percent_range(Estimate { median: 0.873, low: 0.84, high: 0.9 }, 3)),
+            "87 % [84–90]"
+        );
+        assert_eq!(percent(0.012), "1.2 %");
+        assert_eq!([0.5, 0.99, 0.9999].map(percentile), ["50 %", "99 %", "99.99 %"]);
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0.0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_782_400.0), "2000-02-29 00:00 UTC");
+        assert_eq!(date(1_795_302_765.9), "2026-11-21 23:12 UTC");
+        assert_eq!(date(4_107_542_399.0), "2100-02-28 23:59 UTC");
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!(
+            [0.0, 0.5, 20.0, 1500.0, 50_000.0, 0.002].map(tick),
+            ["0", "0.5", "20", "1,500", "50,000", "0.002"]
+        );
+    }
+
+    #[test]
+    fn lists_and_runs() {
+        assert_eq!(runs(&[0, 1, 2, 5, 7, 8]), "0–2, 5, 7–8");
+        assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
+        assert_eq!(bytes(4.0 * 1024.0 * 1024.0 * 1024.0), "4.00 GiB");
+        assert_eq!(count(1_234_567_u64), "1,234,567");
+    }
+}

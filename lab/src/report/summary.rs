@@ -1,0 +1,437 @@
+//! What the blocks say, before it is said in any form: medians, ratios and who leads. All of it is pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::block::{Block, Cell};
+use crate::experiment::{Experiment, Kind, Load};
+use crate::figure::Figure;
+use crate::statistics::{Estimate, holm, median, p_value};
+
+/// How the name of a contender's twin ends.
+const TWIN: &str = "-twin";
+/// An interval of fewer turns says little.
+pub(super) const TURNS_MIN: usize = 3;
+
+/// All blocks by what they measured.
+pub(super) struct Summary<'a> {
+    blocks: &'a [Block],
+    cells: BTreeMap<&'a Cell, Vec<&'a Block>>,
+}
+
+/// A load of an experiment on a number of cores, with all that was measured of it.
+pub(super) struct Work<'a> {
+    /// The experiment.
+    pub(super) experiment: &'a Experiment,
+    /// The load.
+    pub(super) load: &'a Load,
+    /// The cores of the contenders.
+    pub(super) cores: u32,
+    /// The numbers of clients, ascending.
+    pub(super) clients: Vec<u32>,
+    /// The contenders in the experiment's order, those that it does not name behind them; no twins.
+    pub(super) contenders: Vec<&'a str>,
+    /// Whether any of its figures is of a quick run.
+    pub(super) quick: bool,
+}
+
+/// A contender's place in a work.
+pub(super) struct Share<'a> {
+    /// Who.
+    pub(super) contender: &'a str,
+    /// Its figure.
+    pub(super) value: Estimate,
+    /// How good it is, compared with the best in the same turn: 1 is as good, 0.5 half as good.
+    pub(super) of_best: Estimate,
+    /// How many turns both have.
+    pub(super) turns: usize,
+    /// How likely such ratios are where both are equally good.
+    pub(super) p: f64,
+}
+
+/// Who leads in a work.
+pub(super) struct Lead<'a> {
+    /// By which figure.
+    pub(super) figure: Figure,
+    /// At how many clients.
+    pub(super) clients: u32,
+    /// The best first.
+    pub(super) shares: Vec<Share<'a>>,
+}
+
+/// A contender and its twin: the same program measured as if it were two.
+pub(super) struct Twins<'a> {
+    /// What was measured.
+    pub(super) cell: &'a Cell,
+    /// The twin's rate divided by the contender's.
+    pub(super) ratio: Estimate,
+    /// In how many turns.
+    pub(super) turns: usize,
+}
+
+impl<'a> Summary<'a> {
+    /// Sorts blocks by what they measured.
+    pub(super) fn of(blocks: &'a [Block]) -> Summary<'a> {
+        let mut cells: BTreeMap<&Cell, Vec<&Block>> = BTreeMap::new();
+        for block in blocks {
+            cells.entry(&block.cell).or_default().push(block);
+        }
+        for blocks in cells.values_mut() {
+            blocks.sort_by(|a, b| a.turn.cmp(&b.turn).then(a.began_s.total_cmp(&b.began_s)));
+        }
+        Summary { blocks, cells }
+    }
+
+    /// All blocks as they were written.
+    pub(super) fn blocks(&self) -> &'a [Block] {
+        self.blocks
+    }
+
+    /// All that was measured, in its order.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &'a Cell> {
+        self.cells.keys().copied()
+    }
+
+    /// The blocks of a cell that have figures, by turn. Where there are some of a full run, those of quick runs
+    /// are not among them.
+    pub(super) fn measured(&self, cell: &Cell) -> Vec<&'a Block> {
+        let all = self.cells.get(cell).map(Vec::as_slice).unwrap_or_default();
+        let good = all.iter().filter(|block| block.failure.is_none());
+        let any_full = good.clone().any(|block| !block.quick);
+        good.filter(|block| !(any_full && block.quick)).copied().collect()
+    }
+
+    /// A figure in each turn that has it.
+    pub(super) fn turns(&self, cell: &Cell, figure: Figure) -> BTreeMap<u32, f64> {
+        let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for block in self.measured(cell) {
+            if let Some(value) = block.figures.get(&figure) {
+                values.entry(block.turn).or_default().push(*value);
+            }
+        }
+        values.into_iter().map(|(turn, values)| (turn, median(&values))).collect()
+    }
+
+    /// The median of a figure over the turns, its interval, and how many turns there are.
+    pub(super) fn estimate(&self, cell: &Cell, figure: Figure) -> Option<(Estimate, usize)> {
+        let values: Vec<f64> = self.turns(cell, figure).into_values().collect();
+        (!values.is_empty()).then(|| (interval(&values), values.len()))
+    }
+
+    /// The median of a figure with its smallest and largest value: what a chart shows of each of many points.
+    pub(super) fn span(&self, cell: &Cell, figure: Figure) -> Option<Estimate> {
+        let values: Vec<f64> = self.turns(cell, figure).into_values().collect();
+        (!values.is_empty()).then(|| span(&values))
+    }
+
+    /// The block that is shown for a cell: the one whose figure is nearest to the median of all turns.
+    pub(super) fn typical(&self, cell: &Cell, figure: Figure) -> Option<&'a Block> {
+        let middle = self.span(cell, figure).map(|span| span.median);
+        let distance = |block: &&Block| match (block.figures.get(&figure), middle) {
+            (Some(value), Some(middle)) => (value - middle).abs(),
+            _ => f64::INFINITY,
+        };
+        self.measured(cell).into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
+    /// The loads of an experiment with what was measured of them, in the order of its file.
+    pub(super) fn works(&self, experiment: &'a Experiment) -> Vec<Work<'a>> {
+        let of_load = |load: &'a Load| {
+            let cells: Vec<&Cell> = self
+                .cells()
+                .filter(|cell| {
+                    cell.experiment == experiment.id && cell.load == load.id && !is_twin(&cell.contender)
+                })
+                .collect();
+            let cores: BTreeSet<u32> = cells.iter().map(|cell| cell.cores).collect();
+            let works: Vec<Work<'a>> =
+                cores.into_iter().map(|cores| self.work(experiment, load, cores, &cells)).collect();
+            works
+        };
+        experiment.loads.iter().flat_map(of_load).collect()
+    }
+
+    fn work(&self, experiment: &'a Experiment, load: &'a Load, cores: u32, cells: &[&'a Cell]) -> Work<'a> {
+        let cells = || cells.iter().filter(|cell| cell.cores == cores);
+        let clients: BTreeSet<u32> = cells().map(|cell| cell.clients).collect();
+        let place = |name: &str| {
+            experiment
+                .contenders
+                .iter()
+                .position(|known| known == name)
+                .unwrap_or(experiment.contenders.len())
+        };
+        let names: BTreeSet<&str> = cells().map(|cell| cell.contender.as_str()).collect();
+        let mut contenders: Vec<&str> = names.into_iter().collect();
+        contenders.sort_by_key(|name| place(name));
+        let quick = cells().any(|cell| self.measured(cell).iter().any(|block| block.quick));
+        Work { experiment, load, cores, clients: clients.into_iter().collect(), contenders, quick }
+    }
+
+    /// Who leads in a work by a figure, at the largest number of clients at which most contenders have it.
+    /// `None` where nobody has that figure, or more of it is neither better nor worse.
+    pub(super) fn lead(&self, work: &Work<'a>, figure: Figure) -> Option<Lead<'a>> {
+        let higher = figure.higher_is_better()?;
+        let having = |clients: u32| {
+            let has = |name: &&&str| !self.turns(&work.cell(name, clients), figure).is_empty();
+            work.contenders.iter().filter(has).count()
+        };
+        let most = work.clients.iter().map(|clients| having(*clients)).max().filter(|most| *most > 0)?;
+        let clients = *work.clients.iter().rev().find(|clients| having(**clients) == most)?;
+        let mut values: Vec<(&'a str, BTreeMap<u32, f64>)> = work
+            .contenders
+            .iter()
+            .map(|name| (*name, self.turns(&work.cell(name, clients), figure)))
+            .filter(|(_, turns)| !turns.is_empty())
+            .collect();
+        let middle = |turns: &BTreeMap<u32, f64>| median(&turns.values().copied().collect::<Vec<_>>());
+        values.sort_by(|(_, a), (_, b)| middle(a).total_cmp(&middle(b)));
+        if higher {
+            values.reverse();
+        }
+        let best = values.first()?.1.clone();
+        let shares: Vec<Share<'a>> = values
+            .iter()
+            .map(|(contender, turns)| {
+                let ratios = if higher { ratios(turns, &best) } else { ratios(&best, turns) };
+                let value = interval(&turns.values().copied().collect::<Vec<_>>());
+                Share {
+                    contender,
+                    value,
+                    of_best: interval(&ratios),
+                    turns: ratios.len(),
+                    p: p_value(&ratios),
+                }
+            })
+            .collect();
+        Some(Lead { figure, clients, shares })
+    }
+
+    /// Every contender that was measured beside its twin.
+    pub(super) fn twins(&self) -> Vec<Twins<'a>> {
+        let twin = |cell: &'a Cell| {
+            let contender = format!("{}{TWIN}", cell.contender);
+            let twin = self.turns(&Cell { contender, ..cell.clone() }, Figure::RequestsPerS);
+            let ratios = ratios(&twin, &self.turns(cell, Figure::RequestsPerS));
+            (!ratios.is_empty()).then(|| Twins { cell, ratio: interval(&ratios), turns: ratios.len() })
+        };
+        self.cells().filter_map(twin).collect()
+    }
+
+    /// How far the medians of equal programs were apart at most: 0.02 is 2 %. 0 where no twin was measured.
+    pub(super) fn noise(&self) -> f64 {
+        self.twins().iter().map(|twins| (twins.ratio.median - 1.0).abs()).fold(0.0, f64::max)
+    }
+}
+
+impl<'a> Work<'a> {
+    /// The cell of a contender in this work.
+    pub(super) fn cell(&self, contender: &str, clients: u32) -> Cell {
+        Cell {
+            experiment: self.experiment.id.clone(),
+            load: self.load.id.clone(),
+            contender: contender.into(),
+            clients,
+            cores: self.cores,
+        }
+    }
+
+    /// Its name for people, with the cores where there may be several.
+    pub(super) fn title(&self) -> String {
+        match self.load.cores[..] {
+            [only] if only == self.cores => self.load.title.clone(),
+            _ => format!("{}, {}", self.load.title, super::format::cores(self.cores)),
+        }
+    }
+
+    /// The figure that decides who leads in it.
+    pub(super) fn deciding(&self) -> Figure {
+        match self.load.kind {
+            Kind::Idle => Figure::MemoryPerConnectionBytes,
+            Kind::Knee => Figure::Connections,
+            Kind::Load | Kind::Reload => Figure::RequestsPerS,
+        }
+    }
+}
+
+/// For each lead, those whose distance to the first may be chance: it is within the noise floor, or it is not
+/// significant at 5 % when all comparisons of all leads are looked at together (Holm's correction). Where there are
+/// too few turns to say, those within `noise_min`.
+pub(super) fn level<'a>(leads: &[&Lead<'a>], noise: f64, noise_min: f64) -> Vec<Vec<&'a str>> {
+    let p_values: Vec<f64> = leads
+        .iter()
+        .filter(|lead| lead.has_interval())
+        .flat_map(|lead| lead.shares.iter().skip(1))
+        .map(|share| share.p)
+        .collect();
+    let mut corrected = holm(&p_values).into_iter();
+    let mut level = Vec::new();
+    for lead in leads {
+        let mut names = Vec::new();
+        for share in lead.shares.iter().skip(1) {
+            let distance = 1.0 - share.of_best.median;
+            let may_be_chance = match lead.has_interval() {
+                true => corrected.next().is_none_or(|p| p >= 0.05) || distance <= noise,
+                false => distance <= noise.max(noise_min),
+            };
+            if may_be_chance {
+                names.push(share.contender);
+            }
+        }
+        level.push(names);
+    }
+    level
+}
+
+impl Lead<'_> {
+    /// Whether the interval rests on enough turns to be one.
+    pub(super) fn has_interval(&self) -> bool {
+        self.shares.iter().all(|share| share.turns >= TURNS_MIN)
+    }
+
+    /// A contender's place.
+    pub(super) fn share(&self, contender: &str) -> Option<&Share<'_>> {
+        self.shares.iter().find(|share| share.contender == contender)
+    }
+}
+
+/// Whether a contender is another one's twin, measured for the noise floor only.
+pub(super) fn is_twin(contender: &str) -> bool {
+    contender.ends_with(TWIN)
+}
+
+/// The geometric mean, with which ratios are averaged; of none, not a number.
+pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
+    let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (logs / ratios.len() as f64).exp()
+}
+
+/// The median with its bootstrap interval. For up to five values that interval is from the smallest to the largest:
+/// a sample of five has one value as its median in 6 of 100 cases, more than either end of the interval leaves out.
+fn interval(values: &[f64]) -> Estimate {
+    if values.len() <= 5 { span(values) } else { Estimate::of(values) }
+}
+
+fn span(values: &[f64]) -> Estimate {
+    let ends = |(low, high): (f64, f64), value: &f64| (low.min(*value), high.max(*value));
+    let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
+    Estimate { median: median(values), low, high }
+}
+
+/// One figure divided by another, in each turn that has both.
+fn ratios(dividend: &BTreeMap<u32, f64>, divisor: &BTreeMap<u32, f64>) -> Vec<f64> {
+    let pairs = dividend.iter().filter_map(|(turn, value)| Some((*value, *divisor.get(turn)?)));
+    pairs
+        .map(|(value, by)| if value == by { 1.0 } else { value / by })
+        .filter(|ratio| ratio.is_finite())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::tests::block;
+    use crate::report::fixture;
+
+    fn blocks(rates: &[(&str, &[f64])]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for (contender, rates) in rates {
+            for (turn, rate) in (0..).zip(*rates) {
+                blocks.push(Block { turn, ..block(contender, "l", 10, &[(Figure::RequestsPerS, *rate)]) });
+            }
+        }
+        blocks
+    }
+
+    fn experiment() -> Experiment {
+        Experiment::parse(
+            "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_turn() {
+        // Both are slower in the second turn, as when the machine was busy: the ratio is the same.
+        let blocks = blocks(&[("nginx", &[100.0, 50.0, 80.0]), ("apache", &[80.0, 40.0, 64.0])]);
+        let (summary, experiment) = (Summary::of(&blocks), experiment());
+        let works = summary.works(&experiment);
+        let lead = summary.lead(&works[0], Figure::RequestsPerS).unwrap();
+        assert_eq!(lead.shares[0].contender, "nginx");
+        assert_eq!(lead.shares[1].of_best, Estimate { median: 0.8, low: 0.8, high: 0.8 });
+        assert!(lead.has_interval());
+        assert_eq!(level(&[&lead], 0.0, 0.0), [[""; 0]]);
+        assert_eq!(level(&[&lead], 0.25, 0.0), [["apache"]], "less than the noise floor is no lead");
+    }
+
+    #[test]
+    fn a_lead_that_chance_explains_is_none() {
+        let level_with = |rates: &[f64]| {
+            let blocks = blocks(&[("nginx", &[100.0, 100.0, 100.0, 100.0]), ("apache", rates)]);
+            let (summary, experiment) = (Summary::of(&blocks), experiment());
+            let works = summary.works(&experiment);
+            let lead = summary.lead(&works[0], Figure::RequestsPerS).unwrap();
+            level(&[&lead], 0.0, 0.05)[0].len()
+        };
+        assert_eq!(level_with(&[80.0, 81.0, 79.0, 80.0]), 0);
+        assert_eq!(level_with(&[80.0, 130.0, 60.0, 90.0]), 1, "the turns contradict each other");
+        assert_eq!(level_with(&[80.0]), 0, "one turn: by its distance alone");
+        assert_eq!(level_with(&[96.0]), 1);
+    }
+
+    #[test]
+    fn less_is_better_for_times() {
+        let mut blocks = blocks(&[("nginx", &[1.0]), ("apache", &[1.0])]);
+        blocks[0].figures = [(Figure::P99Ms, 2.0)].into();
+        blocks[1].figures = [(Figure::P99Ms, 8.0)].into();
+        let (summary, experiment) = (Summary::of(&blocks), experiment());
+        let lead = summary.lead(&summary.works(&experiment)[0], Figure::P99Ms).unwrap();
+        assert_eq!(lead.share("apache").unwrap().of_best.median, 0.25);
+        assert_eq!(lead.share("nginx").unwrap().of_best.median, 1.0);
+        assert!(!lead.has_interval());
+    }
+
+    #[test]
+    fn quick_blocks_and_failures_do_not_enter_medians() {
+        let mut blocks = blocks(&[("nginx", &[100.0, 104.0, 1.0, 2.0])]);
+        blocks[2].quick = true;
+        blocks[3].failure = Some("refused".into());
+        let summary = Summary::of(&blocks);
+        let (estimate, turns) = summary.estimate(&blocks[0].cell, Figure::RequestsPerS).unwrap();
+        assert_eq!((estimate.median, turns), (102.0, 2));
+        blocks[0].failure = Some("refused".into());
+        blocks[1].failure = Some("refused".into());
+        let summary = Summary::of(&blocks);
+        assert_eq!(summary.estimate(&blocks[0].cell, Figure::RequestsPerS).unwrap().0.median, 1.0);
+    }
+
+    #[test]
+    fn twins_give_the_noise_floor() {
+        let blocks = blocks(&[("nginx", &[100.0, 100.0, 100.0]), ("nginx-twin", &[97.0, 103.0, 98.0])]);
+        let (summary, experiment) = (Summary::of(&blocks), experiment());
+        assert!((summary.noise() - 0.02).abs() < 1e-9, "{}", summary.noise());
+        assert_eq!(summary.works(&experiment)[0].contenders, ["nginx"]);
+    }
+
+    #[test]
+    fn works_follow_the_order_of_the_experiment() {
+        let (experiments, blocks) = (fixture::experiments(), fixture::blocks());
+        let summary = Summary::of(&blocks);
+        let works = summary.works(&experiments[0]);
+        assert_eq!(works[0].contenders[..2], ["fulmar", "nginx"]);
+        assert!(works[0].clients.is_sorted() && works[0].clients.len() > 5);
+    }
+
+    #[test]
+    fn the_short_way_to_an_interval_is_the_bootstrap() {
+        for values in [&[3.0, 1.0][..], &[2.0, 9.0, 4.0], &[1.0, 2.0, 4.0, 8.0], &[5.0, 1.0, 3.0, 2.0, 9.0]] {
+            assert_eq!(interval(values), Estimate::of(values));
+        }
+    }
+
+    #[test]
+    fn ratios_are_averaged_by_their_product() {
+        assert!((geometric_mean(&[0.5, 2.0]) - 1.0).abs() < 1e-12);
+        assert!(geometric_mean(&[]).is_nan());
+    }
+}
