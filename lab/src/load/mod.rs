@@ -25,12 +25,10 @@ mod workers;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use clap::{ArgAction, Args};
 
 pub use self::clients::ClientCounts;
 use self::crew::Control;
@@ -82,7 +80,7 @@ pub struct LoadArguments {
     #[arg(long)]
     tls: bool,
     /// Whether TLS sessions are resumed: on or off.
-    #[arg(long, value_name = "ON", default_value = "off", value_parser = on_or_off)]
+    #[arg(long, value_name = "ON", default_value = "off", action = ArgAction::Set, value_parser = on_or_off)]
     tls_resume: bool,
     /// Addresses (127.1.0.1 and those behind it) that connections come from; as many as they need without it.
     #[arg(long)]
@@ -117,10 +115,7 @@ pub struct LoadArguments {
 /// Measures, and prints what was found; after Ctrl-C, what was found until then. Fails for a target that may not
 /// be loaded, and where sockets or threads are refused.
 pub fn main(arguments: LoadArguments) -> Result<ExitCode> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+    let interrupted = crate::commands::interrupted()?;
     if arguments.worker {
         workers::work(&interrupted)?;
         return Ok(ExitCode::SUCCESS);

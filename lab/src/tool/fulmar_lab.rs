@@ -85,3 +85,58 @@ fn times(point: &Point) -> Vec<(Figure, f64)> {
     times.extend(latency.percentiles.iter().filter_map(|(name, ms)| Some((per_cent(name)?, *ms))));
     times
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Tls;
+
+    /// `fulmar-lab load --json -c 2 -t 1 -n 50 -k http://127.0.0.1:18460/1k`
+    const OUTPUT: &str = include_str!("../../tests/outputs/fulmar-lab.json");
+
+    #[test]
+    fn reads_what_it_prints() {
+        let report = read(OUTPUT).unwrap();
+        assert_eq!(report.requests, 50);
+        assert_eq!(report.figures[&Figure::Failed], 0.0);
+        assert_eq!(report.figures[&Figure::ContentBytes], 1024.0);
+        assert_eq!(report.figures[&Figure::BytesPerAnswer], 1264.0);
+        assert_eq!(report.figures[&Figure::RequestsPerS], 50.0 / report.figures[&Figure::TotalS]);
+        let rising =
+            [Figure::MinMs, Figure::P10Ms, Figure::P50Ms, Figure::P90Ms, Figure::P99Ms, Figure::MaxMs];
+        assert!(
+            rising.windows(2).all(|pair| report.figures[&pair[0]] <= report.figures[&pair[1]]),
+            "{report:?}"
+        );
+        assert_eq!(report.histogram.iter().map(|bar| bar.count).sum::<u64>(), 50);
+        assert!(read("").is_err() && read("{\"held\":1}").is_err());
+    }
+
+    #[test]
+    fn orders_become_options() {
+        let order = Order {
+            address: ([127, 0, 0, 1], 80).into(),
+            path: "/1k".into(),
+            clients: 64,
+            amount: Amount::Seconds(2.5),
+            keep_alive: true,
+            pipeline: 4,
+            tls: Some(Tls { resume: true }),
+            rate: Some(100.0),
+            fields: vec!["Accept-Encoding: gzip".into()],
+            threads: 2,
+            folder: ".".into(),
+        };
+        assert_eq!(
+            arguments(&order).unwrap().join(" "),
+            "load --json -c 64 -t 2 -d 2.5 -R 100 --pipeline 4 --tls-resume on -H Accept-Encoding: gzip -k \
+             https://127.0.0.1:80/1k"
+        );
+        let order = Order { amount: Amount::Requests(7), keep_alive: false, tls: None, pipeline: 1, ..order };
+        let order = Order { rate: None, fields: Vec::new(), ..order };
+        assert_eq!(
+            arguments(&order).unwrap().join(" "),
+            "load --json -c 64 -t 2 -n 7 http://127.0.0.1:80/1k"
+        );
+    }
+}
