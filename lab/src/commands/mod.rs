@@ -111,7 +111,7 @@ fn chosen(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>> {
 }
 
 /// A flag that Ctrl-C and TERM set. A second Ctrl-C ends the program at once.
-fn interrupted() -> Result<Arc<AtomicBool>> {
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
