@@ -17,6 +17,7 @@ pub mod findings;
 pub mod load;
 pub mod machine;
 pub mod process;
+pub mod reference;
 pub mod report;
 pub mod statistics;
 pub mod tool;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod doctor;
+mod export;
 mod list;
 mod progress;
 mod run;
@@ -19,6 +20,7 @@ use crate::contender::Contender;
 use crate::engine::Lineup;
 use crate::experiment::Experiment;
 use crate::load::LoadArguments;
+use crate::reference::ReferenceArguments;
 
 /// Repeats published web-server benchmarks side by side on this machine, and shows the evidence.
 #[derive(Debug, Parser)]
@@ -42,6 +44,10 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Sends requests: the lab's own load generator.
     Load(Box<LoadArguments>),
+    /// Runs one of the reference servers of the experiment on architectures.
+    Reference(ReferenceArguments),
+    /// Writes the loads as k6 scripts and JMeter plans, for more machines than one.
+    Export(export::ExportArguments),
 }
 
 /// What every command takes.
@@ -67,6 +73,8 @@ pub fn main() -> ExitCode {
         Command::Compare(arguments) => compare::main(&arguments),
         Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Load(arguments) => crate::load::main(*arguments),
+        Command::Reference(arguments) => crate::reference::main(&arguments),
+        Command::Export(arguments) => export::main(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("fulmar-lab: {error:#}");

@@ -1,0 +1,35 @@
+//! `fulmar-lab export`: the loads of experiments for the distributed modes of k6 and JMeter.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::{Common, chosen};
+use crate::export::export;
+
+/// What `export` takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ExportArguments {
+    /// The experiments; all where none is named.
+    experiments: Vec<String>,
+    /// The server that the files name: a host with an optional port.
+    #[arg(long, value_name = "HOST")]
+    target: String,
+    /// Where the files are written.
+    #[arg(long, value_name = "FOLDER", default_value = "exports")]
+    folder: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Writes a folder for each experiment.
+pub(super) fn main(arguments: &ExportArguments) -> Result<ExitCode> {
+    for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
+        for path in export(&experiment, &arguments.target, &arguments.folder.join(&experiment.id))? {
+            println!("{}", path.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,189 @@
+//! The four reference servers as processes: they answer alike, hold many connections, and leave nothing behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lab::process::family;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const KINDS: [&str; 4] = ["process", "thread", "hybrid", "epoll"];
+
+/// How long anything may take before the test fails.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A server that runs.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    kind: &'static str,
+}
+
+impl Server {
+    fn start(kind: &'static str, root: &TempDir, workers: u32) -> Result<Server> {
+        let mut child = command(kind, root, "127.0.0.1:0", workers).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on ").context(line.clone())?.parse()?;
+        Ok(Server { child, address, kind })
+    }
+
+    /// All that comes back for these bytes, with the date masked.
+    fn answer(&self, request: &str) -> Result<String> {
+        let mut stream = connect(self.address)?;
+        stream.write_all(request.as_bytes())?;
+        stream.shutdown(Shutdown::Write)?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        let text = String::from_utf8(bytes)?;
+        let masked = text.split("\r\nDate: ").enumerate().map(|(at, part)| match at {
+            0 => part.to_owned(),
+            _ => format!("\r\nDate: -{}", &part["Sun, 06 Nov 1994 08:49:37 GMT".len()..]),
+        });
+        Ok(masked.collect())
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id())?).context("no process")?;
+        Ok(kill_process(pid, signal)?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(kind: &str, root: &TempDir, listen: &str, workers: u32) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    command.args(["reference", "--kind", kind, "--listen", listen, "--workers", &workers.to_string()]);
+    command.arg("--root").arg(root.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    Ok(stream)
+}
+
+/// A folder with a small file, a large one and an index.
+fn site() -> Result<TempDir> {
+    let root = tempfile::tempdir()?;
+    fs::write(root.path().join("index.html"), "<p>index")?;
+    fs::write(root.path().join("small.txt"), "small")?;
+    fs::write(root.path().join("large.png"), "0123456789".repeat(300_000))?;
+    Ok(root)
+}
+
+#[test]
+fn they_answer_alike() {
+    let root = site().unwrap();
+    let servers = KINDS.map(|kind| Server::start(kind, &root, 8).unwrap());
+    let host = "Host: a\r\n";
+    for request in [
+        format!("GET / HTTP/1.1\r\n{host}\r\n"),
+        format!("HEAD /large.png HTTP/1.1\r\n{host}\r\n"),
+        format!("GET /large.png?x=y HTTP/1.1\r\n{host}\r\n"),
+        format!("GET /small.txt HTTP/1.1\r\n{host}Connection: close\r\n\r\n"),
+        "GET /small.txt HTTP/1.0\r\n\r\n".to_owned(),
+        "GET /small.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned(),
+        format!(
+            "GET /none HTTP/1.1\r\n{host}\r\nGET /large.png HTTP/1.1\r\n{host}\r\nGET / HTTP/1.1\r\n{host}\r\n"
+        ),
+        format!("GET /../small.txt HTTP/1.1\r\n{host}\r\n"),
+        format!("POST / HTTP/1.1\r\n{host}\r\n"),
+        "GET / HTTP/1.1\r\n\r\n".to_owned(),
+        format!("GET / HTTP/1.1\r\n{host}"),
+        String::new(),
+    ] {
+        let first = servers[0].answer(&request).unwrap();
+        for server in &servers[1..] {
+            assert_eq!(server.answer(&request).unwrap(), first, "{}: {request:?}", server.kind);
+        }
+        let complete = request.ends_with("\r\n\r\n");
+        assert_eq!(first.starts_with("HTTP/1.1 "), complete, "{request:?}: {first:?}");
+        assert_eq!(first.matches("Date: -").count(), first.matches("HTTP/1.1 ").count(), "{first:?}");
+    }
+}
+
+#[test]
+fn they_hold_as_many_connections_as_they_have_workers() {
+    let root = site().unwrap();
+    for kind in KINDS {
+        let server = Server::start(kind, &root, 40).unwrap();
+        let mut clients: Vec<TcpStream> = (0..40).map(|_| connect(server.address).unwrap()).collect();
+        for _ in 0..2 {
+            for client in &mut clients {
+                client.write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            }
+            for client in &clients {
+                assert_eq!(answer(client).unwrap(), "small", "{kind}");
+            }
+        }
+        if kind == "process" {
+            assert_eq!(family(server.child.id()).len(), 41);
+        }
+    }
+}
+
+/// The content of one answer.
+fn answer(stream: &TcpStream) -> Result<String> {
+    let mut reader = BufReader::with_capacity(1, stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        ensure!(reader.read_line(&mut head)? > 0, "the connection ended: {head:?}");
+    }
+    let length = head.split("Content-Length: ").nth(1).and_then(|rest| rest.lines().next());
+    let mut content = vec![0; length.context("no length")?.parse()?];
+    reader.read_exact(&mut content)?;
+    Ok(String::from_utf8(content)?)
+}
+
+#[test]
+fn nothing_is_left_when_they_end() {
+    let root = site().unwrap();
+    for kind in KINDS {
+        for signal in [Signal::TERM, Signal::KILL] {
+            let mut server = Server::start(kind, &root, 3).unwrap();
+            server.answer("GET / HTTP/1.0\r\n\r\n").unwrap();
+            let count = if kind == "process" { 4 } else { 1 };
+            wait_until(|| family(server.child.id()).len() == count);
+            let processes = family(server.child.id());
+            server.signal(signal).unwrap();
+            server.child.wait().unwrap();
+            wait_until(|| !processes.iter().any(|process| is_running(*process)));
+            assert!(TcpStream::connect(server.address).is_err(), "{kind}");
+        }
+    }
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < end, "it does not come to that");
+        park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is there and not merely waiting for its end to be noticed.
+fn is_running(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn others_cannot_reach_them_unasked() {
+    let root = site().unwrap();
+    let output = command("epoll", &root, "0.0.0.0:0", 1).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--beyond-loopback"));
+}
