@@ -1,6 +1,6 @@
 //! `proxy_pass` in front of the same server.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::origin::{After, Asked, Origin, Reply, ok, raw};
 use tests::site::Site;
 
@@ -169,6 +169,114 @@ fn requests_and_responses() {
             "GET /dies",
             "GET /twolengths",
             "GET /headerror",
+        ],
+    );
+}
+
+/// Answers whose heads are odd.
+const ODD: [&str; 38] = [
+    "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 599 Odd One\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 999 Very Odd\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 \u{e9}t\u{e9}\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\nContent-Length: 1\n\na",
+    "HTTP/1.1 200 OK\r\nX-Empty:\r\nX-Blank:   \r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nx-lower: 1\r\nX-UPPER: 2\r\ncontent-length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Type: text/html\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0001\r\na\r\n000\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\na",
+    "HTTP/1.1 302 Found\r\nLocation: /relative\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 302 Found\r\nLocation: relative\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 302 Found\r\nLocation: http://backend:81/x\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 302 Found\r\nLocation:\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nLocation: http://backend/x\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nRefresh: 5; url=http://backend/x\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 201 Created\r\nLocation: http://backend/made\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nX-Accel-Expires: 5\r\nX-Accel-Buffering: no\r\nX-Accel-Charset: koi8-r\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nX-Accel-Redirect:\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nStatus: 404\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nWWW-Authenticate: a\r\nWWW-Authenticate: b\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/9\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nETag: bad\r\nLast-Modified: never\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nCache-Control: private\r\nExpires: 0\r\nPragma: x\r\nContent-Length: 1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\na",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\na",
+    "HTTP/1.1 502 Own\r\nContent-Length: 3\r\n\r\nown",
+];
+
+#[test]
+fn odd_answers() {
+    let origin = Origin::start(|asked| {
+        let number = asked.target.rsplit('/').next().unwrap_or_default();
+        let text = ODD[number.parse::<usize>().unwrap_or_default()];
+        raw(text, if asked.target.contains("/keep/") { After::Keep } else { After::Close })
+    });
+    let requests: Vec<String> = (0..ODD.len())
+        .flat_map(|at| [format!("GET /keep/{at}"), format!("GET /streamed/{at}"), format!("HEAD /keep/{at}")])
+        .collect();
+    // Without the log: to nginx the status of an interim response is the server's.
+    agree_with_logs(&site(&origin), &requests.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+}
+
+#[test]
+fn odd_requests() {
+    let origin = Origin::start(answer);
+    let long = format!("GET /{}?{}", "a/".repeat(1500), "b=c&".repeat(700));
+    let fields = format!("GET /x\n{}", (0..80).map(|n| format!("X-{n}: {n}\n")).collect::<String>());
+    agree(
+        &site(&origin),
+        &[
+            &long,
+            fields.trim_end(),
+            "GET http://localhost/absolute?x=1",
+            "GET http://other.example:8080/a/absolute\nHost: localhost",
+            "GET HTTP://LOCALHOST/a/%41",
+            "GET /a//b///c",
+            "GET //a//b",
+            "GET /a/./b/../c%2e",
+            "GET /a/%2e%2e/x",
+            "GET /a/b%2f%2e%2e%2fc",
+            "GET /a/%e4%b8%ad?q=%e4",
+            "GET /a/b;c=d,e@f:g!h$i'(j)*+k~",
+            "GET /a/\"quoted\"<x>",
+            "GET /a/%22quoted%22%3Cx%3E%7C",
+            "GET /?",
+            "GET /a/?",
+            "GET /a/?%",
+            "GET /a/x??y?z",
+            "GET /set/\nX-Forwarded-For: a\nX-Forwarded-For: b",
+            "GET /set/\nHost: UPPER.example:99",
+            "GET /x\nHost: UPPER.example:99",
+            "GET /x\nX-Empty:\nX-Two: 1\nX-Two: 2\nx-two: 3",
+            "GET /x\nCookie: a=b\nCookie: c=d",
+            "GET /x\nX_Under: 1\nX.Dot: 2",
+            "GET /x\nUpgrade: websocket",
+            "GET /x\nConnection: Upgrade\nUpgrade: websocket",
+            "GET /x\nAuthorization: Basic eA==\nProxy-Authorization: Basic eQ==",
+            "GET /x\nRange: bytes=0-1\nIf-Range: \"x\"\nIf-Modified-Since: never\nIf-None-Match: *",
+            "GET /x\nForwarded: for=1.2.3.4\nVia: 1.1 a\nMax-Forwards: 0",
+            "GET /x\nContent-Type: a/b\nContent-Length: 0",
+            "GET /x HTTP/1.0",
+            "GET /old/x HTTP/1.0",
+            "POST /x HTTP/1.0\n\nhello",
+            "POST /old/x\n\nhello",
+            "GET /x\n\nbody of a GET",
+            "DELETE /x\n\nbody",
+            "PROPFIND /x\nDepth: 0",
+            "lower /x",
+            "PATCH /body/x\n\nlonger than the new one",
+            "POST /nofields/x\nContent-Type: a/b\n\nbody",
         ],
     );
 }

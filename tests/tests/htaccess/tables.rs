@@ -450,3 +450,75 @@ fn character_sets() {
         ],
     );
 }
+
+#[test]
+fn odd_spellings() {
+    let files = [
+        ("crlf/.htaccess", "RewriteEngine On\r\nRewriteRule ^x$ a.txt [L]\r\nHeader set X-A b\r\n"),
+        ("bom/.htaccess", "\u{feff}Header set X-A b\n"),
+        ("open/.htaccess", "Header set X-A b"),
+        (
+            "line/.htaccess",
+            "Header set \\\n  X-A \\\n\tb\nRewriteEngine \\\nOn\nRewriteRule ^x$ \\\n a.txt\n",
+        ),
+        ("last/.htaccess", "Header set X-A b\\\n"),
+        ("tabs/.htaccess", "\t HEADER\tSET\tX-A\t\"b c\"\t\n\n   \n# comment \\\nHeader set X-B c\n"),
+        (
+            "quotes/.htaccess",
+            "Header set X-A 'b \"c\" d'\nHeader set X-B \"b \\\"c\\\" 'd'\"\nHeader set X-C \"\"\n",
+        ),
+        ("behind/.htaccess", "Header set X-A b # comment\n"),
+        (
+            "case/.htaccess",
+            "<ifmodule MOD_HEADERS.C>\nheader Set X-A b\n</IFMODULE>\n<IfModule mod_headers.c>\nHeader set X-B c\n</IfModule>\n",
+        ),
+        (
+            "nested/.htaccess",
+            "<IfModule mod_rewrite.c>\n<IfModule !mod_none.c>\n<IfModule mod_none.c>\nNonsense on\n<IfModule x>\n</IfModule>\n</IfModule>\nHeader set X-A b\n</IfModule>\n</IfModule>\n",
+        ),
+        (
+            "files/.htaccess",
+            "<Files \"a.txt\">\nHeader set X-A b\n</Files>\n<Files ~ \"^A\\.\">\nHeader set X-B c\n</Files>\n<FilesMatch \"(?i)^A\\.\">\nHeader set X-C d\n</FilesMatch>\n<Files ?.t*>\nHeader set X-D e\n</Files>\n",
+        ),
+        (
+            "escaped/.htaccess",
+            "RewriteEngine On\nRewriteRule ^with\\ space$ a.txt [L]\nRewriteRule \"^with two$\" \"a.txt\" [L]\nRewriteRule ^\\$dollar$ a.txt [L]\nRewriteRule ^plus\\+$ a.txt\n",
+        ),
+        (
+            "flags/.htaccess",
+            "RewriteEngine On\nRewriteRule ^X$ a.txt [nc,l]\nRewriteRule ^y$ a.txt [ L , NC ]\nRewriteRule ^z$ a.txt []\n",
+        ),
+        ("empty/.htaccess", ""),
+        ("blank/.htaccess", "\n\n\n"),
+        ("closed/.htaccess", "</IfModule>\n"),
+        ("crossed/.htaccess", "<IfModule mod_headers.c>\n<Files a.txt>\n</IfModule>\n</Files>\n"),
+        ("nameless/.htaccess", "<IfModule>\n</IfModule>\n"),
+        ("engine/.htaccess", "RewriteEngine maybe\n"),
+        ("few/.htaccess", "RewriteEngine On\nRewriteRule ^x$\n"),
+        ("many/.htaccess", "RewriteEngine On\nRewriteRule ^x$ a b c d\n"),
+        ("condition/.htaccess", "RewriteEngine On\nRewriteCond %{REQUEST_URI}\nRewriteRule x y\n"),
+        ("alone/.htaccess", "RewriteEngine On\nRewriteCond %{REQUEST_URI} x\n"),
+        ("status/.htaccess", "ErrorDocument 999 /x\n"),
+        ("group/.htaccess", "RewriteEngine On\nRewriteRule (a $1\n"),
+        ("unicode/.htaccess", "Header set X-A \"ünïcode\"\n"),
+    ];
+    let pages: Vec<String> = files.iter().map(|(path, _)| path.replace(".htaccess", "a.txt")).collect();
+    let all: Vec<(&str, &str)> =
+        files.into_iter().chain(pages.iter().map(|path| (path.as_str(), "page"))).collect();
+    let mut requests: Vec<String> = pages.iter().map(|path| format!("GET /{path}")).collect();
+    for path in [
+        "crlf/x",
+        "line/x",
+        "escaped/with%20space",
+        "escaped/with%20two",
+        "escaped/$dollar",
+        "escaped/plus+",
+        "flags/x",
+        "flags/Y",
+        "flags/z",
+        "alone/none",
+    ] {
+        requests.push(format!("GET /{path}"));
+    }
+    agree(&all, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

@@ -1,5 +1,6 @@
 //! The application's head as the client sees it.
 
+use crate::shared::answers::counting;
 use contract::Exchange;
 use contract::log::Level;
 use fcgi::Head;
@@ -45,7 +46,7 @@ pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head
     response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
     response.content_length = length;
     let mut all_passed = true;
-    for field in head.fields.iter() {
+    for field in counting(&head.fields) {
         let name = field.name.to_ascii_lowercase();
         if OWN.iter().any(|own| own.as_bytes() == name) || settings.hidden.contains(&name[..]) {
             continue;

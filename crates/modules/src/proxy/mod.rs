@@ -199,8 +199,11 @@ fn redirects(
 ) -> Result<Box<[redirect::Rule]>, Diagnostic> {
     let back = || {
         let target = fixed?;
-        let from = if target.uri.is_empty() { [&pass.text, location].concat() } else { pass.text.to_vec() };
-        Some(redirect::Rule::back(&from, location))
+        let rule = match target.uri.is_empty() {
+            true => redirect::Rule::back(&[&pass.text[..], b"/"].concat(), b"/"),
+            false => redirect::Rule::back(&pass.text, location),
+        };
+        Some(rule)
     };
     let written = view.all(&PROXY_REDIRECT);
     if written.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
+use crate::shared::answers::counting;
 use contract::Exchange;
 use contract::log::Level;
 use h1::{ReceivedFraming, ReceivedHead, tokens};
@@ -23,7 +24,7 @@ pub(super) fn describe(
     exchange.response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
     exchange.response.content_length = framing.announced;
     let listed: Vec<&[u8]> = tokens(&head.fields, "connection").collect();
-    for field in head.fields.iter() {
+    for field in counting(&head.fields) {
         let name = field.name.to_ascii_lowercase();
         let is_switch = head.status == Status::SWITCHING_PROTOCOLS && name == b"upgrade";
         let is_listed = listed.iter().any(|token| token.eq_ignore_ascii_case(&name));

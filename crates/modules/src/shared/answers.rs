@@ -3,12 +3,15 @@
 use contract::log::Level;
 use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
-use http::{Fields, Method, Status};
+use http::{Field, Fields, Method, Status};
 use upstream::{Ignored, Link, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
     ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
+
+/// Fields that an answer has once: of several, the first counts (nginx's list).
+const SINGLE: [&str; 7] = ["content-type", "date", "etag", "last-modified", "location", "refresh", "server"];
 
 /// What the task of a handler that asks another server brings: the answer, the connection that it came by,
 /// and the URL for the log; or the status of having none.
@@ -54,10 +57,19 @@ pub(crate) fn is_idempotent(exchange: &Exchange) -> bool {
     !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
 }
 
+/// The fields of an answer that count.
+pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
+    let counts = |at: usize, field: &Field<'_>| {
+        let is_known = |earlier: Field<'_>| earlier.name.eq_ignore_ascii_case(field.name);
+        !SINGLE.iter().any(|name| field.is(name)) || !fields.iter().take(at).any(is_known)
+    };
+    fields.iter().enumerate().filter(move |(at, field)| counts(*at, field)).map(|(_, field)| field)
+}
+
 /// Where the other server sends the request instead of answering it itself.
 pub(crate) fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields) -> Option<Step> {
     let uri = fields.get("X-Accel-Redirect")?;
-    if settings.ignored.has(Ignored::REDIRECT) || uri.is_empty() {
+    if settings.ignored.has(Ignored::REDIRECT) {
         return None;
     }
     for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
