@@ -5,13 +5,12 @@ use std::path::Path;
 
 use super::document::{Entry, Part, Section, Span, Table, Target, Text, slug};
 use super::evidence::{self, Evidence};
-use super::judge::Answer;
-use super::overview::badge;
 use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
-use super::{failures, format};
+use super::{failures, format, verdict};
 use crate::experiment::{Experiment, Generator, Published};
 use crate::figure::Figure;
+use crate::findings::Answer;
 use crate::tool::Amount;
 
 /// A table shows so many numbers of clients; the rest is in the CSV file.
@@ -103,9 +102,9 @@ impl Detail<'_> {
             let anchor = Span::Anchor(slug(&format!("{}-{}", self.experiment.id, finding.id)));
             let id = Text::from(anchor).say(finding.id.clone());
             let answer = self.answers.iter().find(|answer| answer.finding == finding.id);
-            let verdict = answer.map_or_else(|| "not answered".into(), |answer| Text::from(badge(answer)));
-            let evidence = answer.map(|answer| answer.evidence.clone()).unwrap_or_default();
-            table.row([id, finding.claim.clone().into(), verdict, evidence.into()]);
+            let verdict = answer.map_or_else(|| "not answered".into(), verdict::verdict);
+            let evidence = answer.map(verdict::evidence).unwrap_or_default();
+            table.row([id, finding.claim.clone().into(), verdict, evidence]);
         }
         vec![Part::Heading("Findings".into()), Part::Table(table)]
     }
@@ -205,7 +204,7 @@ impl Detail<'_> {
 
     fn work(&self, work: &Work<'_>) -> Vec<Part> {
         let mut parts = vec![Part::Heading(work.title())];
-        let clients = self.summary.lead(work, work.deciding()).map(|lead| lead.clients);
+        let clients = self.summary.lead(work, work.drawn()).map(|lead| lead.clients);
         let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
         parts.push(Part::Text(self.described(work)));
         let charts = Plots { summary: self.summary, work, clients, styles: self.styles }.all();
@@ -266,8 +265,7 @@ impl Detail<'_> {
         };
         let mut table = Table::new(format!("Measured: medians with 95 % intervals{more}"), columns);
         for clients in shown {
-            let noun = if clients == 1 { "client" } else { "clients" };
-            table.group(format!("{} {noun}", format::count(clients)));
+            table.group(work.at(clients));
             for name in &work.contenders {
                 let cell = work.cell(name, clients);
                 let turns = self.summary.measured(&cell).len();
@@ -288,7 +286,7 @@ impl Detail<'_> {
     fn commands(&self, work: &Work<'_>, clients: u32) -> Vec<Part> {
         let mut parts = Vec::new();
         for name in &work.contenders {
-            let Some(block) = self.summary.typical(&work.cell(name, clients), work.deciding()) else {
+            let Some(block) = self.summary.typical(&work.cell(name, clients), work.drawn()) else {
                 continue;
             };
             if !block.command.is_empty() {

@@ -67,6 +67,8 @@ pub(super) enum Span {
     Badge(Badge, String),
     /// A place that links lead to.
     Anchor(String),
+    /// The end of a line.
+    Break,
 }
 
 /// Where a link leads.

@@ -224,6 +224,7 @@ impl Page {
                     escape(words)
                 )
             }
+            Span::Break => write!(self.out, "<br>"),
             Span::Anchor(id) => write!(self.out, "<a id=\"{}\"></a>", escape(id)),
         };
     }

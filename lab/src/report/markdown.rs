@@ -122,6 +122,7 @@ fn span(span: &Span) -> String {
         Span::Badge(Badge::Yes, words) => format!("✓ {}", escape(words)),
         Span::Badge(Badge::No, words) => format!("✗ {}", escape(words)),
         Span::Badge(Badge::Open, words) => format!("– {}", escape(words)),
+        Span::Break => "<br>".into(),
         Span::Anchor(id) => format!("<a id=\"{}\"></a>", super::html::escape(id)),
     }
 }

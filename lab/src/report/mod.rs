@@ -14,7 +14,6 @@ mod failures;
 mod fixture;
 mod format;
 mod html;
-mod judge;
 mod markdown;
 mod overview;
 mod plots;
@@ -25,6 +24,7 @@ mod scale;
 mod summary;
 mod surroundings;
 mod svg;
+mod verdict;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ use anyhow::{Context, Result};
 
 use crate::block::Block;
 use crate::experiment::Experiment;
+use crate::findings::{self, Answer};
 use crate::machine::Machine;
 use detail::Detail;
 use document::{Document, Section, slug};
@@ -81,9 +82,9 @@ pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result
 fn document(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Document> {
     let summary = Summary::of(blocks);
     let machine = blocks.last().map(|block| block.machine.clone()).unwrap_or_default();
-    let answers: Vec<_> = experiments
+    let answers: Vec<(&Experiment, Vec<Answer>)> = experiments
         .iter()
-        .map(|experiment| (experiment, judge::answers(experiment, blocks, &machine)))
+        .map(|experiment| (experiment, findings::answer(experiment, blocks, &machine)))
         .collect();
     let works: Vec<Work<'_>> = experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
     let prices = Prices::built_in()?;
@@ -93,7 +94,7 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<
     sections.push(surroundings::section(&summary));
     sections.push(failures::section(&summary, experiments));
     sections.extend(answers.iter().map(|(experiment, answers)| -> Section {
-        let remarks = judge::remarks(experiment, blocks);
+        let remarks = verdict::remarks(experiment, blocks);
         Detail { out, summary: &summary, experiment, answers, remarks: &remarks, styles: &styles }.section()
     }));
     Ok(Document {

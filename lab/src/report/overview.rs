@@ -3,11 +3,12 @@
 use super::choices::{AS_GOOD, choices, faultless};
 use super::document::{Badge, Entry, Part, Section, Span, Table, Target, Text, slug};
 use super::format;
-use super::judge::{self, Answer};
 use super::prices::Prices;
 use super::summary::{Lead, Summary, Work, is_twin, level};
+use super::verdict;
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;
+use crate::findings::Answer;
 
 /// What the first page is made of.
 pub(super) struct Overview<'a> {
@@ -102,7 +103,7 @@ impl Overview<'_> {
             self.answers
                 .iter()
                 .flat_map(|(_, answers)| answers)
-                .filter(|answer| answer.badge == badge)
+                .filter(|answer| verdict::badge(answer) == badge)
                 .count()
         };
         let [yes, no, open] = [Badge::Yes, Badge::No, Badge::Open].map(count);
@@ -114,8 +115,9 @@ impl Overview<'_> {
             ["Experiment", "#hold", "#do not", "#not testable here", "Findings"],
         );
         for (experiment, answers) in self.answers.iter().filter(|(_, answers)| !answers.is_empty()) {
-            let count =
-                |badge: Badge| answers.iter().filter(|answer| answer.badge == badge).count().to_string();
+            let count = |badge: Badge| {
+                answers.iter().filter(|answer| verdict::badge(answer) == badge).count().to_string()
+            };
             let title = Span::Link(experiment.title.clone(), Target::Here(slug(&experiment.id)));
             let mut cells: Vec<Entry> = vec![Text::from(title).into()];
             cells.extend([Badge::Yes, Badge::No, Badge::Open].map(|badge| Entry::from(count(badge))));
@@ -170,7 +172,7 @@ impl Overview<'_> {
             ["Contender", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
         let rates =
             prices.rates.iter().map(|rate| format!("#a month at {} requests/s", format::number(*rate)));
-        let caption = format!("What “{}” costs, by {} clients at once", work.title(), format::count(clients));
+        let caption = format!("What “{}” costs, by {}", work.title(), work.at(clients));
         let mut table = Table::new(caption, columns.into_iter().chain(rates));
         let mut rows: Vec<(f64, Vec<Text>)> = Vec::new();
         for name in &work.contenders {
@@ -241,10 +243,9 @@ impl Overview<'_> {
 }
 
 fn lead_row((work, lead): (&Work<'_>, &Lead<'_>), level: &[&str], contenders: &[String]) -> Vec<Entry> {
-    let clients = match (work.load.kind, lead.clients) {
-        (Kind::Idle, count) => format!("{} connections", format::count(count)),
-        (_, 1) => "1 client".into(),
-        (_, count) => format!("{} clients", format::count(count)),
+    let clients = match work.load.kind {
+        Kind::Knee => "the most clients that were all answered in time".into(),
+        _ => work.at(lead.clients),
     };
     let title = Span::Link(work.title(), Target::Here(slug(&work.experiment.id)));
     let first = &lead.shares[0];
@@ -282,18 +283,8 @@ fn marks(experiment: &Experiment, answers: &[Answer]) -> Text {
         if index > 0 {
             text = text.say(" ");
         }
-        let sign = match answer.badge {
-            Badge::Yes => "✓",
-            Badge::No => "✗",
-            Badge::Open => "–",
-        };
         let target = Target::Here(slug(&format!("{}-{}", experiment.id, answer.finding)));
-        text = text.and(Span::Link(format!("{}\u{a0}{sign}", answer.finding), target));
+        text = text.and(Span::Link(format!("{}\u{a0}{}", answer.finding, verdict::sign(answer)), target));
     }
     text
-}
-
-/// A verdict as it is shown.
-pub(super) fn badge(answer: &Answer) -> Span {
-    Span::Badge(answer.badge, judge::words(answer.badge).into())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::chart::{Axis, Bar, Chart, Histogram, Line, Point};
 use super::format;
 use super::scale::Spread;
-use super::summary::{Summary, Work, is_twin};
+use super::summary::{Share, Summary, Work, is_twin};
 use crate::block::{self, Block, Sample};
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;
@@ -67,12 +67,13 @@ pub(super) struct Plots<'a> {
 impl Plots<'_> {
     /// All charts for which there are figures.
     pub(super) fn all(&self) -> Vec<Chart> {
-        let deciding = self.work.deciding();
+        let drawn = self.work.drawn();
         let many = self.work.clients.len() > 1;
-        let rate = if many { self.over_clients(deciding) } else { self.bars(deciding, "with interval") };
+        let rate = if many { self.over_clients(drawn) } else { self.bars(drawn, "with interval") };
         let over = |figure| many.then(|| self.over_clients(figure)).flatten();
         let total = self.work.load.requests.is_some().then(|| self.total_time()).flatten();
         let charts = [
+            self.most_clients(),
             rate,
             over(Figure::P99Ms),
             over(Figure::MemoryBytes),
@@ -89,11 +90,28 @@ impl Plots<'_> {
 
     /// `64 clients`, in the title of a chart that shows one number only.
     fn at(&self) -> String {
-        match (self.work.load.kind, self.clients) {
-            (Kind::Idle, count) => format!("{} connections", format::count(count)),
-            (_, 1) => "1 client".into(),
-            (_, count) => format!("{} clients", format::count(count)),
-        }
+        self.work.at(self.clients)
+    }
+
+    /// Where the load is raised until it breaks: the most clients that were all answered in time.
+    fn most_clients(&self) -> Option<Chart> {
+        let lead = self
+            .summary
+            .lead(self.work, self.work.deciding())
+            .filter(|_| self.work.load.kind == Kind::Knee)?;
+        let bar = |share: &Share<'_>| Bar {
+            name: share.contender.to_owned(),
+            style: self.styles.of_contender(share.contender),
+            value: share.value.median,
+            span: Some((share.value.low, share.value.high)),
+            label: format::number(share.value.median),
+        };
+        let x = Axis { title: "clients".into(), spread: Spread::Linear };
+        Chart::bars(
+            "The most clients that were all answered in time",
+            x,
+            lead.shares.iter().map(bar).collect(),
+        )
     }
 
     fn over_clients(&self, figure: Figure) -> Option<Chart> {
@@ -219,7 +237,7 @@ impl Plots<'_> {
     }
 
     fn typical(&self, name: &str) -> Option<&Block> {
-        self.summary.typical(&self.work.cell(name, self.clients), self.work.deciding())
+        self.summary.typical(&self.work.cell(name, self.clients), self.work.drawn())
     }
 }
 

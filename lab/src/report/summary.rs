@@ -9,6 +9,8 @@ use crate::statistics::{Estimate, holm, median, p_value};
 
 /// How the name of a contender's twin ends.
 const TWIN: &str = "-twin";
+/// An answer that takes longer is too late, where a load is raised until it breaks.
+const KNEE_MS: f64 = 1000.0;
 /// An interval of fewer turns says little.
 pub(super) const TURNS_MIN: usize = 3;
 
@@ -172,7 +174,7 @@ impl<'a> Summary<'a> {
     pub(super) fn lead(&self, work: &Work<'a>, figure: Figure) -> Option<Lead<'a>> {
         let higher = figure.higher_is_better()?;
         let having = |clients: u32| {
-            let has = |name: &&&str| !self.turns(&work.cell(name, clients), figure).is_empty();
+            let has = |name: &&&str| !self.values(work, name, clients, figure).is_empty();
             work.contenders.iter().filter(has).count()
         };
         let most = work.clients.iter().map(|clients| having(*clients)).max().filter(|most| *most > 0)?;
@@ -180,7 +182,7 @@ impl<'a> Summary<'a> {
         let mut values: Vec<(&'a str, BTreeMap<u32, f64>)> = work
             .contenders
             .iter()
-            .map(|name| (*name, self.turns(&work.cell(name, clients), figure)))
+            .map(|name| (*name, self.values(work, name, clients, figure)))
             .filter(|(_, turns)| !turns.is_empty())
             .collect();
         let middle = |turns: &BTreeMap<u32, f64>| median(&turns.values().copied().collect::<Vec<_>>());
@@ -204,6 +206,25 @@ impl<'a> Summary<'a> {
             })
             .collect();
         Some(Lead { figure, clients, shares })
+    }
+
+    /// A figure in each turn; where the load is raised until it breaks, the most clients that were all answered in time.
+    fn values(&self, work: &Work<'a>, name: &str, clients: u32, figure: Figure) -> BTreeMap<u32, f64> {
+        if work.load.kind != Kind::Knee || figure != Figure::Connections {
+            return self.turns(&work.cell(name, clients), figure);
+        }
+        let mut most = BTreeMap::new();
+        for clients in &work.clients {
+            for block in self.measured(&work.cell(name, *clients)) {
+                let value = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
+                let slowest_ms = value(Figure::P99Ms).max(value(Figure::MeanMs));
+                let is_answered = value(Figure::Failed) <= 0.0 && slowest_ms <= KNEE_MS;
+                let held = if is_answered { f64::from(*clients) } else { 0.0 };
+                let known = most.entry(block.turn).or_insert(held);
+                *known = held.max(*known);
+            }
+        }
+        most
     }
 
     /// Every contender that was measured beside its twin.
@@ -249,6 +270,20 @@ impl<'a> Work<'a> {
             Kind::Idle => Figure::MemoryPerConnectionBytes,
             Kind::Knee => Figure::Connections,
             Kind::Load | Kind::Reload => Figure::RequestsPerS,
+        }
+    }
+
+    /// The figure that is drawn over the number of clients.
+    pub(super) fn drawn(&self) -> Figure {
+        if self.load.kind == Kind::Knee { Figure::RequestsPerS } else { self.deciding() }
+    }
+
+    /// At how many clients somebody was measured, for people.
+    pub(super) fn at(&self, clients: u32) -> String {
+        match (self.load.kind, clients) {
+            (Kind::Idle, count) => format!("{} connections", super::format::count(count)),
+            (_, 1) => "1 client".into(),
+            (_, count) => format!("{} clients", super::format::count(count)),
         }
     }
 }
@@ -427,6 +462,33 @@ mod tests {
         for values in [&[3.0, 1.0][..], &[2.0, 9.0, 4.0], &[1.0, 2.0, 4.0, 8.0], &[5.0, 1.0, 3.0, 2.0, 9.0]] {
             assert_eq!(interval(values), Estimate::of(values));
         }
+    }
+
+    #[test]
+    fn the_knee_is_the_most_clients_that_are_answered_in_time() {
+        let mut experiment = experiment();
+        experiment.loads[0].kind = Kind::Knee;
+        let at = |name: &str, clients: u32, p99_ms: f64, failed: f64| {
+            block(
+                name,
+                "l",
+                clients,
+                &[(Figure::P99Ms, p99_ms), (Figure::Failed, failed), (Figure::Connections, 0.0)],
+            )
+        };
+        let blocks = [
+            at("nginx", 10, 1.0, 0.0),
+            at("nginx", 100, 20.0, 0.0),
+            at("nginx", 1000, 1500.0, 0.0),
+            at("apache", 10, 1.0, 0.0),
+            at("apache", 100, 20.0, 7.0),
+        ];
+        let summary = Summary::of(&blocks);
+        let works = summary.works(&experiment);
+        let lead = summary.lead(&works[0], works[0].deciding()).unwrap();
+        let held: Vec<(&str, f64)> =
+            lead.shares.iter().map(|share| (share.contender, share.value.median)).collect();
+        assert_eq!(held, [("nginx", 100.0), ("apache", 10.0)]);
     }
 
     #[test]
