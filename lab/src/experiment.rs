@@ -424,6 +424,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../experiments/static-and-dynamic.toml"),
     include_str!("../experiments/windows-hey.toml"),
     include_str!("../experiments/costs.toml"),
+    include_str!("../experiments/architectures.toml"),
     include_str!("../experiments/churn.toml"),
     include_str!("../experiments/pipelining.toml"),
     include_str!("../experiments/idle-connections.toml"),
@@ -470,6 +471,17 @@ impl Experiment {
 }
 
 impl Condition {
+    /// The figure that it looks at.
+    pub fn figure(&self) -> Figure {
+        match self {
+            Condition::Better { figure, .. }
+            | Condition::Ratio { figure, .. }
+            | Condition::Change { figure, .. }
+            | Condition::AgainstLoad { figure, .. } => *figure,
+            Condition::AnswersAll { .. } | Condition::Fails { .. } => Figure::Failed,
+        }
+    }
+
     /// The loads that it looks at.
     pub fn loads(&self) -> Vec<&str> {
         match self {

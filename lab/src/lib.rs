@@ -4,6 +4,7 @@
 //! of an experiment, sees that they answer alike, loads them in turn with a tool ([`tool`]), and writes one
 //! [`block::Block`] for each measurement. Whatever is said about them later is computed from those blocks alone.
 
+pub mod audit;
 pub mod block;
 pub mod commands;
 pub mod comparison;

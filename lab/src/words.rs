@@ -21,17 +21,25 @@ pub fn number(value: f64) -> String {
     format!("{}{grouped}{fraction}", if value < 0.0 { "-" } else { "" })
 }
 
-/// A figure's value with its unit.
-pub fn figure(figure: Figure, value: f64) -> String {
+/// A figure's name with the unit of [`scaled`].
+pub fn named(figure: Figure) -> String {
     match figure {
-        Figure::MemoryBytes | Figure::SystemMemoryBytes => format!("{} MB", number(value / 1_048_576.0)),
-        Figure::MemoryPerConnectionBytes => format!("{} KB a connection", number(value / 1024.0)),
-        Figure::BytesPerS => format!("{} MB/s", number(value / 1e6)),
-        _ => match figure.title().split_once(", ") {
-            Some((name, unit)) => format!("{} {unit} ({name})", number(value)),
-            None => format!("{} {}", number(value), figure.title()),
-        },
+        Figure::MemoryBytes => "memory in MB".into(),
+        Figure::SystemMemoryBytes => "memory of the machine in MB".into(),
+        Figure::MemoryPerConnectionBytes => "memory a connection in KB".into(),
+        Figure::BytesPerS => "MB/s".into(),
+        _ => figure.title().replace(", ", " in "),
     }
+}
+
+/// A figure's value, in the unit of [`named`].
+pub fn scaled(figure: Figure, value: f64) -> String {
+    number(match figure {
+        Figure::MemoryBytes | Figure::SystemMemoryBytes => value / 1_048_576.0,
+        Figure::MemoryPerConnectionBytes => value / 1024.0,
+        Figure::BytesPerS => value / 1e6,
+        _ => value,
+    })
 }
 
 /// `1 client`, `1,000 clients`.
@@ -51,9 +59,9 @@ mod tests {
 
     #[test]
     fn figures_have_units() {
-        assert_eq!(figure(Figure::RequestsPerS, 48_200.0), "48,200 requests/s");
-        assert_eq!(figure(Figure::P99Ms, 4.1), "4.10 ms (p99)");
-        assert_eq!(figure(Figure::MemoryBytes, 52.0 * 1_048_576.0), "52 MB");
+        assert_eq!((named(Figure::P99Ms), scaled(Figure::P99Ms, 4.1)), ("p99 in ms".into(), "4.10".into()));
+        assert_eq!(named(Figure::RequestsPerS), "requests/s");
+        assert_eq!(scaled(Figure::MemoryBytes, 52.0 * 1_048_576.0), "52");
         assert_eq!(clients(1), "1 client");
     }
 }

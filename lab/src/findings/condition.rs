@@ -24,6 +24,7 @@ pub(super) enum Tested {
 pub(super) struct Pairs {
     /// What stands before the figures.
     words: String,
+    figure: Figure,
     pairs: Vec<Pair>,
     bound: Bound,
     /// Whether a figure comes from a quick run.
@@ -77,7 +78,7 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
     match pairs {
         Ok((words, pairs, bound)) if !pairs.is_empty() => {
             let quick = condition.loads().iter().any(|load| data.quick(load));
-            Tested::Pairs(Pairs { words, pairs, bound, quick })
+            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, quick })
         }
         Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
         Err(reason) => Tested::Open(reason),
@@ -124,7 +125,8 @@ impl Pairs {
         let ratio = pair.ratio;
         let (low, high) = (words::number(ratio.low), words::number(ratio.high));
         let interval = if pair.turns > 1 { format!(" ({low} to {high})") } else { String::new() };
-        let values = format!("{} and {}", words::number(pair.values.0), words::number(pair.values.1));
+        let value = |value: f64| words::scaled(self.figure, value);
+        let values = format!("{} and {}", value(pair.values.0), value(pair.values.1));
         let shown = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
         match &self.bound {
             Bound::Better { by, noise } => {
@@ -183,7 +185,7 @@ fn better(
     let inverted = figure.higher_is_better() == Some(false);
     let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
     let how: fn(&Series, &Series, bool) -> Vec<Pair> = if together { pairs::together } else { pairs::each };
-    let words = format!("{}, {figure} of {of} and {over}", data.title(load));
+    let words = format!("{}, {} of {of} and {over}", data.title(load), words::named(figure));
     let mut noise = Noise::new();
     for twin in data.twins(load) {
         let original = twin.strip_suffix(super::TWIN).unwrap_or(twin);
@@ -207,7 +209,7 @@ fn ratio(
     let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
     let pairs =
         if together { pairs::together(&first, &second, false) } else { pairs::each(&first, &second, false) };
-    Ok((format!("{}, {figure} of {of} and {over}", data.title(load)), pairs))
+    Ok((format!("{}, {} of {of} and {over}", data.title(load), words::named(figure)), pairs))
 }
 
 fn change(data: &Data<'_>, condition: &Condition) -> Found {
@@ -216,7 +218,7 @@ fn change(data: &Data<'_>, condition: &Condition) -> Found {
     else {
         return Err("not a change".into());
     };
-    let words = format!("{}, {figure} of {of}", data.title(load));
+    let words = format!("{}, {} of {of}", data.title(load), words::named(*figure));
     if let (Some(from), Some(to)) = (from_cores, to_cores) {
         let one =
             |cores: &u32| data.series(load, of, *figure, Filter { clients: None, cores: Some(&[*cores]) });
@@ -234,7 +236,8 @@ fn change(data: &Data<'_>, condition: &Condition) -> Found {
 fn against_load(data: &Data<'_>, figure: Figure, [load, against]: [&str; 2], of: &str) -> Found {
     let first = data.series(load, of, figure, Filter::default())?;
     let second = data.series(against, of, figure, Filter::default())?;
-    let words = format!("{figure} of {of}, “{}” by “{}”", data.title(load), data.title(against));
+    let words =
+        format!("{} of {of}, “{}” by “{}”", words::named(figure), data.title(load), data.title(against));
     let single = (first.len(), second.len()) == (1, 1);
     let pairs = match (first.iter().next(), second.iter().next()) {
         // The two loads may differ in their clients.

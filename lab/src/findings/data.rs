@@ -142,7 +142,7 @@ impl<'a> Data<'a> {
             );
         }
         if of_contender().next().is_some() {
-            return format!("nothing was measured of {contender} that says {figure}");
+            return format!("no figure of {contender} says {}", words::named(figure));
         }
         match self.load(load).and_then(|load| load.quick.as_ref()) {
             Some(quick) if quick.skip && self.of_load(load).next().is_none() => {

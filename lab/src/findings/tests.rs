@@ -133,7 +133,7 @@ fn what_is_missing_is_said() {
     }
     assert_eq!(why(A_BEATS_B, &[rate("a"), failed]), "b: not found");
     let other_figure = A_BEATS_B.replace("requests_per_s", "memory_bytes");
-    assert_eq!(why(&other_figure, &[rate("a")]), "nothing was measured of a that says memory, bytes");
+    assert_eq!(why(&other_figure, &[rate("a")]), "no figure of a says memory in MB");
     let hundred = A_BEATS_B.replace(" }", ", clients = [100] }");
     assert!(why(&hundred, &[rate("a"), rate("b")]).starts_with("a was measured with 10 clients only"));
 }
