@@ -76,7 +76,7 @@ fn order(load: &Load, folder: &Path) -> Option<Order> {
         pipeline: load.pipeline,
         tls: load.tls,
         rate: load.rate,
-        fields: Vec::new(),
+        fields: load.fields.clone(),
         threads: 1,
         folder: folder.to_path_buf(),
     })

@@ -1,6 +1,5 @@
 //! `fulmar-lab list`: what is there.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -27,9 +26,9 @@ pub(super) fn main(common: &Common) -> Result<ExitCode> {
     println!("\nTools");
     for tool in tool::ALL {
         let name = tool.name.to_string();
-        match (tool.version)(Path::new(tool.program)) {
-            Some(version) => println!("  {name:<22} {version}"),
-            None => println!("  {name:<22} – not found; install it with: {}", tool.install),
+        match tool::find(tool) {
+            Ok(found) => println!("  {name:<22} {:<22} {}", found.version, found.origin),
+            Err(why) => println!("  {name:<22} – {why:#}"),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -45,6 +45,7 @@ enum Command {
     /// Sends requests: the lab's own load generator.
     Load(Box<LoadArguments>),
     /// Runs one of the reference servers of the experiment on architectures.
+    #[command(version)]
     Reference(ReferenceArguments),
     /// Writes the loads as k6 scripts and JMeter plans, for more machines than one.
     Export(export::ExportArguments),

@@ -19,4 +19,5 @@ macro_rules! folder {
 pub(super) const FOLDERS: &[Folder] = &[
     folder!("fulmar": "contender.toml", "default.conf", "tuned.conf"),
     folder!("nginx": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("reference": "contender.toml"),
 ];

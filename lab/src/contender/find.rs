@@ -32,13 +32,15 @@ const TARGET: &str = "target";
 /// built or fetched here, one on the `PATH`. The error says how to install it.
 pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     let family = &contender.family;
+    // The lab's own servers are the program that runs.
+    let own = || env::current_exe().ok().filter(|own| family.programs.iter().any(|name| own.ends_with(name)));
     let named = || env::var_os(family.environment.as_ref()?).map(PathBuf::from);
     let fetched = || below(&Path::new(TARGET).join(family.wheel.as_ref()?), &family.programs);
     let built = || {
         let programs = family.programs.iter().map(|program| Path::new(TARGET).join("release").join(program));
         programs.into_iter().find(|program| program.is_file())
     };
-    let program = given.map(Path::to_path_buf).or_else(named).or_else(fetched).or_else(built);
+    let program = given.map(Path::to_path_buf).or_else(named).or_else(own).or_else(fetched).or_else(built);
     let program = program.or_else(|| installed(&family.programs));
     let program = program.with_context(|| format!("not found; install it with: {}", family.install))?;
     let program = fs::canonicalize(&program).with_context(|| program.display().to_string())?;
@@ -84,7 +86,7 @@ fn version(contender: &Contender, program: &Path) -> Result<String> {
 }
 
 /// The package of Debian's that a file belongs to, with its version, or the path of the file.
-fn origin(program: &Path) -> String {
+pub(crate) fn origin(program: &Path) -> String {
     let asked = |arguments: &[&str]| {
         let output = Command::new(arguments[0]).args(&arguments[1..]).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use crate::experiment::Configuration;
 
+pub(crate) use find::origin;
 pub use find::{Found, find};
 pub use running::{Place, Running};
 

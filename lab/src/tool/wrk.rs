@@ -21,7 +21,8 @@ pub(super) const TOOL: Tool = Tool {
 
 fn version(program: &Path) -> Option<String> {
     let text = says(program, &["--version"])?;
-    Some(format!("wrk {}", word_after(&text, "wrk ")?))
+    // Debian puts its name in front.
+    Some(format!("wrk {}", word_after(&text, "wrk ")?.trim_start_matches("debian/")))
 }
 
 fn refuses(order: &Order) -> Option<&'static str> {
