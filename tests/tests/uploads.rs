@@ -154,7 +154,12 @@ fn pour(stream: &mut TcpStream, limit: u64) -> u64 {
 
 /// The most memory that the server's worker ever had, in bytes.
 fn peak(running: &Running) -> u64 {
-    let worker = Running::children(running.pid())[0];
+    let mut workers = Vec::new();
+    wait::until(PATIENCE, || {
+        workers = Running::children(running.pid());
+        !workers.is_empty()
+    });
+    let worker = workers.first().expect("a worker");
     let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024

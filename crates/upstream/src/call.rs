@@ -18,6 +18,8 @@ use std::time::Instant;
 pub struct Call {
     /// The servers.
     pub group: Arc<Group>,
+    /// What the servers are chosen by ([`Group::key`]).
+    pub key: Vec<u8>,
     /// How long to wait and when to ask another.
     pub settings: Arc<Settings>,
     /// Where failures are told.
@@ -86,7 +88,7 @@ impl Call {
         judge: impl Fn(&T) -> Option<Failures>,
     ) -> Result<(T, Link), Status> {
         let started = Instant::now();
-        let mut choice = Choice::new(&self.group, self.settings.next_upstream_tries);
+        let mut choice = Choice::new(&self.group, self.key.clone(), self.settings.next_upstream_tries);
         let mut is_first = true;
         loop {
             let Some(lease) = choice.choose() else { return Err(self.nobody(is_first)) };

@@ -1,7 +1,9 @@
 //! Servers that do the same: an `upstream` block, or the addresses behind one name.
 
-use crate::balance::Tier;
+use crate::method::{Method, Point, ring};
+use crate::tier::Tier;
 use conf::value::{Address, Host};
+use contract::Exchange;
 use net::SocketAddress;
 use std::ffi::OsStr;
 use std::net::ToSocketAddrs;
@@ -15,6 +17,8 @@ use std::time::Duration;
 pub struct Server {
     /// Its address as logs show it.
     pub name: Box<str>,
+    /// Its address as the configuration writes it.
+    pub written: Box<str>,
     /// Its address.
     pub address: SocketAddress,
     /// Its share of the requests (`weight`).
@@ -36,6 +40,7 @@ impl Server {
     pub fn new(address: SocketAddress) -> Server {
         Server {
             name: address.to_string().into(),
+            written: address.to_string().into(),
             address,
             weight: 1,
             max_conns: 0,
@@ -85,6 +90,9 @@ pub struct Group {
     pub name: Box<str>,
     /// How connections are kept.
     pub keepalive: Keepalive,
+    pub(crate) method: Method,
+    /// The ring of [`Method::Ring`].
+    pub(crate) points: Box<[Point]>,
     pub(crate) primary: Tier,
     pub(crate) backup: Tier,
 }
@@ -92,12 +100,25 @@ pub struct Group {
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 impl Group {
-    /// A group of these servers.
+    /// A group of these servers, which are chosen in turn.
     pub fn new(name: &str, servers: Vec<Server>, keepalive: Keepalive) -> Group {
         let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
         let id = SERIAL.fetch_add(1, Ordering::Relaxed);
         let (primary, backup) = (Tier::new(primary), Tier::new(backup));
-        Group { id, name: name.into(), keepalive, primary, backup }
+        let (method, points) = (Method::RoundRobin, Box::default());
+        Group { id, name: name.into(), keepalive, method, points, primary, backup }
+    }
+
+    /// The same, with another way to choose.
+    #[must_use]
+    pub fn chosen_by(self, method: Method) -> Group {
+        let points = if let Method::Ring(_) = method { ring(&self.primary.servers) } else { Box::default() };
+        Group { method, points, ..self }
+    }
+
+    /// What the servers of a request are chosen by.
+    pub fn key(&self, exchange: &Exchange) -> Vec<u8> {
+        self.method.key(exchange)
     }
 }
 

@@ -234,6 +234,7 @@ impl Application {
         let group = self.target.group(exchange)?;
         let request = self.prepare(exchange)?;
         let call = Call {
+            key: group.key(exchange),
             group,
             settings: Arc::clone(&self.settings),
             log: exchange.request_log(),

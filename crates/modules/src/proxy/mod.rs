@@ -278,6 +278,7 @@ impl Proxy {
         let prepared = request::prepare(self, exchange, &target, &uri)?;
         let call = Call {
             group: Arc::clone(&target.group),
+            key: target.group.key(exchange),
             settings: Arc::clone(&self.settings),
             log: exchange.request_log(),
             attempts: crate::upstream::attempts(exchange),

@@ -7,6 +7,13 @@
 //! before one of them ends. Names are looked up when the configuration is read; a name with several
 //! addresses stands for several servers.
 //!
+//! Another method than taking turns is chosen by a line of its own. `least_conn` asks the server with the fewest
+//! requests for its weight. `ip_hash` lets clients of one network, the first three bytes of an IPv4 address or all of
+//! an IPv6 address, meet the same server. `hash` does so for equal texts; with `consistent` few of them change their
+//! server where one is added or removed. `random` draws a server, `random two` the lighter one of two. All threads
+//! count together. The sums are nginx's: what a server had there it keeps. Where a server so chosen cannot be asked
+//! others are tried, in the end those whose turn it is.
+//!
 //! Connections are kept for further requests: each thread keeps up to 32 idle ones, which only the location
 //! that opened them uses, or as many as `keepalive` says, for all locations unless it says `local`.
 //!
@@ -19,11 +26,19 @@
 //!     server 127.0.0.1:8082 backup;
 //!     keepalive 8;
 //! }
+//! upstream texts {
+//!     hash $arg_text;
+//!     server 127.0.0.1:8081;
+//!     server 127.0.0.1:8082;
+//! }
 //! server {
 //!     listen 8080;
 //!     location / {
 //!         proxy_pass http://app;
 //!         add_header X-Asked $upstream_status;
+//!     }
+//!     location /texts {
+//!         proxy_pass http://texts;
 //!     }
 //! }
 //! server {
@@ -32,7 +47,7 @@
 //! }
 //! server {
 //!     listen 127.0.0.1:8082;
-//!     return 200 "from the backup";
+//!     return 200 "from the second";
 //! }
 //! ```
 //!
@@ -44,20 +59,50 @@
 //! X-Asked: 200
 //!
 //! from the first
+//! ---
+//! GET /texts?text=a HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! from the second
+//! ---
+//! GET /texts?text=b HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! from the first
 //! ```
 
-use ::upstream::{Attempt, Attempts, Group, Keepalive, Server, resolve};
+mod asked;
+mod method;
+
+pub(crate) use asked::attempts;
+
+use ::upstream::{Group, Keepalive, Server, resolve};
 use conf::value::{endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Loading, Module, Rule, ScopeBuilder, SectionId, Variable, View};
+use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Groups of servers.
 pub static MODULE: Module = Module {
     name: "upstream",
-    directives: &[&UPSTREAM, &SERVER, &KEEPALIVE, &KEEPALIVE_REQUESTS, &KEEPALIVE_TIME, &KEEPALIVE_TIMEOUT],
-    variables: VARIABLES,
+    directives: &[
+        &UPSTREAM,
+        &SERVER,
+        &method::LEAST_CONN,
+        &method::IP_HASH,
+        &method::HASH,
+        &method::RANDOM,
+        &KEEPALIVE,
+        &KEEPALIVE_REQUESTS,
+        &KEEPALIVE_TIME,
+        &KEEPALIVE_TIMEOUT,
+    ],
+    variables: asked::VARIABLES,
     compile: Some(compile),
 };
 
@@ -134,7 +179,7 @@ fn parse_server(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Server>, Diagnos
     found
         .into_iter()
         .map(|address| {
-            let mut server = Server::new(address);
+            let mut server = Server { written: args.node.args[0].to_string().into(), ..Server::new(address) };
             let mut words = args.words().iter().skip(1);
             words.try_for_each(|word| parse_parameter(&mut server, args, word))?;
             Ok(server)
@@ -185,6 +230,7 @@ fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Di
 /// Judges the blocks of `http` even where nothing uses them.
 fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     for written in view.here(&UPSTREAM) {
+        method::check_backups(&view.at(written.value.section))?;
         let servers = view.at(written.value.section).here(&SERVER);
         if !servers.iter().flat_map(|servers| servers.value).any(|server| !server.backup) {
             let message = match servers.is_empty() {
@@ -193,9 +239,8 @@ fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
             };
             return Err(Diagnostic::emerg(message).at(written.span));
         }
-        let same = |other: &contract::Written<'_, Block>| {
-            other.value.name == written.value.name && other.span != written.span
-        };
+        let same =
+            |other: &Written<'_, Block>| other.value.name == written.value.name && other.span != written.span;
         if view.here(&UPSTREAM).iter().any(same) {
             let message = format!("duplicate upstream \"{}\"", written.value.name);
             return Err(Diagnostic::emerg(message).at(written.span));
@@ -226,100 +271,14 @@ fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     inside.assign(&KEEPALIVE_REQUESTS, &mut keepalive.requests);
     inside.assign(&KEEPALIVE_TIME, &mut keepalive.time);
     inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
-    Arc::new(Group::new(&block.name, servers, keepalive))
-}
-
-/// The servers that were asked on behalf of a request inside of the server; it shares what is attached
-/// with the request around it, which has a list of its own.
-struct Inner(Attempts);
-
-/// The list of servers that were asked, begun if there is none yet.
-pub(crate) fn attempts(exchange: &Exchange) -> Attempts {
-    if let Some(known) = known(exchange) {
-        return known;
-    }
-    let new = Attempts::new();
-    match exchange.subrequest {
-        true => exchange.attach(Inner(new.clone())),
-        false => exchange.attach(new.clone()),
-    }
-    new
-}
-
-fn known(exchange: &Exchange) -> Option<Attempts> {
-    match exchange.subrequest {
-        true => exchange.attached::<Inner>().map(|inner| inner.0.clone()),
-        false => exchange.attached::<Attempts>().map(|attempts| (*attempts).clone()),
-    }
-}
-
-static VARIABLES: &[Variable] = &[
-    Variable::new("upstream_addr", |exchange, _, out| {
-        listed(exchange, out, |attempt| Some(attempt.address.clone()))
-    }),
-    Variable::new("upstream_status", |exchange, _, out| {
-        listed(exchange, out, |attempt| attempt.status.map(|status| format!("{:03}", status.0)))
-    }),
-    Variable::new("upstream_connect_time", |exchange, _, out| {
-        listed(exchange, out, |attempt| attempt.connect_time.map(seconds))
-    }),
-    Variable::new("upstream_header_time", |exchange, _, out| {
-        listed(exchange, out, |attempt| attempt.header_time.map(seconds))
-    }),
-    Variable::new("upstream_response_time", |exchange, _, out| {
-        listed(exchange, out, |attempt| attempt.response_time.map(seconds))
-    }),
-    Variable::new("upstream_response_length", |exchange, _, out| {
-        listed(exchange, out, |attempt| Some(attempt.length.to_string()))
-    }),
-    Variable::new("upstream_bytes_received", |exchange, _, out| {
-        listed(exchange, out, |attempt| Some(attempt.received.to_string()))
-    }),
-    Variable::new("upstream_bytes_sent", |exchange, _, out| {
-        listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
-    }),
-    Variable::family("upstream_http_", |exchange, name, out| {
-        let fields = known(exchange).and_then(|attempts| attempts.fields());
-        fields.is_some_and(|fields| crate::variables::joined(&fields, name, b", ", out))
-    }),
-    Variable::family("upstream_cookie_", cookie),
-];
-
-fn seconds(time: Duration) -> String {
-    format!("{}.{:03}", time.as_secs(), time.subsec_millis())
-}
-
-/// What is to be told of each attempt, `-` where it is not known.
-fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Option<String>) -> bool {
-    let Some(attempts) = known(exchange) else { return false };
-    attempts.with(|attempts| {
-        for (index, attempt) in attempts.iter().enumerate() {
-            if index > 0 {
-                out.extend_from_slice(if attempt.redirected { b" : " } else { b", " });
-            }
-            out.extend_from_slice(tell(attempt).as_deref().unwrap_or("-").as_bytes());
-        }
-        !attempts.is_empty()
-    })
-}
-
-/// The value of a cookie that the server set.
-fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(fields) = known(exchange).and_then(|attempts| attempts.fields()) else { return false };
-    let value = fields.all("Set-Cookie").find_map(|field| {
-        let pair = field.split(|&byte| byte == b';').next()?;
-        let at = pair.iter().position(|&byte| byte == b'=')?;
-        let found = pair[..at].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
-        found.then(|| pair[at + 1..].trim_ascii())
-    });
-    value.inspect(|value| out.extend_from_slice(value)).is_some()
+    let method =
+        inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
+    Arc::new(Group::new(&block.name, servers, keepalive).chosen_by(method))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testing::Site;
-    use ::upstream::Attempts;
-    use http::Status;
 
     #[test]
     fn servers_and_their_parameters() {
@@ -336,22 +295,5 @@ mod tests {
         ] {
             assert_eq!(Site::error(text), error, "{text}");
         }
-    }
-
-    #[test]
-    fn the_servers_that_were_asked() {
-        let exchange = Site::location("set $x $upstream_addr; set $y $upstream_status;").get("/");
-        let attempts: Attempts = super::attempts(&exchange);
-        attempts.begin("a:1", false);
-        attempts.note(|attempt| attempt.status = Some(Status(502)));
-        attempts.begin("b:2", false);
-        attempts.begin("c:3", true);
-        let shows = |name: &str| {
-            let mut out = Vec::new();
-            let variable = super::VARIABLES.iter().find(|variable| variable.name == name).unwrap();
-            (variable.get)(&exchange, "", &mut out).then(|| String::from_utf8(out).unwrap())
-        };
-        assert_eq!(shows("upstream_addr").as_deref(), Some("a:1, b:2 : c:3"));
-        assert_eq!(shows("upstream_status").as_deref(), Some("502, - : -"));
     }
 }

@@ -1,0 +1,71 @@
+//! The lines that say how the server of a request is chosen.
+
+use ::upstream::Method;
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{Args, Directive, Loading, Rule, View, Written};
+
+/// `least_conn`
+pub(super) static LEAST_CONN: Directive<Method> = method("least_conn", |_, _| Ok(Method::LeastConnections))
+    .args(Arity::Exactly(0))
+    .help("The server with the fewest requests for its weight is asked.");
+
+/// `ip_hash`
+pub(super) static IP_HASH: Directive<Method> = method("ip_hash", |_, _| Ok(Method::Network))
+    .args(Arity::Exactly(0))
+    .help("Clients of one network meet the same server.");
+
+/// `hash TEXT [consistent]`
+pub(super) static HASH: Directive<Method> = method("hash", parse_hash)
+    .args(Arity::Range(1, 2))
+    .help("Requests with the same text meet the same server; `consistent` keeps most of them there.");
+
+/// `random [two [least_conn]]`
+pub(super) static RANDOM: Directive<Method> = method("random", parse_random)
+    .args(Arity::Range(0, 2))
+    .help("A server is drawn; with `two` it is the lighter one of two.");
+
+/// The methods take each other's place.
+const fn method(
+    name: &'static str,
+    parse: fn(&Args<'_>, &mut Loading) -> Result<Method, Diagnostic>,
+) -> Directive<Method> {
+    Directive::new(name, parse).slot("upstream method").within(Contexts::UPSTREAM).rule(Rule::Never).repeats()
+}
+
+fn parse_hash(args: &Args<'_>, loading: &mut Loading) -> Result<Method, Diagnostic> {
+    let text = loading.template(args.word(0)?)?;
+    match args.words().get(1) {
+        None => Ok(Method::Hash(text)),
+        Some(word) if word.is("consistent") => Ok(Method::Ring(text)),
+        Some(word) => Err(args.invalid(word)),
+    }
+}
+
+fn parse_random(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> {
+    match args.words() {
+        [] => Ok(Method::Random),
+        [two, rest @ ..] if two.is("two") => match rest {
+            [word] if !word.is("least_conn") => Err(args.invalid(word)),
+            _ => Ok(Method::RandomTwo),
+        },
+        [word, ..] => Err(args.invalid(word)),
+    }
+}
+
+/// As in nginx, a server behind the line of a method that knows no backups can be none.
+pub(super) fn check_backups(block: &View<'_>) -> Result<(), Diagnostic> {
+    let methods = block.here(&LEAST_CONN);
+    for server in block.here(&super::SERVER).iter().filter(|server| server.value.iter().any(|one| one.backup))
+    {
+        let is_before = |method: &&Written<'_, Method>| {
+            method.span.file == server.span.file && method.span.start < server.span.start
+        };
+        let before = methods.iter().rev().find(is_before);
+        let knows = |method: &Method| matches!(method, Method::RoundRobin | Method::LeastConnections);
+        if before.is_some_and(|method| !knows(method.value)) {
+            let message = "balancing method does not support parameter \"backup\"";
+            return Err(Diagnostic::emerg(message).at(server.span));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Servers among which requests are shared out, and what is known of them. A server that failed is left alone for a
+//! while, and comes back with a small share at first.
+
+use crate::group::Server;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Servers among which requests are shared out.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub(crate) servers: Box<[Server]>,
+    states: Mutex<Vec<State>>,
+    /// The sum of all weights.
+    pub(crate) weight: u64,
+}
+
+/// Who looks for a server, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    /// The servers that were asked already.
+    pub(crate) tried: &'a [usize],
+    /// There is nobody else to ask, so failures do not count.
+    pub(crate) is_single: bool,
+    pub(crate) now: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    current: i64,
+    effective: i64,
+    requests: u32,
+    fails: u32,
+    /// When it failed last.
+    failed: Option<Instant>,
+    /// When its failures were looked at last.
+    checked: Option<Instant>,
+}
+
+impl Tier {
+    pub(crate) fn new(servers: Vec<Server>) -> Tier {
+        let state = |server: &Server| State {
+            current: 0,
+            effective: i64::from(server.weight),
+            requests: 0,
+            fails: 0,
+            failed: None,
+            checked: None,
+        };
+        let states = Mutex::new(servers.iter().map(state).collect());
+        let weight = servers.iter().map(|server| u64::from(server.weight)).sum();
+        Tier { servers: servers.into(), states, weight }
+    }
+
+    pub(crate) fn alive(&self) -> usize {
+        self.servers.iter().filter(|server| !server.down).count()
+    }
+
+    /// The server at a place on a line where each is as long as its weight.
+    pub(crate) fn at_weight(&self, mut place: u64) -> usize {
+        let fits = |server: &Server| {
+            let weight = u64::from(server.weight);
+            let is_here = place < weight;
+            place = place.saturating_sub(weight);
+            is_here
+        };
+        self.servers.iter().position(fits).unwrap_or(0)
+    }
+
+    /// The server whose turn it is, smooth as nginx has it: of servers with the weights 5, 1 and 1 the first is
+    /// asked five times in seven, but never five times in a row. Only those that `fits` takes part.
+    pub(crate) fn next(&self, search: Search<'_>, fits: impl Fn(&Server) -> bool) -> Option<usize> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = self.turn(&mut states, search, |index, _| fits(&self.servers[index]))?;
+        self.take(&mut states, best, search.now);
+        Some(best)
+    }
+
+    /// The server with the fewest requests for its weight; of several the one whose turn it is.
+    pub(crate) fn least(&self, search: Search<'_>) -> Option<usize> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut least: Option<usize> = None;
+        for index in 0..self.servers.len() {
+            if self.is_free(&states, index, search)
+                && least
+                    .is_none_or(|least| self.load(&states, index, least) < self.load(&states, least, index))
+            {
+                least = Some(index);
+            }
+        }
+        let least = least?;
+        let is_even = |index: usize, states: &[State]| {
+            self.load(states, index, least) == self.load(states, least, index)
+        };
+        let best = self.turn(&mut states, search, is_even)?;
+        self.take(&mut states, best, search.now);
+        Some(best)
+    }
+
+    /// Whether this very server can be asked; then it is taken.
+    pub(crate) fn claim(&self, index: usize, search: Search<'_>) -> bool {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = self.is_free(&states, index, search);
+        if is_free {
+            self.take(&mut states, index, search.now);
+        }
+        is_free
+    }
+
+    /// Whether this very server could be asked.
+    pub(crate) fn has_free(&self, index: usize, search: Search<'_>) -> bool {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_free(&states, index, search)
+    }
+
+    /// The one of two servers that has fewer requests for its weight; the second where they are even.
+    pub(crate) fn lighter(&self, first: usize, second: usize) -> usize {
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.load(&states, second, first) > self.load(&states, first, second) { first } else { second }
+    }
+
+    /// Takes note of how a request went; tells whether the server is left alone from now on.
+    pub(crate) fn done(&self, index: usize, failed: bool, is_single: bool, now: Instant) -> bool {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let (state, server) = (&mut states[index], &self.servers[index]);
+        state.requests = state.requests.saturating_sub(1);
+        if is_single {
+            return false;
+        }
+        if !failed {
+            if state.failed < state.checked {
+                state.fails = 0;
+            }
+            return false;
+        }
+        state.fails += 1;
+        (state.failed, state.checked) = (Some(now), Some(now));
+        if server.max_fails == 0 {
+            return false;
+        }
+        let loss = i64::from(server.weight) / i64::from(server.max_fails);
+        state.effective = (state.effective - loss).max(0);
+        state.fails >= server.max_fails
+    }
+
+    fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
+        let (server, state) = (&self.servers[index], &states[index]);
+        let is_full = server.max_conns > 0 && state.requests >= server.max_conns;
+        let is_failed = !search.is_single && state.is_failed(server, search.now);
+        !server.down && !is_full && !is_failed && !search.tried.contains(&index)
+    }
+
+    /// The requests of a server, as they compare to those of the other one.
+    fn load(&self, states: &[State], index: usize, other: usize) -> u64 {
+        u64::from(states[index].requests) * u64::from(self.servers[other].weight)
+    }
+
+    /// The server whose turn it is, of those that are free and that `fits` takes.
+    fn turn(
+        &self,
+        states: &mut [State],
+        search: Search<'_>,
+        fits: impl Fn(usize, &[State]) -> bool,
+    ) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        let mut total = 0;
+        for index in 0..states.len() {
+            if !self.is_free(states, index, search) || !fits(index, states) {
+                continue;
+            }
+            let state = &mut states[index];
+            state.current += state.effective;
+            total += state.effective;
+            state.effective = (state.effective + 1).min(i64::from(self.servers[index].weight));
+            let current = state.current;
+            if best.is_none_or(|best| current > states[best].current) {
+                best = Some(index);
+            }
+        }
+        states[best?].current -= total;
+        best
+    }
+
+    fn take(&self, states: &mut [State], index: usize, now: Instant) {
+        let state = &mut states[index];
+        state.requests += 1;
+        let limit = self.servers[index].fail_timeout;
+        if state.checked.is_none_or(|checked| now.duration_since(checked) > limit) {
+            state.checked = Some(now);
+        }
+    }
+}
+
+impl State {
+    fn is_failed(&self, server: &Server, now: Instant) -> bool {
+        let recently = |checked| now.duration_since(checked) <= server.fail_timeout;
+        server.max_fails > 0 && self.fails >= server.max_fails && self.checked.is_some_and(recently)
+    }
+}
