@@ -4,12 +4,19 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use lab::contender::{Contender, Place, Running, find};
+use lab::engine::site::Site;
+use lab::experiment::{Configuration, SiteFile};
+use lab::figure::Figure;
+use lab::tool::{Amount, Order, ToolName, named};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -218,6 +225,81 @@ fn sweeps_and_tables() {
     }
 }
 
+/// What wrk finds, this finds, where the server is what limits both: nginx on the first core, the tools in turn on
+/// the second. On a machine that does nothing else:
+/// `cargo test --release -p fulmar-lab --test load -- --ignored --nocapture`
+#[test]
+#[ignore = "compares times: needs wrk, nginx, two cores and a machine that does nothing else"]
+fn it_agrees_with_wrk() {
+    const TURNS: usize = 10;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let nginx = nginx(folder.path());
+    for keep_alive in [true, false] {
+        let mut ratios: Vec<f64> = (0..TURNS)
+            .map(|turn| {
+                let mut tools = [ToolName::FulmarLab, ToolName::Wrk];
+                tools.rotate_left(turn % 2);
+                let rates = tools.map(|tool| rate(tool, nginx.address, keep_alive));
+                let (ours, wrk) = if turn % 2 == 0 { (rates[0], rates[1]) } else { (rates[1], rates[0]) };
+                println!("keep-alive {keep_alive}: {ours:.0} and wrk {wrk:.0} requests/s");
+                ours / wrk
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let median = (ratios[TURNS / 2] + ratios[TURNS / 2 - 1]) / 2.0;
+        println!(
+            "keep-alive {keep_alive}: {median:.3} of wrk's rate, {:.3} to {:.3}",
+            ratios[0],
+            ratios[TURNS - 1]
+        );
+        assert!((median - 1.0).abs() < 0.03);
+    }
+}
+
+fn nginx(folder: &Path) -> Running {
+    let site = Site::create(folder, &[SiteFile { path: "/1k".into(), length: 1024 }]).unwrap();
+    let contenders = Contender::built_in().unwrap();
+    let found = find(contenders.iter().find(|contender| contender.name == "nginx").unwrap(), None).unwrap();
+    let place = Place {
+        folder: folder.to_path_buf(),
+        root: site.root.clone(),
+        cores: "0".into(),
+        threads: 1,
+        configuration: Configuration::Tuned,
+        options: [("tls", "off"), ("access_log", "off")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
+        certificate: site.certificate.clone(),
+        key: site.key.clone(),
+        backend: None,
+    };
+    Running::start(&found, None, "nginx", &place).unwrap()
+}
+
+fn rate(name: ToolName, address: SocketAddr, keep_alive: bool) -> f64 {
+    let order = Order {
+        address,
+        path: "/1k".into(),
+        clients: 64,
+        amount: Amount::Seconds(2.0),
+        keep_alive,
+        pipeline: 1,
+        tls: None,
+        rate: None,
+        fields: Vec::new(),
+        threads: 1,
+        folder: ".".into(),
+    };
+    let tool = named(name).unwrap();
+    let program = if name == ToolName::FulmarLab { env!("CARGO_BIN_EXE_fulmar-lab") } else { tool.program };
+    let mut command = Command::new("taskset");
+    let output = command.args(["-c", "1", program]).args((tool.arguments)(&order).unwrap()).output().unwrap();
+    let report = (tool.read)(&order, &String::from_utf8_lossy(&output.stdout)).unwrap();
+    assert_eq!(report.figures[&Figure::Failed], 0.0);
+    report.figures[&Figure::RequestsPerS]
+}
+
 /// A server on a port of its own. It ends with the test.
 struct Server {
     address: SocketAddr,
@@ -258,9 +340,9 @@ impl Server {
         Server::with(answer, Ok)
     }
 
-    fn start_tls(folder: &std::path::Path) -> Server {
+    fn start_tls(folder: &Path) -> Server {
         use rustls::pki_types::pem::PemObject;
-        let site = lab::engine::site::Site::create(folder, &[]).unwrap();
+        let site = Site::create(folder, &[]).unwrap();
         let certificates = rustls::pki_types::CertificateDer::pem_file_iter(&site.certificate).unwrap();
         let key = rustls::pki_types::PrivateKeyDer::from_pem_file(&site.key).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -46,6 +46,11 @@ impl Shared {
         Some(self.length.load(Ordering::Relaxed)).filter(|length| *length != NONE)
     }
 
+    /// Requests that are counted, and that nobody took.
+    pub(super) fn untaken(&self) -> u64 {
+        Some(self.left()).filter(|left| *left != NONE).unwrap_or_default()
+    }
+
     fn take(&self) -> bool {
         let less = |left: u64| if left == NONE { Some(left) } else { left.checked_sub(1) };
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
@@ -108,12 +113,12 @@ impl<'a> Claims<'a> {
         self.is_counted && self.shared.left() == 0
     }
 
-    /// Requests that were due by now, and that nobody took.
+    /// Requests that were due by now and that nobody took, where they are not counted for all threads together.
     pub(super) fn overdue(&self, now_ns: u64) -> u64 {
-        let Some(schedule) = &self.schedule else { return 0 };
+        let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_counted) else { return 0 };
         let now_ns = now_ns.min(self.end_ns.saturating_sub(1));
-        let most = if self.is_counted { self.shared.left() } else { NONE };
-        (0..most).take_while(|more| schedule.at_ns(schedule.claimed + more) <= now_ns).count() as u64
+        let is_due = |request: &u64| schedule.at_ns(*request) <= now_ns;
+        (schedule.claimed..).take_while(is_due).count() as u64
     }
 }
 
@@ -142,6 +147,7 @@ mod tests {
         assert_eq!(claims.next(500_000), Some(500_000));
         assert_eq!(claims.next(600_000), None);
         assert_eq!(claims.due_ns(), Some(1_500_000));
+        assert_eq!((shared.untaken(), claims.are_taken()), (0, false));
         let late: Vec<Option<u64>> = (0..4).map(|_| claims.next(3_600_000)).collect();
         assert_eq!(late, [Some(1_500_000), Some(2_500_000), Some(3_500_000), None]);
         assert_eq!(claims.next(100_000_000), None);
@@ -154,7 +160,9 @@ mod tests {
         let plan = Plan { requests: Some(3), ..plan() };
         let shared = Shared::new(&plan);
         let (mut one, mut other) = (Claims::new(&plan, &shared), Claims::new(&plan, &shared));
-        assert_eq!((one.next(7), other.next(8), one.next(9)), (Some(7), Some(8), Some(9)));
+        assert_eq!((one.next(7), other.next(8)), (Some(7), Some(8)));
+        assert!(!one.are_taken());
+        assert_eq!((shared.untaken(), one.next(9)), (1, Some(9)));
         assert!(one.are_taken());
         assert_eq!((one.next(10), other.next(10)), (None, None));
     }

@@ -65,6 +65,7 @@ pub(super) fn run(plan: &Plan, control: &mut Control<'_>) -> Result<Tally> {
         for thread in threads {
             total.merge(&thread.join().map_err(|_| anyhow!("a thread of the generator broke"))??);
         }
+        total.unsent += shared.untaken();
         watched.map(|()| total)
     })
 }

@@ -49,7 +49,7 @@ pub(crate) struct Point {
     pub(crate) failed: Failed,
     /// Requests that were under way when the time was over.
     pub(crate) unfinished: u64,
-    /// Requests that were due by then, and for which no client was free.
+    /// Requests of `-n` that were not sent, or that were due at a constant rate and for which no client was free.
     pub(crate) unsent: u64,
     /// Answers by status code.
     pub(crate) statuses: BTreeMap<u16, u64>,

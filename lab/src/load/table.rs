@@ -52,10 +52,7 @@ fn summary(out: &mut String, target: &str, point: &Point) -> fmt::Result {
         point.failed.named().iter().map(|(name, count)| format!("{name}: {count}")).collect();
     line("Failed requests", format!("{} {}", point.failed.total, kinds.join(", ")).trim_end().into())?;
     if point.unfinished + point.unsent > 0 {
-        line(
-            "Cut off at the end",
-            format!("{} under way, {} due and not sent", point.unfinished, point.unsent),
-        )?;
+        line("Cut off at the end", format!("{} under way, {} not sent", point.unfinished, point.unsent))?;
     }
     if point.gave_up {
         line("Given up", "nothing answered any more".into())?;

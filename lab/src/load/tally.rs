@@ -42,7 +42,7 @@ pub(super) struct Tally {
     pub(super) failures: Failures,
     /// Sent, and neither answered nor failed when the time was over.
     pub(super) unfinished: u64,
-    /// Due and not sent when the time was over: all clients were busy.
+    /// Asked for, or due at a constant rate, and not sent when it ended.
     pub(super) unsent: u64,
     /// Connections that were opened.
     pub(super) connections: u64,

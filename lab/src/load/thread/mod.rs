@@ -1,0 +1,246 @@
+//! A thread of the generator: its clients, and the loop that waits for their sockets.
+
+mod connection;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::claims::{Claims, Shared, ns};
+use super::client::{Client, Stage};
+use super::plan::Plan;
+use super::tally::{Failure, Tally};
+use super::tls::Tls;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 64 * 1024;
+
+/// Copies of a pipelined request are written at once up to so many bytes.
+const BATCH: usize = 16 * 1024;
+
+/// What is done from time to time: every so often if some client waits for it, and else only so often.
+const TICK_NS: u64 = 10_000_000;
+const IDLE_TICK_NS: u64 = 100_000_000;
+
+/// Idle connections are opened so many at a time, for the queue of those that wait to be accepted is short.
+const OPENING: usize = 64;
+
+/// Where nothing was ever answered, patience ends earlier.
+const FIRST_PATIENCE_NS: u64 = 3_000_000_000;
+
+/// One thread.
+pub(super) struct Thread<'a> {
+    plan: &'a Plan,
+    shared: &'a Shared,
+    claims: Claims<'a>,
+    epoll: OwnedFd,
+    tls: Option<Tls>,
+    batch: Vec<u8>,
+    clients: Vec<Client>,
+    /// Clients without a request.
+    parked: VecDeque<usize>,
+    /// Clients that go on in the next turn, and those that do at the next tick.
+    again: Vec<usize>,
+    retry: Vec<usize>,
+    /// The first client that has not begun.
+    fresh: usize,
+    buffer: Vec<u8>,
+    plain: Vec<u8>,
+    events: Vec<epoll::Event>,
+    tally: Tally,
+    length: Option<u64>,
+    zero: Instant,
+    now_ns: u64,
+    ticked_ns: u64,
+    answered_ns: u64,
+    settled_ns: u64,
+    is_refused: bool,
+    is_holding: bool,
+}
+
+impl<'a> Thread<'a> {
+    /// A thread for its part of a plan.
+    pub(super) fn new(plan: &'a Plan, shared: &'a Shared) -> Result<Thread<'a>> {
+        let copies = (BATCH / plan.request.len().max(1)).clamp(1, plan.pipeline.max(1) as usize);
+        Ok(Thread {
+            plan,
+            shared,
+            claims: Claims::new(plan, shared),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            tls: plan.tls.as_ref().map(Tls::new).transpose()?,
+            batch: plan.request.repeat(copies).into_bytes(),
+            clients: (0..plan.clients).map(|_| Client::new(plan)).collect(),
+            parked: VecDeque::new(),
+            again: Vec::new(),
+            retry: Vec::new(),
+            fresh: 0,
+            buffer: vec![0; BUFFER],
+            plain: Vec::new(),
+            events: Vec::with_capacity(256),
+            tally: Tally::default(),
+            length: shared.length(),
+            zero: Instant::now(),
+            now_ns: 0,
+            ticked_ns: 0,
+            answered_ns: 0,
+            settled_ns: 0,
+            is_refused: false,
+            is_holding: false,
+        })
+    }
+
+    /// Sends all requests of its part, from `zero` on.
+    pub(super) fn run(mut self, zero: Instant) -> Result<Tally> {
+        self.zero = zero;
+        self.read_clock();
+        let first = if self.plan.idle { OPENING.min(self.clients.len()) } else { self.clients.len() };
+        self.fresh = first;
+        if self.plan.rate.is_some() {
+            self.parked.extend(0..first);
+        } else {
+            (0..first).for_each(|at| self.work(at));
+        }
+        while !self.is_over() {
+            self.turn()?;
+        }
+        Ok(self.finish())
+    }
+
+    fn is_over(&mut self) -> bool {
+        let is_done = self.parked.len() == self.clients.len() && self.claims.are_taken();
+        if self.plan.idle && is_done && !self.is_holding {
+            self.is_holding = true;
+            let open = self.clients.iter().filter(|client| client.stage == Stage::Open).count();
+            self.tally.seconds = self.now_ns as f64 / 1e9;
+            self.shared.held.fetch_add(open as u64, Ordering::Relaxed);
+            self.shared.holding.fetch_add(1, Ordering::Release);
+        }
+        is_done && !self.plan.idle
+            || self.now_ns >= self.claims.end_ns()
+            || self.tally.gave_up
+            || self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    fn finish(mut self) -> Tally {
+        let is_done = self.parked.len() == self.clients.len() && self.claims.are_taken();
+        if !self.plan.idle {
+            self.tally.seconds = if is_done { self.settled_ns } else { self.now_ns } as f64 / 1e9;
+        }
+        self.tally.unfinished = self.clients.iter().map(|client| client.flights.len() as u64).sum();
+        self.tally.unsent = self.claims.overdue(self.now_ns);
+        self.tally.length = self.length;
+        self.tally
+    }
+
+    fn turn(&mut self) -> Result<()> {
+        self.wait()?;
+        let mut events = mem::take(&mut self.events);
+        for event in events.drain(..) {
+            if let Ok(at) = usize::try_from(event.data.u64()) {
+                self.ready(at, event.flags);
+            }
+        }
+        self.events = events;
+        self.read_clock();
+        for at in mem::take(&mut self.again) {
+            self.work(at);
+        }
+        self.give_out();
+        if self.now_ns >= self.next_tick_ns() {
+            self.tick();
+        }
+        Ok(())
+    }
+
+    /// Waits for sockets, and no longer than until something else is to be done.
+    fn wait(&mut self) -> Result<()> {
+        let mut until = self.next_tick_ns().min(self.claims.end_ns());
+        if let (Some(due), false) = (self.claims.due_ns(), self.parked.is_empty() || self.claims.are_taken())
+        {
+            until = until.min(due);
+        }
+        let left = if self.again.is_empty() { until.saturating_sub(self.now_ns) } else { 0 };
+        let mut timeout = timespec(left);
+        if self.plan.rate.is_some() && left > 0 {
+            // epoll_wait counts milliseconds, which is too coarse for when requests are due.
+            let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => timeout = timespec(0),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives requests that are due to clients that are free.
+    fn give_out(&mut self) {
+        while self.claims.due_ns().is_some_and(|due| due <= self.now_ns) {
+            let Some(at) = self.parked.pop_front() else { return };
+            self.work(at);
+            if self.parked.back() == Some(&at) {
+                return;
+            }
+        }
+    }
+
+    fn next_tick_ns(&self) -> u64 {
+        let is_waited_for =
+            !self.retry.is_empty() || self.plan.read_rate.is_some() || self.plan.write_rate.is_some();
+        self.ticked_ns + if is_waited_for { TICK_NS } else { IDLE_TICK_NS }
+    }
+
+    fn tick(&mut self) {
+        let passed = self.now_ns - self.ticked_ns;
+        self.ticked_ns = self.now_ns;
+        for at in mem::take(&mut self.retry) {
+            self.work(at);
+        }
+        let timeout_ns = ns(self.plan.timeout_s);
+        let is_paced = self.plan.read_rate.is_some() || self.plan.write_rate.is_some();
+        for at in 0..self.clients.len() {
+            let client = &mut self.clients[at];
+            if client.flights.front().is_some_and(|first| first.begun_ns + timeout_ns < self.now_ns) {
+                self.fail(at, Failure::Timeout);
+            } else if is_paced {
+                let (can_read, can_write) =
+                    (client.read_pace.refill(passed), client.write_pace.refill(passed));
+                if can_write && client.has_output() && client.stage == Stage::Open {
+                    self.write(at);
+                }
+                if can_read && self.clients[at].stage != Stage::Closed {
+                    self.read(at, true);
+                }
+            }
+        }
+        let patience = if self.answered_ns == 0 { timeout_ns.min(FIRST_PATIENCE_NS) } else { timeout_ns };
+        let is_lost = self.is_refused && self.now_ns - self.answered_ns > patience;
+        self.tally.gave_up = is_lost && !self.plan.idle;
+    }
+
+    fn read_clock(&mut self) {
+        self.now_ns = elapsed_ns(self.zero);
+    }
+}
+
+fn elapsed_ns(zero: Instant) -> u64 {
+    u64::try_from(zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn timespec(ns: u64) -> Timespec {
+    let second = 1_000_000_000;
+    Timespec {
+        tv_sec: i64::try_from(ns / second).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ns % second).unwrap_or(0),
+    }
+}
