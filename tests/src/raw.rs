@@ -1,7 +1,7 @@
 //! A server behind the server that a test plays itself, byte by byte.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use crate::wait;
@@ -87,6 +87,11 @@ impl Peer {
     /// Sends bytes.
     pub fn send(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).expect("send");
+    }
+
+    /// Tells that no more bytes will come.
+    pub fn finish(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// Whether the connection ends, whatever comes before that.

@@ -477,3 +477,30 @@ fn an_application_goes_on_without_the_client_where_leaving_is_ignored() {
         running.stop();
     }
 }
+
+#[test]
+fn a_tunnel_ends_with_either_side() {
+    let upgrade = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
+    each(upgrade, |running, raw| {
+        for client_ends in [true, false] {
+            let mut client =
+                send(running, "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: test\r\n\r\n");
+            let mut peer = raw.accept();
+            head(&mut peer);
+            peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: test\r\n\r\n");
+            assert_eq!(client.response("GET").unwrap().status, 101);
+            client.send(b"question");
+            peer.until("question");
+            peer.send("answer");
+            if client_ends {
+                client.finish();
+                assert!(peer.ends());
+            } else {
+                peer.finish();
+            }
+            assert!(client.closes_within(PATIENCE), "the client's side stays open");
+            assert_eq!(client.rest(), b"answer");
+            assert!(peer.ends(), "the server's side stays open");
+        }
+    });
+}
