@@ -80,6 +80,8 @@ enum Attribute {
     Uri,
     /// A field of the request or else a variable of the environment.
     Named(String),
+    /// The last field of the request whose name matches.
+    Matching(Arc<Pattern>),
 }
 
 /// The value of a variable.
@@ -189,7 +191,7 @@ fn parse_if(args: &Args<'_>, ignore_case: bool) -> Result<Setting, Diagnostic> {
         b"request_uri" => Attribute::Uri,
         b"server_addr" => Attribute::ServerAddress,
         name if name.iter().any(|byte| b"^$.*+?()[]{}|\\".contains(byte)) => {
-            return Err(wrong(args, "a pattern of names, which is not supported,", word));
+            Attribute::Matching(pattern(args, word, &word.text, ignore_case)?)
         }
         _ => Attribute::Named(word.to_string()),
     };
@@ -250,8 +252,7 @@ struct Early {
 impl Handler for Early {
     fn run(&self, exchange: &mut Exchange) -> Step {
         for condition in &self.conditions {
-            let subject = condition.attribute.of(exchange);
-            if let Err(failure) = condition.apply(exchange, &subject) {
+            if let Err(failure) = condition.apply(exchange) {
                 return failure.refuse(exchange);
             }
         }
@@ -260,15 +261,16 @@ impl Handler for Early {
 }
 
 impl Condition {
-    fn apply(&self, exchange: &Exchange, subject: &[u8]) -> Result<(), Failure> {
+    fn apply(&self, exchange: &Exchange) -> Result<(), Failure> {
+        let subject = self.attribute.of(exchange)?;
         let mut captures = Captures::default();
-        if !self.pattern.try_captures(subject, &mut captures)? {
+        if !self.pattern.try_captures(&subject, &mut captures)? {
             return Ok(());
         }
         let environment = of(exchange);
         for (name, value) in &self.sets {
             match value {
-                Some(value) => environment.set(name, &with_groups(value, &captures, subject)?)?,
+                Some(value) => environment.set(name, &with_groups(value, &captures, &subject)?)?,
                 None => environment.unset(name),
             }
         }
@@ -294,9 +296,9 @@ fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<
 }
 
 impl Attribute {
-    fn of(&self, exchange: &Exchange) -> Vec<u8> {
+    fn of(&self, exchange: &Exchange) -> Result<Vec<u8>, Failure> {
         let head = &exchange.request.head;
-        match self {
+        Ok(match self {
             Attribute::RemoteAddress => exchange.connection.peer.address().into_bytes(),
             Attribute::ServerAddress => exchange.connection.local.address().into_bytes(),
             Attribute::Method => head.method_name().to_vec(),
@@ -306,7 +308,16 @@ impl Attribute {
                 Some(value) => value.to_vec(),
                 None => get(exchange, name.as_bytes()).unwrap_or_default().into(),
             },
-        }
+            Attribute::Matching(pattern) => {
+                let mut last = Vec::new();
+                for field in head.fields.iter() {
+                    if pattern.try_captures(field.name, &mut Captures::default())? {
+                        last = field.value.to_vec();
+                    }
+                }
+                last
+            }
+        })
     }
 }
 
