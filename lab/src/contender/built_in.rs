@@ -19,5 +19,19 @@ macro_rules! folder {
 pub(super) const FOLDERS: &[Folder] = &[
     folder!("fulmar": "contender.toml", "default.conf", "tuned.conf"),
     folder!("nginx": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("apache": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("lighttpd": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("h2o": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("caddy": "contender.toml", "default.conf", "tuned.conf"),
+    folder!("varnish": "contender.toml", "default.vcl", "default.cli", "tuned.vcl", "tuned.cli"),
+    folder!("haproxy": "contender.toml", "default.cfg", "tuned.cfg", "certificate.pem"),
+    folder!(
+        "trafficserver": "contender.toml", "default.config", "tuned.config", "runroot.yaml", "remap.config",
+        "storage.config", "ssl_multicert.config", "ip_allow.yaml", "logging.yaml"
+    ),
+    folder!("openlitespeed": "contender.toml"),
+    folder!("cherokee": "contender.toml"),
+    folder!("node": "contender.toml", "application.js"),
+    folder!("php-fpm": "contender.toml", "fpm.conf"),
     folder!("reference": "contender.toml"),
 ];

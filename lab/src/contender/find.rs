@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::Contender;
 
@@ -40,9 +40,17 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
         let programs = family.programs.iter().map(|program| Path::new(TARGET).join("release").join(program));
         programs.into_iter().find(|program| program.is_file())
     };
-    let program = given.map(Path::to_path_buf).or_else(named).or_else(own).or_else(fetched).or_else(built);
-    let program = program.or_else(|| installed(&family.programs));
+    let given = given.map(Path::to_path_buf);
+    let given = if contender.installed {
+        given
+    } else {
+        given.or_else(named).or_else(own).or_else(fetched).or_else(built)
+    };
+    let program = given.or_else(|| installed(&family.programs));
     let program = program.with_context(|| format!("not found; install it with: {}", family.install))?;
+    if let Some(reason) = &family.not_run {
+        bail!("{} is there, but {reason}", program.display());
+    }
     let program = fs::canonicalize(&program).with_context(|| program.display().to_string())?;
     let version = version(contender, &program)?;
     let origin = origin(&program);
@@ -81,8 +89,16 @@ fn version(contender: &Contender, program: &Path) -> Result<String> {
     let after = &contender.family.version_after;
     let found = text
         .split_once(after.as_str())
-        .and_then(|(_, version)| version.lines().next()?.split_ascii_whitespace().next().map(str::to_owned));
+        .and_then(|(_, version)| version.lines().next()?.split_ascii_whitespace().next().map(plain));
     found.with_context(|| format!("{} does not say its version: {text}", program.display()))
+}
+
+/// A version without what may stand around it: `v2.11`, `6.0.1)`.
+fn plain(version: &str) -> String {
+    let version = version.trim_end_matches([',', ')']);
+    let number =
+        version.strip_prefix('v').filter(|number| number.starts_with(|first: char| first.is_ascii_digit()));
+    number.unwrap_or(version).to_owned()
 }
 
 /// The package of Debian's that a file belongs to, with its version, or the path of the file.

@@ -28,6 +28,8 @@ pub struct Contender {
     pub title: String,
     /// What it shares with its kin.
     pub family: Family,
+    /// Whether only a program counts that a package of the system has installed, and none that was fetched.
+    installed: bool,
     /// Values of its own for the templates.
     values: BTreeMap<String, String>,
     /// The templates, by the name of their file.
@@ -51,7 +53,10 @@ pub struct Family {
     pub version_after: String,
     /// The command that installs it.
     pub install: String,
+    /// Why it takes no part even where its program is found.
+    pub not_run: Option<String>,
     /// The command that starts it in the foreground.
+    #[serde(default)]
     pub start: Vec<String>,
     /// Environment variables of that command.
     #[serde(default)]
@@ -64,8 +69,10 @@ pub struct Family {
     /// The contender that it stands in front of. It is started first, at `{{backend}}`.
     pub behind: Option<String>,
     /// The files of each configuration: the name in the folder of the running server, and the template.
+    #[serde(default)]
     pub default: BTreeMap<String, String>,
     /// As `default`.
+    #[serde(default)]
     pub tuned: BTreeMap<String, String>,
     /// What can be different in a configuration: for each option, its settings and the text that stands for
     /// `{{option}}` in the templates.
@@ -81,6 +88,8 @@ pub struct Family {
 pub struct Kin {
     name: String,
     title: String,
+    #[serde(default)]
+    installed: bool,
     #[serde(default)]
     values: BTreeMap<String, String>,
 }
@@ -194,6 +203,7 @@ impl Contender {
     fn of(mut files: BTreeMap<String, String>) -> Result<Vec<Contender>> {
         let text = files.remove("contender.toml").context("no contender.toml")?;
         let family: Family = toml::from_str(&text)?;
+        ensure!(family.start.is_empty() == family.not_run.is_some(), "either start or not_run");
         for template in family.default.values().chain(family.tuned.values()) {
             ensure!(files.contains_key(template), "no template {template}");
         }
@@ -201,6 +211,7 @@ impl Contender {
             name: kin.name.clone(),
             title: kin.title.clone(),
             family: family.clone(),
+            installed: kin.installed,
             values: kin.values.clone(),
             templates: files.clone(),
         });
@@ -218,12 +229,11 @@ mod tests {
 
     #[test]
     fn built_in_contenders_are_sound() {
-        let values =
-            ["program", "folder", "root", "port", "threads", "user", "user_name", "certificate", "key"];
-        let values = values.map(|name| (name.to_owned(), format!("<{name}>")));
-        let mut values = BTreeMap::from(values);
-        values.insert("backend".to_owned(), "<backend>".to_owned());
-        for contender in Contender::built_in().unwrap() {
+        let values = "program folder root port threads user unprivileged certificate key certificate_text key_text backend backend_port";
+        let values = values.split(' ').map(|name| (name.to_owned(), format!("<{name}>")));
+        let values: BTreeMap<String, String> = values.collect();
+        let all = Contender::built_in().unwrap();
+        for contender in all.iter().filter(|contender| contender.family.not_run.is_none()) {
             for configuration in [Configuration::Default, Configuration::Tuned] {
                 for tls in ["off", "on"] {
                     let options = BTreeMap::from([("tls".to_owned(), tls.to_owned())]);

@@ -37,6 +37,8 @@ pub struct Place {
     pub certificate: PathBuf,
     /// As `certificate`.
     pub key: PathBuf,
+    /// Where requests are passed on to, if they are.
+    pub backend: Option<SocketAddr>,
 }
 
 /// A running contender. It ends when this is dropped.
@@ -46,6 +48,7 @@ pub struct Running {
     found: Found,
     values: BTreeMap<String, String>,
     folder: PathBuf,
+    files: Vec<PathBuf>,
     /// Where it listens.
     pub address: SocketAddr,
     /// SHA-256 of its configuration files, the first 16 hexadecimal digits.
@@ -74,9 +77,9 @@ impl Running {
         let folder = fresh_folder(&place.folder.join(label))?;
         let address = free_address()?;
         let mut values = values(found, place, &folder, address);
-        if let Some(behind) = &behind {
-            values.insert("backend".into(), behind.address.to_string());
-            values.insert("backend_port".into(), behind.address.port().to_string());
+        if let Some(backend) = behind.as_ref().map(|behind| behind.address).or(place.backend) {
+            values.insert("backend".into(), backend.to_string());
+            values.insert("backend_port".into(), backend.port().to_string());
         }
         let files = found.contender.configuration(place.configuration, &place.options, &values)?;
         for (name, text) in &files {
@@ -84,9 +87,11 @@ impl Running {
             fs::create_dir_all(path.parent().unwrap_or(&folder))?;
             fs::write(&path, text).with_context(|| path.display().to_string())?;
         }
-        let digest = digest_of(&files, &folder, address);
+        let digest = digest_of(&files, &values);
+        let files = files.into_keys().map(|name| folder.join(name)).collect();
         let child = spawn(found, &values, &folder, &place.cores)?;
-        let mut running = Running { child, found: found.clone(), values, folder, address, digest, behind };
+        let mut running =
+            Running { child, found: found.clone(), values, folder, files, address, digest, behind };
         running.wait_until_ready().with_context(|| format!("starting {}", found.contender.name))?;
         Ok(running)
     }
@@ -99,6 +104,17 @@ impl Running {
     /// The folder with its configuration and its logs.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Its configuration files.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The process that was started, and that of what it stands in front of.
+    pub fn roots(&self) -> Vec<u32> {
+        let behind = self.behind.iter().flat_map(|behind| behind.roots());
+        std::iter::once(self.child.id()).chain(behind).collect()
     }
 
     /// All of its processes, and those of what it stands in front of.
@@ -187,7 +203,7 @@ fn spawn(found: &Found, values: &BTreeMap<String, String>, folder: &Path, cores:
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", cores, "setpriv", "--pdeathsig", "TERM", "--"]).args(words);
     for (name, value) in &contender.family.start_environment {
-        command.env(name, contender.command(&[value.clone()], values)?.concat());
+        command.env(name, contender.command(std::slice::from_ref(value), values)?.concat());
     }
     let log = |name: &str| File::create(folder.join(name)).with_context(|| folder.display().to_string());
     let child = command
@@ -210,21 +226,38 @@ fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> B
         ("port", address.port().to_string()),
         ("threads", place.threads.to_string()),
         ("user", if root { "user root;".to_owned() } else { String::new() }),
-        ("user_name", if root { "www-data".to_owned() } else { String::new() }),
+        // For servers that refuse to serve as root.
+        ("unprivileged", if root { "www-data".to_owned() } else { account() }),
         ("certificate", place.certificate.display().to_string()),
         ("key", place.key.display().to_string()),
+        // Without TLS they need not exist.
+        ("certificate_text", fs::read_to_string(&place.certificate).unwrap_or_default()),
+        ("key_text", fs::read_to_string(&place.key).unwrap_or_default()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A digest that is the same whatever the folder and the port are.
-fn digest_of(files: &BTreeMap<String, String>, folder: &Path, address: SocketAddr) -> String {
-    let folder = folder.display().to_string();
-    let port = address.port().to_string();
-    let all: String = files
-        .iter()
-        .map(|(name, text)| format!("{name}\n{}\n", text.replace(&folder, "FOLDER").replace(&port, "PORT")))
-        .collect();
+/// The name of the user that runs this, or the number where it has no name.
+fn account() -> String {
+    let user = fs::metadata("/proc/self").map_or(0, |process| process.uid()).to_string();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user).then(|| name.to_owned())
+    });
+    named.unwrap_or(user)
+}
+
+/// A digest that is the same whatever the run's folders, ports and certificate are.
+fn digest_of(files: &BTreeMap<String, String>, values: &BTreeMap<String, String>) -> String {
+    let of_the_run =
+        ["certificate_text", "key_text", "folder", "root", "certificate", "key", "port", "backend_port"];
+    let all: String = files.iter().map(|(name, text)| format!("{name}\n{text}\n")).collect();
+    let pairs = of_the_run.iter().filter_map(|name| Some((*name, values.get(*name)?)));
+    let all = pairs
+        .filter(|(_, value)| !value.is_empty())
+        .fold(all, |all, (name, value)| all.replace(value.as_str(), name));
     digest::short(all.as_bytes())
 }
 

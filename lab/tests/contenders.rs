@@ -1,0 +1,180 @@
+//! Every contender that is found: started with each of its configurations, asked, told to read its configuration
+//! anew, stopped, and gone without a trace. Those that are not installed are named and left out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::contender::{Contender, Found, Place, Running, find};
+use lab::engine::fetch;
+use lab::engine::site::{Site, content};
+use lab::experiment::{Configuration, SiteFile};
+
+/// 7 bytes, 1 KB and 72 KB, with their types.
+const FILES: [(&str, u64, &str); 3] =
+    [("/index.html", 7, "text/html"), ("/1k.txt", 1024, "text/plain"), ("/72k.png", 71_882, "image/png")];
+
+/// What the options of every load are.
+const LOADS: [(&str, &str); 2] = [("off", "off"), ("on", "on")];
+
+/// How long a contender may take for what it does by and by.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[test]
+fn every_contender_serves_reloads_and_leaves_nothing_behind() {
+    // Where `make lab` leaves what it fetched and built.
+    std::env::set_current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let files = FILES.map(|(path, length, _)| SiteFile { path: path.into(), length });
+    let site = Site::create(folder.path(), &files).unwrap();
+    let all = Contender::built_in().unwrap();
+    let found: BTreeMap<&str, Result<Found>> =
+        all.iter().map(|contender| (contender.name.as_str(), find(contender, None))).collect();
+
+    let mut wrong = Vec::new();
+    for contender in &all {
+        let behind = contender.family.behind.as_deref().map(|name| found[name].as_ref());
+        let (found, behind) = match (found[contender.name.as_str()].as_ref(), behind.transpose()) {
+            (Ok(found), Ok(behind)) => (found, behind),
+            (Err(error), _) | (_, Err(error)) => {
+                println!("left out: {}: {error}", contender.name);
+                continue;
+            }
+        };
+        println!("{} {} ({})", contender.name, found.version, found.origin);
+        for configuration in [Configuration::Default, Configuration::Tuned] {
+            for (tls, log) in LOADS.into_iter().filter(|(tls, log)| knows(found, tls, log)) {
+                let place = place(folder.path(), &site, configuration, (tls, log));
+                if let Err(error) = lives(found, behind, &place) {
+                    wrong.push(format!(
+                        "{} ({configuration:?}, tls {tls}, access_log {log}): {error:#}",
+                        contender.name
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn knows(found: &Found, tls: &str, log: &str) -> bool {
+    let options = &found.contender.family.options;
+    let has =
+        |option: &str, setting| options.get(option).is_some_and(|settings| settings.contains_key(setting));
+    has("tls", tls) && has("access_log", log)
+}
+
+fn place(folder: &Path, site: &Site, configuration: Configuration, (tls, log): (&str, &str)) -> Place {
+    let options = [("tls", tls), ("access_log", log)];
+    Place {
+        folder: folder.to_path_buf(),
+        root: site.root.clone(),
+        cores: "0".into(),
+        threads: 1,
+        configuration,
+        options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        certificate: site.certificate.clone(),
+        key: site.key.clone(),
+        backend: None,
+    }
+}
+
+fn lives(found: &Found, behind: Option<&Found>, place: &Place) -> Result<()> {
+    let running = Running::start(found, behind, "contender", place)?;
+    let (tls, log) = (place.options["tls"] == "on", place.options["access_log"] == "on");
+    asked(&running, tls)?;
+    ensure!(!running.processes().is_empty(), "no processes");
+    if log {
+        logged(&running)?;
+    }
+    if found.contender.family.reload.is_some() {
+        running.reload().context("reload")?;
+        for (path, length, _) in FILES.repeat(10) {
+            // A kept connection may end with the process that had it.
+            let mut connection = fetch::connect(running.address, tls).context("after the reload")?;
+            let answer =
+                fetch::get(&mut connection, path, &["Connection: close"]).context("after the reload")?;
+            ensure!(
+                answer.content.len() as u64 == length,
+                "after the reload: {} bytes",
+                answer.content.len()
+            );
+        }
+    }
+    let (address, folder) = (running.address, running.folder().to_path_buf());
+    drop(running);
+    ensure!(TcpStream::connect(address).is_err(), "it still listens");
+    let end = Instant::now() + LIMIT;
+    while let left = processes_of(&folder)
+        && !left.is_empty()
+    {
+        // What was killed is gone a little later.
+        ensure!(Instant::now() < end, "processes are left: {left:?}");
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    let sockets = fs::read_to_string("/proc/net/unix")?;
+    let left: Vec<&str> =
+        sockets.lines().filter(|line| line.contains(&folder.display().to_string())).collect();
+    ensure!(left.is_empty(), "sockets are left: {left:?}");
+    fs::remove_dir_all(&folder).context("its folder")
+}
+
+/// All files on one connection, and one on another.
+fn asked(running: &Running, tls: bool) -> Result<()> {
+    let mut connection = fetch::connect(running.address, tls)?;
+    for (path, length, media_type) in FILES {
+        let answer = fetch::get(&mut connection, path, &[])?;
+        ensure!(answer.status == 200, "{path}: {}", answer.status);
+        ensure!(answer.content == content(path, length), "{path}: {} bytes", answer.content.len());
+        let field = |name: &str| answer.fields.get(name).map_or("", String::as_str);
+        ensure!(
+            field("content-length") == length.to_string(),
+            "{path}: length {:?}",
+            field("content-length")
+        );
+        let named = field("content-type").split(';').next().unwrap_or_default();
+        ensure!(named == media_type, "{path}: type {named:?}");
+    }
+    let mut other = fetch::connect(running.address, tls)?;
+    ensure!(fetch::get(&mut other, "/", &["Connection: close"])?.content.len() == 7, "/ is not the index");
+    ensure!(fetch::get(&mut other, "/", &[]).is_err(), "Connection: close keeps the connection");
+    Ok(())
+}
+
+/// Some log in the folder names the file that was asked for; servers may write it a little later.
+fn logged(running: &Running) -> Result<()> {
+    let end = Instant::now() + LIMIT;
+    while Instant::now() < end {
+        for entry in fs::read_dir(running.folder())? {
+            let path = entry?.path();
+            let is_log = path.extension().is_some_and(|extension| extension == "log");
+            if is_log && fs::read_to_string(&path).unwrap_or_default().contains("72k.png") {
+                return Ok(());
+            }
+        }
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    bail!("no log names the file that was asked for")
+}
+
+/// Processes that work in a folder or were started with its name.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let name = folder.display().to_string();
+    let mut left = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let works_there =
+            fs::read_link(entry.path().join("cwd")).is_ok_and(|current| current.starts_with(folder));
+        if works_there || command.contains(&name) {
+            left.push(format!("{} {command}", entry.file_name().display()));
+        }
+    }
+    left
+}
