@@ -522,3 +522,47 @@ fn odd_spellings() {
     }
     agree(&all, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_wall_of_rules() {
+    const TEXT: &str = "<IfModule mod_rewrite.c>\nRewriteEngine On\n\
+        RewriteCond %{REQUEST_METHOD} ^(connect|debug|delete|move|put|trace|track) [NC]\nRewriteRule .* - [F]\n\
+        RewriteCond %{QUERY_STRING} (eval\\() [NC,OR]\nRewriteCond %{QUERY_STRING} (127\\.0\\.0\\.1) [NC,OR]\n\
+        RewriteCond %{QUERY_STRING} ([a-z0-9]{2000,}) [NC,OR]\nRewriteCond %{QUERY_STRING} (javascript:)(.*)(;) [NC,OR]\n\
+        RewriteCond %{QUERY_STRING} (\\\\|\\.\\.\\.|\\.\\./|~|`|<|>|\\|) [NC,OR]\nRewriteCond %{QUERY_STRING} (\"|%22|'|%27) [NC]\n\
+        RewriteRule .* - [F]\nRewriteCond %{HTTP_REFERER} ([a-z0-9]{2000,}) [NC,OR]\n\
+        RewriteCond %{HTTP_REFERER} (semalt\\.com|todaperfeita) [NC]\nRewriteRule .* - [F]\n\
+        RewriteCond %{THE_REQUEST} \\?.*\\?\nRewriteRule .* - [G]\n</IfModule>\n\
+        <IfModule mod_alias.c>\nRedirectMatch 403 (?i)([a-z0-9]{2000,})\nRedirectMatch 403 (?i)(https?|ftp|php):/\n\
+        RedirectMatch 403 (?i)(,|;|=`)/?$\nRedirectMatch 403 (?i)/(\\$(\\&)?|\\*|\\\"|\\.|,|&)/?$\n\
+        RedirectMatch 403 (?i)\\.(aspx?|bash|bak?|cfg|cgi|dll|exe|git|ini|jsp|log|mdb|out|sql|svn|swp|tar)$\n</IfModule>\n\
+        <IfModule mod_setenvif.c>\nSetEnvIfNoCase User-Agent ([a-z0-9]{2000,}) bad_bot\n\
+        SetEnvIfNoCase User-Agent (archive.org|binlar|casper|checkpriv) bad_bot\nSetEnvIfNoCase ^X-Scan.*$ . bad_bot\n\
+        <IfModule !mod_authz_core.c>\nOrder Allow,Deny\nAllow from all\nDeny from env=bad_bot\n</IfModule>\n\
+        <IfModule mod_authz_core.c>\n<RequireAll>\nRequire all Granted\nRequire not env bad_bot\n</RequireAll>\n</IfModule>\n</IfModule>\n";
+    let long = format!("GET /a.txt?{}", "a".repeat(2100));
+    let agent = format!("GET /a.txt\nUser-Agent: {}", "a".repeat(2100));
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /a.txt",
+            "DELETE /a.txt",
+            "GET /a.txt?x=eval(1)",
+            "GET /a.txt?x=127.0.0.1",
+            "GET /a.txt?x=127a0a0a1",
+            "GET /a.txt?JavaScript:x;",
+            "GET /a.txt?../x",
+            "GET /a.txt?a%22",
+            "GET /a.txt?a=b?c",
+            "GET /a.txt\nReferer: http://semalt.com/",
+            "GET /http:/x",
+            "GET /dir,",
+            "GET /secret.BAK",
+            "GET /x/*",
+            "GET /a.txt\nUser-Agent: xCasperx",
+            "GET /a.txt\nX-Scanner: 1",
+            &long,
+            &agent,
+        ],
+    );
+}

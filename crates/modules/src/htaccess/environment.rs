@@ -1,7 +1,7 @@
 //! The environment of a request: `SetEnv`, `UnsetEnv`, `SetEnvIf` and its kin.
 
 use super::bounded::{BYTES_MAX, Failure, append};
-use super::{gathered, in_file, pattern, wrong};
+use super::{gathered, in_file, pattern};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
