@@ -134,7 +134,7 @@ fn symfony_hands_the_password_on() {
 
 #[test]
 fn set_variables() {
-    const TEXT: &str = "SetEnv APP_ENV prod\nSetEnv APP_EMPTY\nSetEnv APP_TWICE 1\nSetEnv APP_TWICE 2\n\
+    const TEXT: &str = "SetEnv APP_ENV prod\nSetEnv APP_EMPTY\nSetEnvIf X-Token (.+) HTTP_AUTHORIZATION=$1\nSetEnv APP_TWICE 1\nSetEnv APP_TWICE 2\n\
         SetEnv APP_GONE x\nUnsetEnv APP_GONE\nSetEnvIf X-Debug ^(.+)$ APP_DEBUG=$1 APP_FLAG !APP_NONE\n\
         SetEnvIfNoCase User-Agent bot APP_BOT=yes\nBrowserMatch ^Mozilla APP_BROWSER\n\
         SetEnvIf X-Forwarded-Proto https HTTPS=on\nSetEnvIf Request_URI \"^/sub\" APP_SUB\n\
@@ -150,6 +150,7 @@ fn set_variables() {
             "GET /",
             "GET /index.php\nX-Debug: a b\nX-De-ug: later\nUser-Agent: RoBot\nX-Forwarded-Proto: https",
             "GET /index.php\nUser-Agent: Mozilla/5.0\nX-Seen: from the client",
+            "GET /index.php\nX-Token: Bearer own\nAuthorization: Bearer client",
             "GET /sub/index.php",
             "GET /sub/",
             "GET /sub/one?a=b",
