@@ -54,13 +54,13 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         out: arguments.out.clone(),
         // The loads are those of a full run: only their repetitions are fewer.
         quick: false,
-        turns,
+        turns: Some(turns),
         resume: false,
         only: Vec::new(),
         twin: true,
         interrupted: &interrupted,
     };
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;

@@ -136,13 +136,13 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
     let settings = Settings {
         out: arguments.out.clone(),
         quick: false,
-        turns: arguments.turns,
+        turns: Some(arguments.turns),
         resume: false,
         only: Vec::new(),
         twin: true,
         interrupted: &interrupted,
     };
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &arguments.common.lineup()?, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;

@@ -5,6 +5,7 @@ mod doctor;
 mod export;
 mod list;
 mod progress;
+mod report;
 mod run;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,10 @@ enum Command {
     Check(run::RunArguments),
     /// Runs experiments and writes the report.
     Run(run::RunArguments),
+    /// Writes the report of an earlier run again.
+    Report(report::ReportArguments),
+    /// Looks whether figures, published and measured, fit together.
+    Audit(report::ReportArguments),
     /// Two contenders beside each other: the ratio with its interval.
     Compare(compare::CompareArguments),
     /// Whether this machine can give figures that are worth something.
@@ -65,12 +70,17 @@ struct Common {
     experiment_files: Vec<PathBuf>,
 }
 
+/// The file of blocks in the folder of results.
+const BLOCKS: &str = "blocks.jsonl";
+
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::List(common) => list::main(&common),
         Command::Check(arguments) => run::check(&arguments),
         Command::Run(arguments) => run::main(&arguments),
+        Command::Report(arguments) => report::main(&arguments),
+        Command::Audit(arguments) => report::audit(&arguments),
         Command::Compare(arguments) => compare::main(&arguments),
         Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Load(arguments) => crate::load::main(*arguments),

@@ -9,11 +9,14 @@ use crate::figure::Figure;
 /// The bar of the load that is being measured.
 pub(super) struct Progress {
     bar: ProgressBar,
+    /// Whether contenders that answer as they should are shown.
+    ready: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
-        Progress { bar: ProgressBar::hidden() }
+    /// With a line for each block, and with `ready` also for each contender that answers as it should.
+    pub(super) fn new(ready: bool) -> Progress {
+        Progress { bar: ProgressBar::hidden(), ready }
     }
 
     /// Shows an event.
@@ -26,6 +29,12 @@ impl Progress {
                 let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
                 self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             }
+            Event::Ready { contender, head_bytes } if self.ready => {
+                self.bar.suspend(|| {
+                    println!("  {contender:<18} answers as it should, with a head of {head_bytes} bytes")
+                });
+            }
+            Event::Ready { .. } => {}
             Event::Block(block) => {
                 self.bar.suspend(|| println!("  {}", line(block)));
                 self.bar.inc(1);

@@ -7,9 +7,10 @@ use anyhow::Result;
 use clap::Args;
 
 use super::progress::Progress;
-use super::{Common, chosen, interrupted};
+use super::{BLOCKS, Common, chosen, interrupted, report};
 use crate::block;
 use crate::engine::{self, Settings};
+use crate::experiment::Experiment;
 
 /// What a run takes.
 #[derive(Clone, Debug, Args)]
@@ -25,7 +26,7 @@ pub(super) struct RunArguments {
     /// Goes on with the results that are there.
     #[arg(long)]
     resume: bool,
-    /// Repetitions of each measurement (20; 2 with --quick).
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick).
     #[arg(long)]
     turns: Option<u32>,
     /// The folder of the results.
@@ -35,20 +36,30 @@ pub(super) struct RunArguments {
     common: Common,
 }
 
-/// Runs the experiments.
+/// Runs the experiments and writes the report.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
-    let turns = arguments.turns.unwrap_or(if arguments.quick { 2 } else { 20 });
-    run(arguments, turns)
+    let experiments = run(arguments, arguments.turns)?;
+    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    let failed = blocks.iter().filter(|block| block.failure.is_some()).count();
+    println!("\n{} blocks in {}, {failed} of them without figures", blocks.len(), arguments.out.display());
+    report::write_and_tell(&arguments.out, &experiments, &blocks)
 }
 
-/// Starts and checks every contender, and measures nothing.
+/// Starts and checks every contender, and measures nothing. Fails if one answers differently.
 pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
-    run(arguments, 0)
+    run(arguments, Some(0))?;
+    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    let wrong = blocks.iter().filter(|block| !block.version.is_empty()).count();
+    println!("{wrong} contenders that are here cannot take part as they should");
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run(arguments: &RunArguments, turns: u32) -> Result<ExitCode> {
+fn run(arguments: &RunArguments, turns: Option<u32>) -> Result<Vec<Experiment>> {
     let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
     let lineup = arguments.common.lineup()?;
+    for name in &arguments.only {
+        lineup.find(name)?;
+    }
     let interrupted = interrupted()?;
     let settings = Settings {
         out: arguments.out.clone(),
@@ -59,11 +70,8 @@ fn run(arguments: &RunArguments, turns: u32) -> Result<ExitCode> {
         twin: !arguments.quick,
         interrupted: &interrupted,
     };
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(turns == Some(0));
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
-    let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;
-    let failed = blocks.iter().filter(|block| block.failure.is_some()).count();
-    println!("{} blocks in {}, {failed} of them without figures", blocks.len(), arguments.out.display());
-    Ok(ExitCode::SUCCESS)
+    Ok(experiments)
 }

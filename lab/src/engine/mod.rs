@@ -31,8 +31,9 @@ pub struct Settings<'a> {
     pub out: PathBuf,
     /// Less of everything; the figures are indicative.
     pub quick: bool,
-    /// Repetitions of each cell.
-    pub turns: u32,
+    /// Repetitions of each cell; as many as the experiment says where absent. With 0 nothing is measured: the
+    /// contenders are started and checked.
+    pub turns: Option<u32>,
     /// Whether cells that were measured before are left out.
     pub resume: bool,
     /// Only these contenders, if any are named.
@@ -55,6 +56,13 @@ pub enum Event<'a> {
         /// Blocks to come.
         blocks: usize,
     },
+    /// A contender runs and answers as it should.
+    Ready {
+        /// Its name.
+        contender: &'a str,
+        /// Bytes of the head of its answer.
+        head_bytes: usize,
+    },
     /// A block is done, or cannot be.
     Block(&'a Block),
 }
@@ -64,6 +72,12 @@ const RUN: &str = "run";
 
 /// The folder of what they serve.
 const SITE: &str = "site";
+
+/// Repetitions of a quick run.
+const TURNS_QUICK: u32 = 2;
+
+/// Repetitions that a claim needs.
+const TURNS: u32 = 20;
 
 /// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results.
 pub fn run(

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::check::Expected;
 use super::measure::{self, Bench, Measured};
 use super::site::{self, Site};
-use super::{Event, Lineup, RUN, Settings, idle};
+use super::{Event, Lineup, RUN, Settings, TURNS, TURNS_QUICK, idle};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
 use crate::experiment::{Experiment, Kind, Load};
@@ -54,7 +54,8 @@ impl Series<'_, '_> {
     pub(super) fn run(&mut self, lineup: &Lineup) -> Result<()> {
         let labels = self.labels();
         let counts = self.load.clients(self.settings.quick);
-        let blocks = labels.len() * counts.len() * usize::try_from(self.settings.turns)?;
+        let turns = self.count_of_turns();
+        let blocks = labels.len() * counts.len() * usize::try_from(turns)?;
         (self.tell)(Event::Load { experiment: self.experiment, load: self.load, blocks });
         if self.cores > self.machine.cores {
             for label in &labels {
@@ -72,10 +73,16 @@ impl Series<'_, '_> {
         };
         let ready = self.start_all(&labels, lineup, backend.as_ref())?;
         match self.load.kind {
+            _ if turns == 0 => Ok(()),
             Kind::Idle => self.idle(&ready, &counts),
             Kind::Knee => self.knee(&ready, &counts),
             Kind::Load | Kind::Reload => self.turns(&ready, &counts),
         }
+    }
+
+    fn count_of_turns(&self) -> u32 {
+        let whole = if self.settings.quick { TURNS_QUICK } else { self.experiment.turns.unwrap_or(TURNS) };
+        self.settings.turns.unwrap_or(whole)
     }
 
     /// The contenders of the load, and the twin behind its original.
@@ -149,7 +156,7 @@ impl Series<'_, '_> {
         Running::start(found, behind, &measure::file_name(&[label]), &place)
     }
 
-    fn check(&self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
+    fn check(&mut self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
         let load = self.load;
         if expected.is_none() {
             let path = load.path.split('?').next().unwrap_or_default();
@@ -167,6 +174,7 @@ impl Series<'_, '_> {
                 .context("it is not compared, because it answers differently")?,
             None => bail!("nothing to compare with"),
         };
+        (self.tell)(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
         Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64 })
     }
@@ -185,7 +193,7 @@ impl Series<'_, '_> {
     /// All numbers of clients in each turn; within a turn the contenders of a number follow one another, in the next
     /// turn in the opposite order, so that what drifts meets all of them alike.
     fn turns(&mut self, ready: &[Ready], counts: &[u32]) -> Result<()> {
-        for turn in 0..self.settings.turns {
+        for turn in 0..self.count_of_turns() {
             for &clients in counts {
                 let mut order: Vec<&Ready> = ready.iter().collect();
                 if turn % 2 == 1 {
@@ -204,7 +212,7 @@ impl Series<'_, '_> {
 
     /// Each contender by itself, with more and more clients, until it fails some of them or lets them wait.
     fn knee(&mut self, ready: &[Ready], counts: &[u32]) -> Result<()> {
-        for turn in 0..self.settings.turns {
+        for turn in 0..self.count_of_turns() {
             for contender in ready {
                 for &clients in counts {
                     let Some(block) = self.block(contender, clients, turn)? else { break };

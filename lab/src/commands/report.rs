@@ -1,0 +1,77 @@
+//! `fulmar-lab report` and `fulmar-lab audit`: what is said about blocks that were measured before.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::{BLOCKS, Common, chosen};
+use crate::audit;
+use crate::block::{self, Block};
+use crate::experiment::Experiment;
+use crate::findings::{self, Verdict};
+use crate::machine::Machine;
+use crate::report;
+
+/// What `report` and `audit` take.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ReportArguments {
+    /// The experiments; all of them where none is named.
+    experiments: Vec<String>,
+    /// The folder of the results.
+    #[arg(long, default_value = "target/lab")]
+    out: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Writes the report again.
+pub(super) fn main(arguments: &ReportArguments) -> Result<ExitCode> {
+    let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
+    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    ensure!(
+        !blocks.is_empty(),
+        "nothing was measured in {}: run `fulmar-lab run` first",
+        arguments.out.display()
+    );
+    write_and_tell(&arguments.out, &experiments, &blocks)
+}
+
+/// Looks whether figures, published and measured, fit together.
+pub(super) fn audit(arguments: &ReportArguments) -> Result<ExitCode> {
+    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
+        let remarks = audit::audit(&experiment, &blocks);
+        audit::print(&mut io::stdout().lock(), &experiment, &remarks)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the report, and prints the answers to the findings and where it is.
+pub(super) fn write_and_tell(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<ExitCode> {
+    let machine = blocks.first().map_or_else(Machine::this, |block| block.machine.clone());
+    for experiment in experiments.iter().filter(|experiment| !experiment.findings.is_empty()) {
+        if !blocks.iter().any(|block| block.cell.experiment == experiment.id) {
+            continue;
+        }
+        println!("\n{}", experiment.title);
+        for answer in findings::answer(experiment, blocks, &machine) {
+            let verdict = match &answer.verdict {
+                Verdict::Holds => "holds".to_owned(),
+                Verdict::DoesNotHold => "does not hold".to_owned(),
+                Verdict::CannotBeTested(why) => format!("cannot be tested here: {why}"),
+            };
+            let indicative = if answer.indicative { " (indicative)" } else { "" };
+            println!("  {} {}\n     {verdict}{indicative}", answer.finding, answer.claim);
+        }
+    }
+    let written = report::write(out, experiments, blocks)?;
+    println!(
+        "\nThe report: {}\nIts twin in Markdown: {}",
+        written.html.display(),
+        written.markdown.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
