@@ -16,7 +16,7 @@ use lab::contender::{Contender, Place, Running, find};
 use lab::engine::site::Site;
 use lab::experiment::{Configuration, SiteFile};
 use lab::figure::Figure;
-use lab::tool::{Amount, Order, ToolName, named};
+use lab::tool::{Amount, Order, Report, ToolName, named};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -225,6 +225,22 @@ fn sweeps_and_tables() {
     }
 }
 
+#[test]
+fn orders_are_carried_out_and_reported() {
+    let server = Server::start(|_| ok(10));
+    let order = Order {
+        clients: 4,
+        amount: Amount::Requests(100),
+        pipeline: 2,
+        fields: vec!["Accept-Encoding: gzip".into()],
+        ..order(server.address)
+    };
+    let report = ask(ToolName::FulmarLab, &order, &["env"]);
+    assert_eq!((report.requests, server.requests(), server.connections()), (100, 100, 4));
+    assert_eq!((report.figures[&Figure::Failed], report.figures[&Figure::ContentBytes]), (0.0, 10.0));
+    assert!(report.figures.contains_key(&Figure::P99Ms));
+}
+
 /// What wrk finds, this finds, where the server is what limits both: nginx on the first core, the tools in turn on
 /// the second. On a machine that does nothing else:
 /// `cargo test --release -p fulmar-lab --test load -- --ignored --nocapture`
@@ -278,26 +294,36 @@ fn nginx(folder: &Path) -> Running {
 }
 
 fn rate(name: ToolName, address: SocketAddr, keep_alive: bool) -> f64 {
-    let order = Order {
+    let order = Order { clients: 64, amount: Amount::Seconds(2.0), keep_alive, ..order(address) };
+    let report = ask(name, &order, &["taskset", "-c", "1"]);
+    assert_eq!(report.figures[&Figure::Failed], 0.0);
+    report.figures[&Figure::RequestsPerS]
+}
+
+fn order(address: SocketAddr) -> Order {
+    Order {
         address,
         path: "/1k".into(),
-        clients: 64,
-        amount: Amount::Seconds(2.0),
-        keep_alive,
+        clients: 1,
+        amount: Amount::Requests(1),
+        keep_alive: true,
         pipeline: 1,
         tls: None,
         rate: None,
         fields: Vec::new(),
         threads: 1,
         folder: ".".into(),
-    };
+    }
+}
+
+/// Runs a tool as the engine does, below another program.
+fn ask(name: ToolName, order: &Order, below: &[&str]) -> Report {
     let tool = named(name).unwrap();
     let program = if name == ToolName::FulmarLab { env!("CARGO_BIN_EXE_fulmar-lab") } else { tool.program };
-    let mut command = Command::new("taskset");
-    let output = command.args(["-c", "1", program]).args((tool.arguments)(&order).unwrap()).output().unwrap();
-    let report = (tool.read)(&order, &String::from_utf8_lossy(&output.stdout)).unwrap();
-    assert_eq!(report.figures[&Figure::Failed], 0.0);
-    report.figures[&Figure::RequestsPerS]
+    let mut command = Command::new(below[0]);
+    let output =
+        command.args(&below[1..]).arg(program).args((tool.arguments)(order).unwrap()).output().unwrap();
+    (tool.read)(order, &String::from_utf8_lossy(&output.stdout)).unwrap()
 }
 
 /// A server on a port of its own. It ends with the test.
