@@ -528,6 +528,7 @@ mod tests {
     #[test]
     fn conditions_name_loads_and_contenders_that_there_are() {
         let all = Experiment::built_in().unwrap();
+        let contenders = crate::contender::Contender::built_in().unwrap();
         for experiment in &all {
             for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
                 for name in condition.loads() {
@@ -536,6 +537,13 @@ mod tests {
                     let found = of.is_some_and(|of| of.loads.iter().any(|other| other.id == load));
                     assert!(found, "{}: no load {name}", experiment.id);
                 }
+            }
+            for name in &experiment.contenders {
+                assert!(
+                    contenders.iter().any(|known| known.name == *name),
+                    "{}: nobody is called {name}",
+                    experiment.id
+                );
             }
             let known = |name: &str| experiment.contenders.iter().any(|contender| contender == name);
             let published = experiment.published.iter().map(|published| &published.contender);

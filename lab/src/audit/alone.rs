@@ -72,10 +72,18 @@ fn littles_law(row: &Row<'_>) -> Option<String> {
     let clients = f64::from(clients);
     let all = number(clients);
     if busy > clients * most {
+        let tool = if row.tool() == "wrk" { "wrk does so." } else { "Some tools do so." };
         return Some(format!(
             "By Little's law {shown} clients were busy at once, but there were {all}. The mean is not that of the \
-             requests which made the rate; a tool that adds the waiting of requests it reckons were held back prints such a one."
+             requests which made the rate: waiting was added of requests that the tool reckons were held back. {tool}"
         ));
+    }
+    // Of a short run with long answers, many did not end.
+    let short = row
+        .get(Figure::TotalS)
+        .is_some_and(|total| total * 1000.0 < 10.0 * row.get(Figure::MeanMs).unwrap_or(0.0));
+    if row.block.is_some() && short {
+        return None;
     }
     (busy < clients * least).then(|| {
         format!(

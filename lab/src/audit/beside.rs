@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::block::Circumstances;
 use crate::experiment::Generator;
 use crate::figure::Figure;
 use crate::words::{self, number};
@@ -199,7 +198,10 @@ fn tools<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
                 && one.load.path == other.load.path
                 && one.clients == other.clients
                 && one.published == other.published
-                && one.load.tool != other.load.tool;
+                && one.turn() == other.turn()
+                && one.load.tls.is_some() == other.load.tls.is_some()
+                && one.load.options == other.load.options
+                && one.tool() != other.tool();
             let tail = |row: &Row<'_>| Some(row.get(Figure::MaxMs)? / row.get(Figure::P50Ms)?);
             let (true, Some((first, second))) = (alike, tail(other).zip(tail(one))) else { continue };
             if first.max(second) > OTHER_TAIL * first.min(second) {
@@ -211,9 +213,9 @@ fn tools<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
                 let text = format!(
                     "The slowest request took {} times the median by {} and {} times by {}: that the two tools agree is doubtful.{}{kept}",
                     number(first),
-                    other.load.tool,
+                    other.tool(),
                     number(second),
-                    one.load.tool,
+                    one.tool(),
                     turned(rows, other, one)
                 );
                 found.push((About::contender(one), text));
@@ -227,7 +229,7 @@ fn tools<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
 fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
     let median = |like: &Row<'_>, contender: &str| {
         let same = |row: &&Row<'_>| {
-            row.load.id == like.load.id && row.clients == like.clients && row.published == like.published
+            row.load.id == like.load.id && row.clients == like.clients && row.turn() == like.turn()
         };
         rows.iter().filter(same).find(|row| row.contender == contender)?.get(Figure::P50Ms)
     };
@@ -239,7 +241,7 @@ fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
         (by_first != by_second).then(|| {
             let (ahead, behind) =
                 if by_first { (first.contender, row.contender) } else { (row.contender, first.contender) };
-            format!(" By the median {} has {ahead} ahead, {} {behind}.", first.load.tool, second.load.tool)
+            format!(" By the median {} has {ahead} ahead, {} {behind}.", first.tool(), second.tool())
         })
     });
     turned.unwrap_or_default()
@@ -247,55 +249,42 @@ fn turned(rows: &[Row<'_>], first: &Row<'_>, second: &Row<'_>) -> String {
 
 /// A contender and the tool that share cores take time from each other.
 fn shared_cores<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
-    each_load(rows, |of_load| {
-        let circumstances =
-            of_load.iter().flat_map(|row| row.blocks.iter().map(|block| &block.circumstances));
-        let shared = |circumstances: &&Circumstances| {
-            let tool = numbers(&circumstances.tool_cores);
-            numbers(&circumstances.server_cores).iter().any(|core| tool.contains(core))
-        };
-        let shared =
-            circumstances.filter(shared).map(|circumstances| circumstances.tool_cores.as_str()).next()?;
-        Some(format!(
-            "The load tool ran on cores of the contender ({shared}) and took time from it; rates are those of both together."
-        ))
-    })
+    let shared = |row: &&Row<'_>| {
+        row.block.is_some_and(|block| {
+            let tool = numbers(&block.circumstances.tool_cores);
+            numbers(&block.circumstances.server_cores).iter().any(|core| tool.contains(core))
+        })
+    };
+    let loads: BTreeSet<&str> = rows.iter().filter(shared).map(|row| row.load.title.as_str()).collect();
+    let Some(first) = rows.iter().find(shared) else { return Found::new() };
+    let text = format!(
+        "The load tool ran on the contender's own cores and took time from it; rates are those of both together. Loads: {}.",
+        loads.into_iter().collect::<Vec<_>>().join("; ")
+    );
+    vec![(About { load: None, ..About::load(first) }, text)]
 }
 
 /// A tool that has no time left may be what was measured.
 fn tool_busy<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
-    each_load(rows, |of_load| {
-        let busy = |row: &&&Row<'_>| {
-            let at_limit = |circumstances: &Circumstances| {
-                let cores = numbers(&circumstances.tool_cores).len();
-                cores > 0 && circumstances.tool_busy > 0.95 * cores as f64
-            };
-            row.blocks.iter().any(|block| at_limit(&block.circumstances))
-        };
-        let names: BTreeSet<&str> = of_load.iter().filter(busy).map(|row| row.contender).collect();
-        let count = of_load.iter().filter(busy).count();
-        let names: Vec<&str> = names.into_iter().collect();
-        (count > 0).then(|| {
-            format!(
-                "In {count} of {} cells the load tool used all the time of its cores, so the rates may be its own limit: {}.",
-                of_load.len(),
-                names.join(", ")
-            )
+    let busy = |row: &&&Row<'_>| {
+        row.block.is_some_and(|block| {
+            let cores = numbers(&block.circumstances.tool_cores).len();
+            cores > 0 && block.circumstances.tool_busy > 0.95 * cores as f64
         })
-    })
-}
-
-/// One sentence for all measured rows of a load.
-fn each_load<'a>(rows: &'a [Row<'a>], check: impl Fn(&[&'a Row<'a>]) -> Option<String>) -> Found<'a> {
+    };
     let mut found = Found::new();
     let mut seen = BTreeSet::new();
-    for row in rows.iter().filter(|row| row.published.is_none()) {
-        if seen.insert(&row.load.id) {
-            let of_load: Vec<&Row<'_>> = rows
-                .iter()
-                .filter(|other| other.published.is_none() && other.load.id == row.load.id)
-                .collect();
-            found.extend(check(&of_load).map(|text| (About::load(row), text)));
+    for row in rows.iter().filter(|row| row.block.is_some() && seen.insert(&row.load.id)) {
+        let of_load: Vec<&Row<'_>> = rows.iter().filter(|other| other.load.id == row.load.id).collect();
+        let names: BTreeSet<&str> = of_load.iter().filter(busy).map(|row| row.contender).collect();
+        if !names.is_empty() {
+            let text = format!(
+                "In {} of {} blocks the load tool used all the time of its cores, so the rates may be its own limit: {}.",
+                of_load.iter().filter(busy).count(),
+                of_load.len(),
+                names.into_iter().collect::<Vec<_>>().join(", ")
+            );
+            found.push((About::load(row), text));
         }
     }
     found

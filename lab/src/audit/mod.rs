@@ -149,7 +149,7 @@ fn conclusions(experiment: &Experiment) -> Vec<Remark> {
     wrong.collect()
 }
 
-/// One remark for all cells of a contender under a load, or of a load where they were measured, that a rule is against.
+/// One remark for all that a rule finds of a contender under a load, or, where it was measured, of the load.
 fn merged(remarks: Vec<Remark>) -> Vec<Remark> {
     let mut merged: Vec<(Remark, usize)> = Vec::new();
     for remark in remarks {
@@ -168,8 +168,8 @@ fn merged(remarks: Vec<Remark>) -> Vec<Remark> {
     let finish = |(mut remark, more): (Remark, usize)| {
         match more {
             0 => {}
-            1 => remark.text.push_str(" The like is true of one more cell."),
-            _ => remark.text.push_str(&format!(" The like is true of {more} more cells.")),
+            1 => remark.text.push_str(" The like is true of one more measurement."),
+            _ => remark.text.push_str(&format!(" The like is true of {more} more measurements.")),
         }
         remark
     };

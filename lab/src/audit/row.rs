@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use crate::block::Block;
 use crate::experiment::{Experiment, Generator, Load};
 use crate::figure::Figure;
-use crate::statistics::median;
 use crate::tool::Amount;
+
+/// What bytes of unfinished answers may add to an answer's length, so that its head is still known.
+const CUT_OFF_MAX: f64 = 20.0;
 
 /// One contender under one load.
 pub(super) struct Row<'a> {
@@ -20,9 +22,9 @@ pub(super) struct Row<'a> {
     pub(super) requests: Option<f64>,
     /// The length of the file that was asked for here.
     pub(super) file_bytes: Option<f64>,
-    /// The blocks that were measured.
-    pub(super) blocks: Vec<&'a Block>,
-    figures: BTreeMap<Figure, f64>,
+    /// The block, if the figures are measured.
+    pub(super) block: Option<&'a Block>,
+    figures: &'a BTreeMap<Figure, f64>,
 }
 
 impl<'a> Row<'a> {
@@ -38,39 +40,44 @@ impl<'a> Row<'a> {
                 published: Some(generator),
                 requests: requests(load, false),
                 file_bytes: file_bytes(experiment, load),
-                blocks: Vec::new(),
-                figures: published.figures.clone(),
+                block: None,
+                figures: &published.figures,
             })
         };
         experiment.published.iter().filter_map(row).collect()
     }
 
-    /// The measured rows: the medians of all turns. Twins are left out.
+    /// The measured rows, one a block. Twins are left out.
     pub(super) fn measured(experiment: &'a Experiment, blocks: &'a [Block]) -> Vec<Row<'a>> {
-        let mut cells: BTreeMap<(usize, &str, u32, u32), Vec<&Block>> = BTreeMap::new();
-        for block in
-            blocks.iter().filter(|block| block.cell.experiment == experiment.id && block.failure.is_none())
-        {
+        let row = |block: &'a Block| {
             let cell = &block.cell;
-            let load = experiment.loads.iter().position(|load| load.id == cell.load);
-            if let (Some(load), false) = (load, cell.contender.ends_with("-twin")) {
-                cells.entry((load, &cell.contender, cell.cores, cell.clients)).or_default().push(block);
-            }
-        }
-        let rows = cells.into_iter().map(|((load, contender, _, clients), blocks)| {
-            let load = &experiment.loads[load];
-            Row {
+            let load = experiment.loads.iter().find(|load| load.id == cell.load)?;
+            Some(Row {
                 load,
-                contender,
-                clients: Some(clients),
+                contender: &cell.contender,
+                clients: Some(cell.clients),
                 published: None,
-                requests: requests(load, blocks.iter().any(|block| block.quick)),
+                requests: requests(load, block.quick),
                 file_bytes: file_bytes(experiment, load),
-                figures: medians(&blocks),
-                blocks,
-            }
-        });
-        rows.collect()
+                block: Some(block),
+                figures: &block.figures,
+            })
+        };
+        let of_experiment = blocks.iter().filter(|block| block.cell.experiment == experiment.id);
+        let usable =
+            of_experiment.filter(|block| block.failure.is_none() && !block.cell.contender.ends_with("-twin"));
+        usable.filter_map(row).collect()
+    }
+
+    /// The tool that sent the load.
+    pub(super) fn tool(&self) -> String {
+        let measured = self.block.map(|block| block.tool.split(' ').next().unwrap_or_default().to_owned());
+        measured.unwrap_or_else(|| self.load.tool.to_string())
+    }
+
+    /// Which repetition it is.
+    pub(super) fn turn(&self) -> u32 {
+        self.block.map_or(0, |block| block.turn)
     }
 
     /// A figure, if there is one.
@@ -91,9 +98,16 @@ impl<'a> Row<'a> {
         total.or(self.get(Figure::BytesPerAnswer)).or_else(by_rate)
     }
 
-    /// Bytes of the head of an answer.
+    /// Bytes of the head of an answer. Where time ends the load, bytes of answers that were cut off count too, so that
+    /// nothing can be said of large ones.
     pub(super) fn head(&self) -> Option<f64> {
-        Some(self.answer()? - self.content()?)
+        let content = self.content()?;
+        if self.block.is_some() && self.requests.is_none() {
+            let answers = self.get(Figure::RequestsPerS)? * self.get(Figure::TotalS)?;
+            let cut_off = content * f64::from(self.clients.unwrap_or(0)) / answers;
+            (cut_off < CUT_OFF_MAX).then_some(())?;
+        }
+        Some(self.answer()? - content)
     }
 
     /// What left the server in a second.
@@ -115,12 +129,4 @@ fn file_bytes(experiment: &Experiment, load: &Load) -> Option<f64> {
     let path = if path.is_empty() { "index.html" } else { path };
     let file = experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path)?;
     Some(file.length as f64)
-}
-
-fn medians(blocks: &[&Block]) -> BTreeMap<Figure, f64> {
-    let mut all: BTreeMap<Figure, Vec<f64>> = BTreeMap::new();
-    for (figure, value) in blocks.iter().flat_map(|block| &block.figures) {
-        all.entry(*figure).or_default().push(*value);
-    }
-    all.into_iter().map(|(figure, values)| (figure, median(&values))).collect()
 }

@@ -15,7 +15,7 @@ pub(super) enum Tested {
     /// Pairs, each of which has to lie within bounds.
     Pairs(Pairs),
     /// Something that is so or is not.
-    Fact(bool, String),
+    Fact { holds: bool, text: String, quick: bool },
     /// It cannot be tested, because …
     Open(String),
 }
@@ -260,10 +260,11 @@ fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wa
     });
     let failed: Vec<String> = failed.collect();
     let title = data.title(load);
-    if failed.is_empty() {
-        return Tested::Fact(!wanted, format!("{title}: {of} answered every request"));
-    }
-    Tested::Fact(wanted, format!("{title}: of {of}'s answers {}", failed.join(", ")))
+    let text = match failed.as_slice() {
+        [] => format!("{title}: {of} answered every request"),
+        some => format!("{title}: of {of}'s answers {}", some.join(", ")),
+    };
+    Tested::Fact { holds: failed.is_empty() != wanted, text, quick: data.quick(load) }
 }
 
 fn asked(low: Option<f64>, high: Option<f64>) -> String {

@@ -8,6 +8,9 @@ use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::words;
 
+/// How many letters of a failure stand in a sentence.
+const REASON_MAX: usize = 160;
+
 /// A value for each turn.
 pub(super) type Turns = BTreeMap<u32, f64>;
 
@@ -130,7 +133,7 @@ impl<'a> Data<'a> {
         let failed =
             of_contender().filter(|row| filter.cores.is_none_or(|cores| cores.contains(&row.place.0)));
         if let Some(failure) = failed.filter_map(|row| row.failure).next() {
-            return format!("{contender}: {failure}");
+            return format!("{contender}: {}", first_of(failure));
         }
         let here: BTreeSet<u32> =
             of_contender().filter(|row| row.figures.contains_key(&figure)).map(|row| row.place.1).collect();
@@ -173,5 +176,14 @@ impl Filter<'_> {
     fn holds(&self, (cores, clients): Place) -> bool {
         self.clients.is_none_or(|counts| counts.each().contains(&clients))
             && self.cores.is_none_or(|counts| counts.contains(&cores))
+    }
+}
+
+/// The beginning of a reason: what failed prints what it likes.
+fn first_of(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(REASON_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }

@@ -83,13 +83,16 @@ fn answer_from(data: &Data<'_>) -> Vec<Answer> {
     let tested: Vec<Vec<Tested>> = findings.iter().map(test).collect();
     let claims = tested.iter().flatten().flat_map(|tested| match tested {
         Tested::Pairs(pairs) => pairs.p_values(),
-        Tested::Fact(..) | Tested::Open(_) => Vec::new(),
+        Tested::Fact { .. } | Tested::Open(_) => Vec::new(),
     });
     let mut corrected = holm(&claims.collect::<Vec<f64>>()).into_iter();
     let mut answers = Vec::new();
     for (finding, tested) in findings.iter().zip(&tested) {
-        let indicative =
-            tested.iter().any(|tested| matches!(tested, Tested::Pairs(pairs) if pairs.indicative()));
+        let indicative = tested.iter().any(|tested| match tested {
+            Tested::Pairs(pairs) => pairs.indicative(),
+            Tested::Fact { quick, .. } => *quick,
+            Tested::Open(_) => false,
+        });
         let evidence: Vec<Evidence> = tested.iter().map(|tested| evidence(tested, &mut corrected)).collect();
         let verdict = verdict(finding, &evidence);
         answers.push(Answer {
@@ -112,7 +115,7 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
             let judged = pairs.judge(&corrected);
             Evidence { holds: Some(judged.holds), text: judged.text, ratio: Some(judged.estimate) }
         }
-        Tested::Fact(holds, text) => Evidence { holds: Some(*holds), text: text.clone(), ratio: None },
+        Tested::Fact { holds, text, .. } => Evidence { holds: Some(*holds), text: text.clone(), ratio: None },
         Tested::Open(reason) => Evidence { holds: None, text: reason.clone(), ratio: None },
     }
 }

@@ -155,6 +155,9 @@ fn failures_are_counted() {
     let failed = |values: &[f64]| [blocks("a", 10, Figure::Failed, values)];
     let all = "{ is = 'answers_all', load = 'l', of = 'a' }";
     assert_eq!(answered(all, &failed(&[0.0, 0.0])).verdict, Verdict::Holds);
+    let mut quick = failed(&[0.0]);
+    quick[0][0].quick = true;
+    assert!(answered(all, &quick).indicative && !answered(all, &failed(&[0.0])).indicative);
     let some = answered(all, &failed(&[0.0, 3.0]));
     assert_eq!(some.verdict, Verdict::DoesNotHold);
     assert_eq!(some.evidence[0].text, "Load: of a's answers 3 failed at 10 clients");
