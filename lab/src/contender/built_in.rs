@@ -17,17 +17,17 @@ macro_rules! folder {
 
 /// In the order of `fulmar-lab list`.
 pub(super) const FOLDERS: &[Folder] = &[
-    folder!("fulmar": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("nginx": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("apache": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("lighttpd": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("h2o": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("caddy": "contender.toml", "default.conf", "tuned.conf"),
-    folder!("varnish": "contender.toml", "default.vcl", "default.cli", "tuned.vcl", "tuned.cli"),
-    folder!("haproxy": "contender.toml", "default.cfg", "tuned.cfg", "certificate.pem"),
+    folder!("fulmar": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("nginx": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("apache": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("lighttpd": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("h2o": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("caddy": "contender.toml", "default.conf", "tuned.conf", "features.toml", "features.conf"),
+    folder!("varnish": "contender.toml", "default.vcl", "default.cli", "tuned.vcl", "tuned.cli", "features.toml", "features.vcl"),
+    folder!("haproxy": "contender.toml", "default.cfg", "tuned.cfg", "certificate.pem", "features.toml", "features.cfg"),
     folder!(
         "trafficserver": "contender.toml", "default.config", "tuned.config", "runroot.yaml", "remap.config",
-        "storage.config", "ssl_multicert.config", "ip_allow.yaml", "logging.yaml"
+        "storage.config", "ssl_multicert.config", "ip_allow.yaml", "logging.yaml", "features.toml", "features.config"
     ),
     folder!("openlitespeed": "contender.toml"),
     folder!("cherokee": "contender.toml"),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::experiment::Configuration;
@@ -150,6 +150,17 @@ impl Contender {
         Contender::of(files).with_context(|| folder.display().to_string())
     }
 
+    /// Whether the contender can do what these options ask for. The error says what it cannot.
+    pub fn offers(&self, options: &BTreeMap<String, String>) -> Result<()> {
+        for (name, setting) in options {
+            let settings = self.family.options.get(name);
+            let settings = settings.with_context(|| format!("{} has no option {name}", self.name))?;
+            let known = settings.contains_key(setting);
+            ensure!(known, "{}: option {name} has no setting {setting}", self.name);
+        }
+        Ok(())
+    }
+
     /// The files of a configuration, filled in: the name in the server's folder, and the text. `values` are those of
     /// the run. Fails where an option or a setting is not known.
     pub fn configuration(
@@ -171,6 +182,20 @@ impl Contender {
         filled.collect()
     }
 
+    /// A file of its folder.
+    pub fn file(&self, name: &str) -> Option<&str> {
+        self.templates.get(name).map(String::as_str)
+    }
+
+    /// The same contender with other files and more values in its tuned configuration.
+    #[must_use]
+    pub fn with(&self, files: BTreeMap<String, String>, values: BTreeMap<String, String>) -> Contender {
+        let mut contender = self.clone();
+        contender.family.tuned = files;
+        contender.values.extend(values);
+        contender
+    }
+
     /// A command of the contender, filled in.
     pub fn command(&self, command: &[String], values: &BTreeMap<String, String>) -> Result<Vec<String>> {
         let values = self.values(&BTreeMap::new(), values)?;
@@ -183,18 +208,14 @@ impl Contender {
         options: &BTreeMap<String, String>,
         values: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>> {
-        for name in options.keys() {
-            ensure!(self.family.options.contains_key(name), "{} has no option {name}", self.name);
-        }
+        self.offers(options)?;
         let mut all = values.clone();
         all.extend(self.values.clone());
         for (name, settings) in &self.family.options {
             let preset =
                 ALWAYS.iter().find(|(always, _)| always == name).map_or("preset", |(_, preset)| *preset);
             let setting = options.get(name).map_or(preset, String::as_str);
-            let Some(text) = settings.get(setting) else {
-                bail!("{}: option {name} has no setting {setting}", self.name);
-            };
+            let text = settings.get(setting).with_context(|| format!("option {name} has no preset"))?;
             all.insert(name.clone(), text.clone());
         }
         Ok(all)

@@ -111,6 +111,11 @@ impl Running {
         &self.files
     }
 
+    /// What its templates and commands were filled with.
+    pub fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
     /// The process that was started, and that of what it stands in front of.
     pub fn roots(&self) -> Vec<u32> {
         let behind = self.behind.iter().flat_map(|behind| behind.roots());

@@ -47,8 +47,13 @@ pub fn connect(address: SocketAddr, tls: bool) -> Result<Connection> {
 
 /// Asks for a path.
 pub fn get(connection: &mut Connection, path: &str, fields: &[&str]) -> Result<Answer> {
+    get_from(connection, "localhost", path, fields)
+}
+
+/// As `get`, from a host of another name.
+pub fn get_from(connection: &mut Connection, host: &str, path: &str, fields: &[&str]) -> Result<Answer> {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");
     connection.get_mut().write_all(request.as_bytes())?;
     connection.get_mut().flush()?;
     read(connection).with_context(|| format!("GET {path}"))

@@ -111,6 +111,7 @@ impl Series<'_, '_> {
         let mut expected = None;
         for label in labels {
             let found = lineup.find(label.strip_suffix("-twin").unwrap_or(label));
+            let found = found.and_then(|found| found.contender.offers(&self.options()).map(|()| found));
             let found = match found {
                 Ok(found) => found,
                 Err(error) => {
@@ -135,13 +136,7 @@ impl Series<'_, '_> {
         label: &str,
         backend: Option<&Running>,
     ) -> Result<Running> {
-        let mut options = self.load.options.clone();
-        if self.load.tls.is_some() {
-            options.insert("tls".into(), "on".into());
-        }
-        if label == BACKEND {
-            options.clear();
-        }
+        let options = if label == BACKEND { BTreeMap::new() } else { self.options() };
         let place = Place {
             folder: self.settings.out.join(RUN),
             root: self.site.root.clone(),
@@ -154,6 +149,15 @@ impl Series<'_, '_> {
             backend: backend.map(|backend| backend.address),
         };
         Running::start(found, behind, &measure::file_name(&[label]), &place)
+    }
+
+    /// What the load asks of a configuration.
+    fn options(&self) -> BTreeMap<String, String> {
+        let mut options = self.load.options.clone();
+        if self.load.tls.is_some() {
+            options.insert("tls".into(), "on".into());
+        }
+        options
     }
 
     fn check(&mut self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
