@@ -199,6 +199,7 @@ mod tests {
         near(report.figures[&Figure::DeviationMs], 3.0);
         near(report.figures[&Figure::MinMs], 3.202);
         near(report.figures[&Figure::P90Ms], 10.584);
+        near(report.figures[&Figure::P98Ms], 15.088);
         near(report.figures[&Figure::MaxMs], 17.057);
         near(report.figures[&Figure::BytesPerAnswer], 1259.0);
         near(report.figures[&Figure::ContentBytes], 1024.0);

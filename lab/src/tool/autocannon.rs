@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::reading::{Outcome, Received, says};
+use super::reading::{Outcome, Received, even_threads, json, says};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::figure::Figure;
 
@@ -60,7 +60,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     if order.pipeline > 1 {
         arguments.extend(["-p".to_owned(), order.pipeline.to_string()]);
     }
-    let workers = super::reading::even_threads(order.threads, order.clients);
+    let workers = even_threads(order.threads, order.clients);
     if workers > 1 {
         arguments.extend(["-w".to_owned(), workers.to_string()]);
     }
@@ -111,8 +111,7 @@ struct Throughput {
 }
 
 fn read(order: &Order, text: &str) -> Result<Report> {
-    let line = text.lines().find(|line| line.starts_with('{')).context("autocannon printed no results")?;
-    let printed: Printed = serde_json::from_str(line).context("what autocannon printed")?;
+    let printed: Printed = json(text).context("what autocannon printed")?;
     let answers = printed.requests.total;
     ensure!(printed.right <= answers, "more right answers than answers");
     // When the time is over, requests are still on their way.

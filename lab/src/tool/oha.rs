@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::reading::{Outcome, number, percentile, says, word_after};
+use super::reading::{Outcome, json, number, percentile, says, word_after};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::block::Bar;
 use crate::figure::Figure;
@@ -97,9 +97,7 @@ struct Detail {
 }
 
 fn read(order: &Order, text: &str) -> Result<Report> {
-    let json = text.find('{').zip(text.rfind('}')).and_then(|(from, upto)| text.get(from..=upto));
-    let json = json.context("oha printed no results")?;
-    let printed: Printed = serde_json::from_str(json).context("what oha printed")?;
+    let printed: Printed = json(text).context("what oha printed")?;
     let statuses = &printed.status_code_distribution;
     let answers: u64 = statuses.values().sum();
     let right: u64 = statuses.iter().filter(|(status, _)| status.starts_with('2')).map(|(_, n)| n).sum();

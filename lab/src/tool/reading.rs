@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 
 use super::Report;
 use crate::block::Bar;
@@ -84,9 +85,12 @@ pub(super) const PERCENTILES: &[(u32, Figure)] = &[
     (10, Figure::P10Ms),
     (25, Figure::P25Ms),
     (50, Figure::P50Ms),
+    (66, Figure::P66Ms),
     (75, Figure::P75Ms),
+    (80, Figure::P80Ms),
     (90, Figure::P90Ms),
     (95, Figure::P95Ms),
+    (98, Figure::P98Ms),
     (99, Figure::P99Ms),
 ];
 
@@ -140,6 +144,13 @@ pub(super) fn says(program: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
+/// The JSON object within what a program printed, whatever stands around it.
+pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let object = text.find('{').and_then(|at| text.get(at..)).context("no results")?;
+    let mut values = serde_json::Deserializer::from_str(object).into_iter();
+    Ok(values.next().context("no results")??)
+}
+
 /// The word behind another one.
 pub(super) fn word_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     text.split_once(before)?.1.split_ascii_whitespace().next()
@@ -188,7 +199,8 @@ pub(super) mod tests {
         assert!(ms("12").is_err() && ms("-nan").is_err() && bytes("MB").is_err());
         assert_eq!(percentile("99"), Some(Figure::P99Ms));
         assert_eq!(percentile("100.000"), Some(Figure::MaxMs));
-        assert_eq!(percentile("66"), None);
+        assert_eq!(percentile("70"), None);
+        assert_eq!(percentile("66"), Some(Figure::P66Ms));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::reading::{Outcome, Received, percentile, says, word_after};
+use super::reading::{Outcome, Received, json, percentile, says, word_after};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::figure::Figure;
 
@@ -100,8 +100,7 @@ struct Times {
 }
 
 fn read(text: &str) -> Result<Report> {
-    let json = text.find('{').map(|at| &text[at..]).context("weighttp printed no results")?;
-    let printed: Printed = serde_json::from_str(json).context("what weighttp printed")?;
+    let printed: Printed = json(text).context("what weighttp printed")?;
     let total = &printed.total_times;
     let mut times = vec![
         (Figure::MeanMs, total.avg),
@@ -145,6 +144,7 @@ mod tests {
         near(report.figures[&Figure::ConnectMs], 0.417);
         near(report.figures[&Figure::WaitingMs], 0.248);
         near(report.figures[&Figure::MinMs], 0.016);
+        near(report.figures[&Figure::P80Ms], 0.266);
         near(report.figures[&Figure::P99Ms], 0.672);
         near(report.figures[&Figure::MaxMs], 0.874);
         near(report.figures[&Figure::BytesPerAnswer], 1264.0);
@@ -155,6 +155,7 @@ mod tests {
         let failed = |text: &str| read(text).map(|report| (report.requests, report.figures[&Figure::Failed]));
         assert_eq!(failed(MIXED).unwrap(), (300, 62.0));
         assert_eq!(failed(REFUSED).unwrap(), (0, 100.0));
+        assert_eq!(failed(&format!("{MIXED}\nwarning: on the other output\n")).unwrap(), (300, 62.0));
         assert!(!read(REFUSED).unwrap().figures.contains_key(&Figure::MeanMs));
         assert!(failed("").is_err());
         assert!(failed(&KEPT.replace("secs_elapsed", "secs")).is_err());
