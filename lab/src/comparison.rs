@@ -149,9 +149,12 @@ mod tests {
 
     #[test]
     fn of_rates_more_is_better() {
-        let blocks = [("a", 10.0), ("b", 5.0)]
-            .map(|(name, rate)| block(name, "l", 1, &[(Figure::RequestsPerS, rate)]));
+        let rate = |turn, name, rate| Block { turn, ..block(name, "l", 1, &[(Figure::RequestsPerS, rate)]) };
+        let blocks: Vec<Block> =
+            (0..3).flat_map(|turn| [rate(turn, "a", 10.0), rate(turn, "b", 5.0)]).collect();
         let blocks: Vec<&Block> = blocks.iter().collect();
+        let once = Comparison::of(&blocks[..2], ["a", "b"], Figure::RequestsPerS).unwrap();
+        assert_eq!(once.verdict(), "too few pairs to say");
         let comparison = Comparison::of(&blocks, ["a", "b"], Figure::RequestsPerS).unwrap();
         assert_eq!(comparison.verdict(), "a is better");
         assert!(Comparison::of(&blocks, ["a", "c"], Figure::RequestsPerS).is_none());
