@@ -8,6 +8,7 @@ use super::evidence::{self, Evidence};
 use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
 use super::{failures, format, verdict};
+use crate::audit::Remark;
 use crate::experiment::{Experiment, Generator, Published};
 use crate::figure::Figure;
 use crate::findings::Answer;
@@ -41,24 +42,27 @@ pub(super) struct Detail<'a> {
     /// The answers to its findings.
     pub(super) answers: &'a [Answer],
     /// What the audit says of its figures.
-    pub(super) remarks: &'a [String],
+    pub(super) remarks: &'a [Remark],
+    /// Who leads in it.
+    pub(super) leads: Option<Part>,
     /// The styles of the charts.
     pub(super) styles: &'a Styles,
 }
 
 impl Detail<'_> {
     /// The section.
-    pub(super) fn section(&self) -> Section {
+    pub(super) fn section(mut self) -> Section {
         let works = self.summary.works(self.experiment);
         let mut parts = self.introduction();
+        if works.is_empty() {
+            parts.push(Part::Note("This experiment was not run.".into()));
+        }
+        parts.extend(self.leads.take());
         parts.extend(self.findings());
         parts.extend(self.audit());
         parts.extend(self.published(&works));
         for work in &works {
             parts.extend(self.work(work));
-        }
-        if works.is_empty() {
-            parts.push(Part::Note("This experiment was not run.".into()));
         }
         parts.extend(failures::of_experiment(self.summary, self.experiment));
         parts.extend(self.configurations(&works));
@@ -113,7 +117,7 @@ impl Detail<'_> {
         if self.remarks.is_empty() {
             return Vec::new();
         }
-        let items = self.remarks.iter().map(|words| words.clone().into()).collect();
+        let items = self.remarks.iter().map(|remark| remark.to_string().into()).collect();
         let lead = "What does not fit together in the figures, published or measured:";
         vec![Part::Heading("Audit".into()), Part::Text(lead.into()), Part::List(items)]
     }
@@ -148,13 +152,10 @@ impl Detail<'_> {
         for ((load, clients, cores), of_place) in self.places() {
             let title =
                 self.experiment.loads.iter().find(|known| known.id == load).map_or(load, |load| &load.title);
-            let clients_named = clients.map(|count| format!(", {} clients", format::count(count)));
-            let cores_named = cores.map(|count| format!(", {}", format::cores(count)));
-            table.group(format!(
-                "{title}{}{}",
-                clients_named.unwrap_or_default(),
-                cores_named.unwrap_or_default()
-            ));
+            let clients_named =
+                clients.map(|count| format!("{} clients", format::count(count))).unwrap_or_default();
+            let title = format::titled(title, &clients_named);
+            table.group(format::titled(&title, &cores.map(format::cores).unwrap_or_default()));
             let figures: BTreeSet<Figure> =
                 of_place.iter().flat_map(|one| one.figures.keys().copied()).collect();
             for figure in figures {
@@ -162,11 +163,18 @@ impl Detail<'_> {
                 for name in &contenders {
                     let one = of_place.iter().find(|one| one.contender == *name);
                     let told = one.and_then(|one| one.figures.get(&figure));
-                    cells.push(told.map_or_else(|| "–".into(), |value| format::value(figure, *value)).into());
+                    cells.push(
+                        told.map_or_else(|| "–".into(), |value| format::tick(value / format::unit(figure).1))
+                            .into(),
+                    );
                     cells.push(self.here(works, (load, clients, cores), name, figure).into());
                 }
                 table.row(cells);
             }
+        }
+        if works.is_empty() {
+            let parts = std::iter::once(Part::Table(table)).chain(stated.into_iter().flatten());
+            return vec![Part::Fold("What was published".into(), parts.collect())];
         }
         let parts = [Part::Heading("Published beside measured".into()), Part::Table(table)];
         parts.into_iter().chain(stated.into_iter().flatten()).collect()

@@ -15,16 +15,26 @@ pub(super) fn section(summary: &Summary<'_>, experiments: &[Experiment]) -> Sect
         "By experiment",
         ["Experiment", "#blocks", "#without figures", "#left out: quick beside full"],
     );
+    let mut not_run = Vec::new();
     for experiment in experiments {
         let blocks = || summary.blocks().iter().filter(|block| block.cell.experiment == experiment.id);
         let failed = blocks().filter(|block| block.failure.is_some()).count();
         let used: usize = cells(summary, &experiment.id).map(|cell| summary.measured(cell).len()).sum();
         let all = blocks().count();
+        if all == 0 {
+            not_run.push(experiment.title.clone());
+            continue;
+        }
         let title = Span::Link(experiment.title.clone(), Target::Here(slug(&experiment.id)));
         let counts = [all, failed, all - failed - used].map(|count| Text::from(format::count(count)));
         table.row([Text::from(title)].into_iter().chain(counts));
     }
-    parts.push(Part::Table(table));
+    if !table.rows.is_empty() {
+        parts.push(Part::Table(table));
+    }
+    if !not_run.is_empty() {
+        parts.push(Part::Text(format!("Not run: {}.", format::list(&not_run)).into()));
+    }
     let known: BTreeSet<&str> = experiments.iter().map(|experiment| experiment.id.as_str()).collect();
     let unknown: BTreeSet<&str> =
         summary.cells().map(|cell| cell.experiment.as_str()).filter(|id| !known.contains(id)).collect();

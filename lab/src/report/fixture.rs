@@ -162,16 +162,16 @@ pub(super) fn experiments() -> Vec<Experiment> {
     EXPERIMENTS.iter().map(|text| Experiment::parse(text).unwrap()).collect()
 }
 
-/// Blocks of all of them, the same each time.
+/// Blocks of all of them, the same each time, with failures among them.
 pub(super) fn blocks() -> Vec<Block> {
     let mut noise = Noise(7);
     let mut blocks = Vec::new();
-    for experiment in experiments() {
+    for experiment in &experiments() {
         for load in experiment.loads.iter().filter(|load| load.not_yet.is_none()) {
             for cores in &load.cores {
                 for clients in load.clients.each() {
                     for turn in 0..TURNS {
-                        let place = Place { experiment: &experiment, load, cores: *cores, clients, turn };
+                        let place = Place { experiment, load, cores: *cores, clients, turn };
                         blocks.extend(place.blocks(&mut noise));
                     }
                 }

@@ -81,12 +81,17 @@ pub(super) fn tick(value: f64) -> String {
 
 /// A share of 1 as a percentage: `87 %`.
 pub(super) fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{} %", percent_digits(share)) } else { "–".into() }
+    if share.is_finite() { format!("{}\u{a0}%", percent_digits(share)) } else { "–".into() }
 }
 
 /// A share of the best with its interval: 87 %, 84–90.
 pub(super) fn percent_range(share: Estimate, turns: usize) -> Text {
-    ranged(share, turns, percent_digits, " %")
+    ranged(share, turns, percent_digits, "\u{a0}%")
+}
+
+/// A mean share with the least and the most of what it is of.
+pub(super) fn percent_between(mean: f64, low: f64, high: f64) -> Text {
+    ranged(Estimate { median: mean, low, high }, 2, percent_digits, "\u{a0}%")
 }
 
 /// A median, and its interval if there is one that differs from it in the digits that are shown.
@@ -99,7 +104,23 @@ fn ranged(estimate: Estimate, turns: usize, digits: impl Fn(f64) -> String, unit
 /// A share of requests on an axis: `99.9 %`.
 pub(super) fn percentile(share: f64) -> String {
     let text = format!("{:.4}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}\u{a0}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A figure's name without its unit.
+pub(super) fn named(figure: Figure) -> &'static str {
+    match figure {
+        Figure::CpuUsPerRequest => "CPU time a request",
+        Figure::P99Ms => "99th percentile of latency",
+        Figure::Connections => "clients",
+        _ => unit(figure).0.split(", ").next().unwrap_or_default(),
+    }
+}
+
+/// The same as a title begins.
+pub(super) fn capital(figure: Figure) -> String {
+    let mut letters = named(figure).chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Seconds since 1970 as `2026-11-21 23:12` in UTC.
@@ -146,6 +167,16 @@ pub(super) fn runs(numbers: &[u32]) -> String {
         false => format!("{first}–{last}"),
     };
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// A title with what is added to it, unless it says that already.
+pub(super) fn titled(title: &str, added: &str) -> String {
+    if added.is_empty() || title.contains(added) { title.to_owned() } else { format!("{title}, {added}") }
+}
+
+/// A number with its noun: `1 block`, `2 blocks`.
+pub(super) fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// The number of cores with its noun.
@@ -243,10 +274,10 @@ mod tests {
     fn shares() {
         assert_eq!(
             words(&percent_range(Estimate { median: 0.873, low: 0.84, high: 0.9 }, 3)),
-            "87 % [84–90]"
+            "87\u{a0}% [84–90]"
         );
-        assert_eq!(percent(0.012), "1.2 %");
-        assert_eq!([0.5, 0.99, 0.9999].map(percentile), ["50 %", "99 %", "99.99 %"]);
+        assert_eq!(percent(0.012), "1.2\u{a0}%");
+        assert_eq!([0.5, 0.99, 0.9999].map(percentile), ["50\u{a0}%", "99\u{a0}%", "99.99\u{a0}%"]);
     }
 
     #[test]
@@ -263,6 +294,13 @@ mod tests {
             [0.0, 0.5, 20.0, 1500.0, 50_000.0, 0.002].map(tick),
             ["0", "0.5", "20", "1,500", "50,000", "0.002"]
         );
+    }
+
+    #[test]
+    fn titles_say_nothing_twice() {
+        assert_eq!(titled("Light: 50 clients", "50 clients"), "Light: 50 clients");
+        assert_eq!(titled("Light", "50 clients"), "Light, 50 clients");
+        assert_eq!([1, 2].map(|number| counted(number, "block")), ["1 block", "2 blocks"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The document as one HTML file. It needs nothing beside itself, and a policy in its head forbids the browser to
 //! run or to fetch anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::chart::Chart;
 use super::document::{Badge, Document, Entry, Part, Row, Section, Span, Table, Target, Text};
 use super::svg;
 
@@ -24,7 +25,10 @@ pub(super) fn write(document: &Document) -> String {
         escape(&document.lead)
     );
     page.contents(document);
-    page.out.push_str("<main>\n");
+    let charts = document.sections.iter().flat_map(|section| charts(&section.parts));
+    let styles: BTreeSet<usize> = charts.flat_map(|chart| chart.names()).map(|(_, style)| style).collect();
+    page.out.push_str(&svg::markers(styles.into_iter()));
+    page.out.push_str("\n<main>\n");
     for section in &document.sections {
         page.section(section);
     }
@@ -70,6 +74,18 @@ pub(super) fn link(path: &str) -> String {
         }
     }
     out
+}
+
+fn charts(parts: &[Part]) -> Vec<&Chart> {
+    let mut found = Vec::new();
+    for part in parts {
+        match part {
+            Part::Charts(charts) => found.extend(charts),
+            Part::Fold(_, parts) => found.extend(charts(parts)),
+            _ => {}
+        }
+    }
+    found
 }
 
 #[derive(Default)]
@@ -128,9 +144,9 @@ impl Page {
         }
     }
 
-    fn figures(&mut self, charts: &[super::chart::Chart]) {
+    fn figures(&mut self, charts: &[Chart]) {
         let names: BTreeMap<usize, &str> =
-            charts.iter().flat_map(super::chart::Chart::names).map(|(name, style)| (style, name)).collect();
+            charts.iter().flat_map(Chart::names).map(|(name, style)| (style, name)).collect();
         self.out.push_str("<ul class=\"legend\" aria-label=\"Legend\">");
         for (style, name) in names {
             let _ = write!(self.out, "<li>{}{}</li>", svg::key(style), escape(name));

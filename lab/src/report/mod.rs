@@ -14,6 +14,7 @@ mod failures;
 mod fixture;
 mod format;
 mod html;
+mod leads;
 mod markdown;
 mod overview;
 mod plots;
@@ -31,12 +32,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::audit::audit;
 use crate::block::Block;
 use crate::experiment::Experiment;
 use crate::findings::{self, Answer};
 use crate::machine::Machine;
 use detail::Detail;
 use document::{Document, Section, slug};
+use leads::Leads;
 use overview::Overview;
 use plots::Styles;
 use prices::Prices;
@@ -89,13 +92,17 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<
     let works: Vec<Work<'_>> = experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
     let prices = Prices::built_in()?;
     let styles = Styles::of(experiments, blocks);
-    let overview = Overview { summary: &summary, works: &works, answers: &answers, prices: &prices };
+    let leads = Leads::of(&summary, &works);
+    let overview =
+        Overview { summary: &summary, works: &works, leads: &leads, answers: &answers, prices: &prices };
     let mut sections = overview.sections();
     sections.push(surroundings::section(&summary));
     sections.push(failures::section(&summary, experiments));
     sections.extend(answers.iter().map(|(experiment, answers)| -> Section {
-        let remarks = verdict::remarks(experiment, blocks);
-        Detail { out, summary: &summary, experiment, answers, remarks: &remarks, styles: &styles }.section()
+        let remarks = audit(experiment, blocks);
+        let leads = leads.of_experiment(&experiment.id);
+        Detail { out, summary: &summary, experiment, answers, remarks: &remarks, leads, styles: &styles }
+            .section()
     }));
     Ok(Document {
         title: "Web servers, side by side".into(),
@@ -118,10 +125,10 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
         return "No block was measured yet.".into();
     }
     format!(
-        "{} experiments, {} contenders and {} blocks of measurement, from {} to {}, on {} with {} and {} of memory, {}.",
-        experiments.len(),
-        contenders.len(),
-        format::count(blocks.len()),
+        "{}, {} and {} of measurement, from {} to {}, on {} with {} and {} of memory, {}.",
+        format::counted(experiments.len(), "experiment"),
+        format::counted(contenders.len(), "contender"),
+        format::counted(blocks.len(), "block"),
         format::date(began),
         format::date(ended),
         machine.processor,
@@ -171,7 +178,7 @@ mod tests {
     fn the_page_needs_nothing_beside_itself() {
         let out = tempfile::tempdir().unwrap();
         let (html, _) = report(out.path());
-        for remote in [" src=\"", "@import", "url(", "<link", "<iframe", "<object"] {
+        for remote in [" src=\"", "@import", "url(h", "url(/", "url(\"", "<link", "<iframe", "<object"] {
             assert!(!html.contains(remote), "{remote}");
         }
         assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));

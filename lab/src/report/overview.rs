@@ -1,10 +1,11 @@
 //! The first page: who leads, which findings hold, what to choose, and what it costs.
 
-use super::choices::{AS_GOOD, choices, faultless};
+use super::choices::{choices, faultless};
 use super::document::{Badge, Entry, Part, Section, Span, Table, Target, Text, slug};
 use super::format;
+use super::leads::Leads;
 use super::prices::Prices;
-use super::summary::{Lead, Summary, Work, is_twin, level};
+use super::summary::{Summary, Work};
 use super::verdict;
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;
@@ -16,6 +17,8 @@ pub(super) struct Overview<'a> {
     pub(super) summary: &'a Summary<'a>,
     /// The works, experiment by experiment.
     pub(super) works: &'a [Work<'a>],
+    /// Who leads in them.
+    pub(super) leads: &'a Leads<'a>,
     /// The experiments with the answers to their findings.
     pub(super) answers: &'a [(&'a Experiment, Vec<Answer>)],
     /// The prices.
@@ -29,79 +32,24 @@ impl Overview<'_> {
             (!parts.is_empty()).then(|| Section { id: id.into(), title: title.into(), parts })
         };
         let sections = [
-            section("leads", "Who leads, and how sure that is", self.leads()),
-            section("findings", "Which published findings hold", self.findings()),
+            section("leads", "Who leads, and how sure that is", self.leads.overview()),
+            section("findings", "Which findings hold", self.findings()),
             section("choices", "What to choose when", self.choices()),
             section("costs", "What it costs", self.costs()),
         ];
         sections.into_iter().flatten().collect()
     }
 
-    fn leads(&self) -> Vec<Part> {
-        let noise = self.summary.noise();
-        let leads: Vec<(&Work<'_>, Lead<'_>)> = self
-            .works
-            .iter()
-            .filter_map(|work| Some((work, self.summary.lead(work, work.deciding())?)))
-            .collect();
-        let contenders = self.contenders();
-        if leads.is_empty() {
-            return vec![Part::Note("Nothing was measured yet.".into())];
-        }
-        let columns = ["Work", "First", "How sure"].into_iter().map(str::to_owned);
-        let names = contenders.iter().map(|name| format!("#{name}"));
-        let caption = "Each contender's share of the best";
-        let mut table = Table::new(caption, columns.chain(names));
-        let mut group = "";
-        let level = level(&leads.iter().map(|(_, lead)| lead).collect::<Vec<_>>(), noise, AS_GOOD);
-        for ((work, lead), level) in leads.iter().zip(level) {
-            if group != work.experiment.id {
-                group = &work.experiment.id;
-                table.group(work.experiment.title.clone());
-            }
-            table.row(lead_row((work, lead), &level, &contenders));
-        }
-        let mut parts = vec![Part::Text(
-            "The best contender of each line is 100 %; small numbers are 95 % intervals.".into(),
-        )];
-        if self.works.iter().any(|work| work.quick) {
-            let words = "Some of this is of a quick run, with few and short turns: it is marked indicative, and no claim rests on it.";
-            parts.push(Part::Note(words.into()));
-        }
-        parts.extend([Part::Table(table), Part::Text(self.reading(noise))]);
-        parts
-    }
-
-    fn reading(&self, noise: f64) -> Text {
-        let floor = if self.summary.twins().is_empty() {
-            "No contender was measured against its twin, so the noise floor is not known.".to_owned()
-        } else {
-            format!("Equal programs differed by up to {} here.", format::percent(noise))
-        };
-        Text::from(
-            "Ratios are taken between blocks that ran one after the other; what is shown is their median. For times and \
-             memory less is better, and half the share means twice as much. A lead is clear where it is more than the \
-             noise floor and significant at 5 % with all comparisons of this table looked at together (Holm's \
-             correction); otherwise the contenders are called level. ",
-        )
-        .say(floor)
-    }
-
-    /// All contenders of the works, in the order in which they first appear.
-    fn contenders(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.works.iter().flat_map(|work| &work.contenders) {
-            if !is_twin(name) && !names.iter().any(|known| known == name) {
-                names.push((*name).to_owned());
-            }
-        }
-        names
-    }
-
     fn findings(&self) -> Vec<Part> {
+        let was_run =
+            |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
+        let (run, not_run): (Vec<_>, Vec<_>) = self
+            .answers
+            .iter()
+            .filter(|(_, answers)| !answers.is_empty())
+            .partition(|(experiment, _)| was_run(experiment));
         let count = |badge: Badge| {
-            self.answers
-                .iter()
+            run.iter()
                 .flat_map(|(_, answers)| answers)
                 .filter(|answer| verdict::badge(answer) == badge)
                 .count()
@@ -114,7 +62,7 @@ impl Overview<'_> {
             "Findings by experiment; each leads to its evidence",
             ["Experiment", "#hold", "#do not", "#not testable here", "Findings"],
         );
-        for (experiment, answers) in self.answers.iter().filter(|(_, answers)| !answers.is_empty()) {
+        for (experiment, answers) in &run {
             let count = |badge: Badge| {
                 answers.iter().filter(|answer| verdict::badge(answer) == badge).count().to_string()
             };
@@ -124,7 +72,7 @@ impl Overview<'_> {
             cells.push(marks(experiment, answers).into());
             table.row(cells);
         }
-        let words = format!(" of the {} published findings hold on this machine, ", yes + no + open);
+        let words = format!(" of the {} findings hold on this machine, ", yes + no + open);
         let sentence = Text::default()
             .stress(yes.to_string())
             .say(words)
@@ -132,7 +80,12 @@ impl Overview<'_> {
             .say(" do not, and ")
             .stress(open.to_string())
             .say(" cannot be tested here; each says why.");
-        vec![Part::Text(sentence), Part::Table(table)]
+        let mut parts = vec![Part::Text(sentence), Part::Table(table)];
+        if !not_run.is_empty() {
+            let names: Vec<String> = not_run.iter().map(|(experiment, _)| experiment.title.clone()).collect();
+            parts.push(Part::Text(format!("Not run, and so not answered: {}.", format::list(&names)).into()));
+        }
+        parts
     }
 
     fn choices(&self) -> Vec<Part> {
@@ -160,8 +113,11 @@ impl Overview<'_> {
             next.into(),
             rule.into(),
         ]);
-        let words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
-                     Contenders within 3 %, or within the noise floor, are as good a choice.";
+        let mut words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
+                     Contenders within 3 %, or within the noise floor, are as good a choice.".to_owned();
+        if self.works.iter().any(|work| work.quick) {
+            words.push_str(" As long as runs are quick it is only indicative.");
+        }
         vec![Part::Text(words.into()), Part::Table(table)]
     }
 
@@ -172,7 +128,7 @@ impl Overview<'_> {
             ["Contender", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
         let rates =
             prices.rates.iter().map(|rate| format!("#a month at {} requests/s", format::number(*rate)));
-        let caption = format!("What “{}” costs, by {}", work.title(), work.at(clients));
+        let caption = format!("What it costs: {}", format::titled(&work.title(), &work.at(clients)));
         let mut table = Table::new(caption, columns.into_iter().chain(rates));
         let mut rows: Vec<(f64, Vec<Text>)> = Vec::new();
         for name in &work.contenders {
@@ -213,7 +169,7 @@ impl Overview<'_> {
             prices.amount(prices.gib_month),
             prices.source,
             format::percent(prices.busy_max),
-            format::number(prices.system_gib),
+            format::tick(prices.system_gib),
         )
     }
 
@@ -240,40 +196,6 @@ impl Overview<'_> {
         }
         best.map(|(work, clients, _)| (work, clients))
     }
-}
-
-fn lead_row((work, lead): (&Work<'_>, &Lead<'_>), level: &[&str], contenders: &[String]) -> Vec<Entry> {
-    let clients = match work.load.kind {
-        Kind::Knee => "the most clients that were all answered in time".into(),
-        _ => work.at(lead.clients),
-    };
-    let title = Span::Link(work.title(), Target::Here(slug(&work.experiment.id)));
-    let first = &lead.shares[0];
-    let mut cells: Vec<Entry> = vec![
-        Text::from(title).aside(clients).into(),
-        Text::default()
-            .stress(first.contender)
-            .aside(format::with_unit(lead.figure, first.value.median))
-            .into(),
-        sureness(work, lead, level).into(),
-    ];
-    for name in contenders {
-        let share = lead.share(name);
-        let text =
-            share.map_or_else(|| "–".into(), |share| format::percent_range(share.of_best, share.turns));
-        cells.push(Entry { text, share: share.map(|share| share.of_best.median) });
-    }
-    cells
-}
-
-fn sureness(work: &Work<'_>, lead: &Lead<'_>, level: &[&str]) -> String {
-    let names: Vec<String> = level.iter().map(|name| (*name).to_owned()).collect();
-    let words = match names.len() {
-        _ if lead.shares.len() == 1 => "alone".to_owned(),
-        0 => "clear".to_owned(),
-        _ => format!("level with {}", format::list(&names)),
-    };
-    if work.quick || !lead.has_interval() { format!("indicative: {words}") } else { words }
 }
 
 /// A short mark for each finding, that leads to it.

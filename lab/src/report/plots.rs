@@ -137,7 +137,7 @@ impl Plots<'_> {
             title: title.into(),
             spread: if is_time { spread_of(heights(&lines)) } else { Spread::Linear },
         };
-        Chart::lines(format!("{} over {noun}", named(figure)), x, y, lines)
+        Chart::lines(format!("{} over {noun}", format::capital(figure)), x, y, lines)
     }
 
     fn percentiles(&self) -> Option<Chart> {
@@ -213,7 +213,7 @@ impl Plots<'_> {
         };
         let bars = self.work.contenders.iter().filter_map(bar).collect();
         let x = Axis { title: title.into(), spread: Spread::Linear };
-        Chart::bars(format!("{} {what}, {}", named(figure), self.at()), x, bars)
+        Chart::bars(format!("{} {what}, {}", format::capital(figure), self.at()), x, bars)
     }
 
     /// The time for all numbers of clients together, of those who have all of them.
@@ -296,17 +296,6 @@ fn densities(bars: &[block::Bar], least_ms: Option<f64>) -> Vec<(f64, f64, f64)>
     }
     let highest = steps.iter().map(|(_, _, height)| *height).fold(f64::MIN_POSITIVE, f64::max);
     steps.iter().map(|(start, end, height)| (*start, *end, height / highest)).collect()
-}
-
-/// A figure's name without its unit, as a title begins.
-fn named(figure: Figure) -> String {
-    let title = match figure {
-        Figure::CpuUsPerRequest => "CPU time a request",
-        Figure::P99Ms => "99th percentile of latency",
-        _ => format::unit(figure).0.split(", ").next().unwrap_or_default(),
-    };
-    let mut letters = title.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

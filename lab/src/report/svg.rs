@@ -22,9 +22,11 @@ const ABOVE: f64 = 30.0;
 /// Room for a letter, in the larger size that a phone gets.
 const DIGIT: f64 = 8.6;
 /// Lines with more points get markers only here and there.
-const MARKERS_MAX: usize = 14;
-/// How lines differ beside their colour: solid, long, short and mixed dashes.
-const DASHES: &[&str] = &["", "9 4", "3 3", "10 3 2 3", "15 4"];
+const MARKERS_MAX: usize = 10;
+/// How many kinds of dashes the style sheet has.
+const DASHES: usize = 5;
+/// A line is drawn so near to its points: what cannot be seen only makes the page larger.
+const NEAR: f64 = 0.4;
 /// How many colours the style sheet has.
 pub(super) const COLOURS: usize = 12;
 
@@ -47,12 +49,36 @@ pub(super) fn draw(chart: &Chart, id: &str) -> String {
 /// A short stretch of a contender's line with its marker, for a legend.
 pub(super) fn key(style: usize) -> String {
     let mut drawing = Drawing::default();
-    drawing.path(style, "M1 7H29");
-    drawing.marker(style, (15.0, 7.0));
+    drawing.path(style, &[(1.0, 7.0), (29.0, 7.0)]);
+    drawing.markers(style, &[(15.0, 7.0)]);
     format!(
         "<svg class=\"key\" width=\"30\" height=\"14\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}</svg>",
         drawing.out
     )
+}
+
+/// The markers of these styles, which all charts of a page refer to. Seven shapes, so that shape, colour and dash
+/// together repeat only after hundreds of contenders.
+pub(super) fn markers(styles: impl Iterator<Item = usize>) -> String {
+    let mut out = String::from("<svg class=\"markers\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>");
+    for style in styles {
+        let shape = match style % 7 {
+            0 => "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+            1 => "M-3.2-3.2h6.4v6.4h-6.4z",
+            2 => "M0-4.4l4.2 7.4h-8.4z",
+            3 => "M0-4.6l4.6 4.6-4.6 4.6-4.6-4.6z",
+            4 => "M0 4.4l4.2-7.4h-8.4z",
+            5 => "M-1.3-4.4h2.6v3.1h3.1v2.6h-3.1v3.1h-2.6v-3.1h-3.1v-2.6h3.1z",
+            _ => "M-4.4-1.6h8.8v3.2h-8.8z",
+        };
+        let _ = write!(
+            out,
+            "<marker id=\"m{style}\" viewBox=\"-6 -6 12 12\" markerWidth=\"12\" markerHeight=\"12\" \
+             markerUnits=\"userSpaceOnUse\"><path class=\"marker s{}\" d=\"{shape}\"/></marker>",
+            style % COLOURS
+        );
+    }
+    out + "</defs></svg>"
 }
 
 #[derive(Default)]
@@ -94,31 +120,31 @@ impl Drawing {
 
     fn line(&mut self, line: &Line, across: &Scale, up: &Scale) {
         let place = |point: &Point| (across.at(point.x), up.at(point.y));
-        let mut path = String::new();
-        for (index, point) in line.points.iter().enumerate() {
-            let (x, y) = place(point);
-            let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
-        }
+        let places: Vec<(f64, f64)> = line.points.iter().map(place).collect();
         let _ = write!(self.out, "<g class=\"s{}\">", line.style % COLOURS);
-        if line.points.len() > 1 {
-            self.path(line.style, &path);
+        if places.len() > 1 {
+            self.path(line.style, &simplified(&places));
         }
-        let every = line.points.len().div_ceil(MARKERS_MAX).max(1);
-        for (index, point) in line.points.iter().enumerate() {
-            // Markers of different lines stand at different points, so that equal lines are seen to be two.
-            if index % every == line.style % every {
-                self.whisker(point, across, up);
-                self.marker(line.style, place(point));
-            }
-        }
+        // Markers of different lines stand at different points, so that equal lines are seen to be two.
+        let every = places.len().div_ceil(MARKERS_MAX).max(1);
+        let is_marked = |index: &usize| index % every == line.style % every;
+        let marked: Vec<usize> = (0..places.len()).filter(is_marked).collect();
+        self.whiskers(marked.iter().map(|index| &line.points[*index]), across, up);
+        self.markers(line.style, &marked.iter().map(|index| places[*index]).collect::<Vec<_>>());
         self.out.push_str("</g>");
     }
 
-    fn whisker(&mut self, point: &Point, across: &Scale, up: &Scale) {
-        let Some((low, high)) = point.span else { return };
-        let (x, low, high) = (across.at(point.x), up.at(low), up.at(high));
-        if low - high > 1.0 {
-            let _ = write!(self.out, "<path class=\"whisker\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>");
+    fn whiskers<'a>(&mut self, points: impl Iterator<Item = &'a Point>, across: &Scale, up: &Scale) {
+        let mut path = String::new();
+        for point in points {
+            let Some((low, high)) = point.span else { continue };
+            let (x, low, high) = (across.at(point.x), up.at(low), up.at(high));
+            if low - high > 1.0 {
+                let _ = write!(path, "M{} {}V{}", short(x), short(low), short(high));
+            }
+        }
+        if !path.is_empty() {
+            let _ = write!(self.out, "<path class=\"whisker\" d=\"{path}\"/>");
         }
     }
 
@@ -136,7 +162,7 @@ impl Drawing {
             self.text((left - 6.0, top + 17.0), Anchor::End, &bar.name);
             let _ = write!(
                 self.out,
-                "<g class=\"s{}\"><rect class=\"bar\" x=\"{zero:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                "<g class=\"s{}\"><rect class=\"bar\" x=\"{zero:.1}\" y=\"{}\" width=\"{:.1}\" height=\"{}\"/>",
                 bar.style % COLOURS,
                 top + 5.0,
                 (end - zero).max(1.0),
@@ -171,11 +197,17 @@ impl Drawing {
             self.text((left - 8.0, base - 6.0), Anchor::End, &row.name);
             self.rule((left, base), (WIDTH - 8.0, base));
             let _ = write!(self.out, "<path class=\"hist s{}\" d=\"", row.style % COLOURS);
+            let mut end = None;
             for (from, upto, height) in &row.steps {
-                let (from, upto, top) = (across.at(*from), across.at(*upto), base - height * (ROW - 6.0));
-                let _ = write!(self.out, "M{from:.1} {base:.1}V{top:.1}H{upto:.1}V{base:.1}Z");
+                if end != Some(*from) {
+                    let back = if end.is_some() { format!("V{}Z", short(base)) } else { String::new() };
+                    let _ = write!(self.out, "{back}M{} {}", short(across.at(*from)), short(base));
+                }
+                let top = base - height * (ROW - 6.0);
+                let _ = write!(self.out, "V{}H{}", short(top), short(across.at(*upto)));
+                end = Some(*upto);
             }
-            self.out.push_str("\"/>");
+            let _ = write!(self.out, "V{}Z\"/>", short(base));
         }
         bottom + BELOW
     }
@@ -183,48 +215,36 @@ impl Drawing {
     /// The axis across: its line, its labels and its title. Labels that would touch the one before are left out.
     fn axis(&mut self, axis: &Axis, scale: &Scale, bottom: f64) {
         let mut free = f64::NEG_INFINITY;
+        let mut dents = String::new();
         for tick in scale.ticks() {
+            let _ = write!(dents, "M{} {}v4", short(scale.at(tick)), short(bottom));
             let label = match axis.spread {
                 Spread::Percentile => format::percentile(tick),
                 _ => format::tick(tick),
             };
             let (x, half) = (scale.at(tick), DIGIT * label.chars().count() as f64 / 2.0);
-            let _ = write!(self.out, "<path class=\"rule\" d=\"M{x:.1} {bottom:.1}v4\"/>");
             if x - half > free {
                 self.text((x.min(WIDTH - half), bottom + 17.0), Anchor::Middle, &label);
                 free = x + half + 6.0;
             }
         }
+        let _ = write!(self.out, "<path class=\"rule\" d=\"{dents}\"/>");
         self.rule((scale.at(f64::MIN), bottom), (WIDTH - 8.0, bottom));
         self.title((WIDTH - 8.0, bottom + 36.0), Anchor::End, &axis.title);
     }
 
     fn rule(&mut self, from: (f64, f64), upto: (f64, f64)) {
-        let _ = write!(
-            self.out,
-            "<path class=\"rule\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"/>",
-            from.0, from.1, upto.0, upto.1
-        );
+        let _ = write!(self.out, "<path class=\"rule\" d=\"{}\"/>", polyline(&[from, upto]));
     }
 
-    fn path(&mut self, style: usize, path: &str) {
-        let dash = DASHES[style % DASHES.len()];
-        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
-        let _ = write!(self.out, "<path class=\"line s{}\"{dash} d=\"{path}\"/>", style % COLOURS);
+    fn path(&mut self, style: usize, places: &[(f64, f64)]) {
+        let (colour, dash, path) = (style % COLOURS, style % DASHES, polyline(places));
+        let _ = write!(self.out, "<path class=\"line s{colour} d{dash}\" d=\"{path}\"/>");
     }
 
-    /// Seven shapes, so that shape, colour and dash together repeat only after hundreds of contenders.
-    fn marker(&mut self, style: usize, (x, y): (f64, f64)) {
-        let shape = match style % 7 {
-            0 => "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
-            1 => "m-3.2-3.2h6.4v6.4h-6.4z",
-            2 => "m0-4.4 4.2 7.4h-8.4z",
-            3 => "m0-4.6 4.6 4.6-4.6 4.6-4.6-4.6z",
-            4 => "m0 4.4 4.2-7.4h-8.4z",
-            5 => "m-1.3-4.4h2.6v3.1h3.1v2.6h-3.1v3.1h-2.6v-3.1h-3.1v-2.6h3.1z",
-            _ => "m-4.4-1.6h8.8v3.2h-8.8z",
-        };
-        let _ = write!(self.out, "<path class=\"marker s{}\" d=\"M{x:.1} {y:.1}{shape}\"/>", style % COLOURS);
+    fn markers(&mut self, style: usize, places: &[(f64, f64)]) {
+        let path = polyline(places);
+        let _ = write!(self.out, "<path class=\"points\" style=\"marker:url(#m{style})\" d=\"{path}\"/>");
     }
 
     fn text(&mut self, place: (f64, f64), anchor: Anchor, text: &str) {
@@ -232,7 +252,7 @@ impl Drawing {
     }
 
     fn title(&mut self, place: (f64, f64), anchor: Anchor, text: &str) {
-        self.label(" class=\"axis\"", place, anchor, text);
+        self.label("axis ", place, anchor, text);
     }
 
     fn label(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
@@ -241,9 +261,44 @@ impl Drawing {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let text = escape(text);
-        let _ =
-            write!(self.out, "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
+        let (x, y, text) = (short(x), short(y), escape(text));
+        let _ = write!(self.out, "<text class=\"{class}{anchor}\" x=\"{x}\" y=\"{y}\">{text}</text>");
+    }
+}
+
+fn polyline(places: &[(f64, f64)]) -> String {
+    let mut path = String::new();
+    for (index, (x, y)) in places.iter().enumerate() {
+        let _ = write!(path, "{}{} {}", if index == 0 { 'M' } else { 'L' }, short(*x), short(*y));
+    }
+    path
+}
+
+/// A place with one decimal, if it has any.
+fn short(place: f64) -> String {
+    let text = format!("{place:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// The fewest of these places from which the line does not differ visibly (Ramer, Douglas and Peucker).
+fn simplified(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
+    let (across, up) = (last.0 - first.0, last.1 - first.1);
+    let length = across.hypot(up);
+    let distance = |place: &(f64, f64)| match length {
+        0.0 => (place.0 - first.0).hypot(place.1 - first.1),
+        _ => (up * (place.0 - first.0) - across * (place.1 - first.1)).abs() / length,
+    };
+    let farthest = places.iter().map(distance).enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    match farthest {
+        Some((index, far)) if far > NEAR && index > 0 && index + 1 < places.len() => {
+            let mut line = simplified(&places[..=index]);
+            line.pop();
+            line.extend(simplified(&places[index..]));
+            line
+        }
+        _ if places.len() == 1 => vec![*first],
+        _ => vec![*first, *last],
     }
 }
 
@@ -264,8 +319,11 @@ mod tests {
         assert!(svg.starts_with("<svg class=\"chart\" role=\"img\""), "{svg}");
         assert!(svg.contains("<desc id=\"c-d\">&lt;n&gt;: 100 at 1, 50.0 at 100;"), "{svg}");
         assert!(svg.contains("a &amp; b") && !svg.contains("<n>"), "{svg}");
-        assert_eq!(svg.matches("class=\"whisker\"").count(), 2);
-        assert!(svg.contains("stroke-dasharray"), "the second style is told by its dash too: {svg}");
+        assert_eq!(
+            svg.split("\"whisker\"").nth(1).unwrap().split('>').next().unwrap().matches('V').count(),
+            2
+        );
+        assert!(svg.contains("line s1 d1") && svg.contains("url(#m1)"), "colour, dash and marker: {svg}");
     }
 
     #[test]
@@ -281,6 +339,18 @@ mod tests {
                 assert!(svg.len() < 20_000 && !svg.contains("inf") && !svg.contains("NaN"), "{svg}");
             }
         }
+    }
+
+    #[test]
+    fn lines_keep_their_corners_and_lose_what_is_not_seen() {
+        let straight: Vec<(f64, f64)> =
+            (0..100).map(|step| (f64::from(step), f64::from(step) / 2.0)).collect();
+        assert_eq!(simplified(&straight), [straight[0], straight[99]]);
+        let corner = [(0.0, 0.0), (5.0, 0.1), (10.0, 50.0), (20.0, 0.0)];
+        assert_eq!(simplified(&corner), corner);
+        let round = [(0.0, 0.0), (9.0, 9.0), (0.0, 0.0)];
+        assert_eq!(simplified(&round), round);
+        assert_eq!(simplified(&[(1.0, 2.0)]), [(1.0, 2.0)]);
     }
 
     #[test]

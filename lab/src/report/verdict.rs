@@ -1,8 +1,6 @@
-//! The answers to findings and the remarks of the audit, as the report shows them.
+//! The answers to findings, as the report shows them.
 
 use super::document::{Badge, Span, Text};
-use crate::block::Block;
-use crate::experiment::Experiment;
 use crate::findings::{Answer, Verdict};
 
 /// What kind of verdict an answer is.
@@ -51,12 +49,6 @@ pub(super) fn evidence(answer: &Answer) -> Text {
         text = text.say(format!("{} {}", signed(badge), evidence.text));
     }
     text
-}
-
-/// What does not fit together in the figures of an experiment.
-pub(super) fn remarks(experiment: &Experiment, blocks: &[Block]) -> Vec<String> {
-    let _ = (experiment, blocks);
-    Vec::new()
 }
 
 fn signed(badge: Badge) -> &'static str {
