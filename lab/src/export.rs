@@ -19,7 +19,10 @@ const COMMANDS: &str = "commands.txt";
 pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let mut written = Vec::new();
-    let mut commands = format!("# {}: against {target}\n", experiment.title);
+    let mut commands = format!(
+        "# {}: against {target}\n# k6 shares a load out among its machines; each of JMeter's sends all of it.\n",
+        experiment.title
+    );
     for load in &experiment.loads {
         writeln!(commands, "\n# {}", load.title)?;
         let Some(order) = order(load, folder) else {
@@ -43,7 +46,7 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
             fs::write(&path, text).with_context(|| path.display().to_string())?;
             written.push(path);
             for clients in &counts {
-                writeln!(commands, "{}", command(name, &file, *clients))?;
+                writeln!(commands, "{}", command(name, &file, &order, *clients))?;
             }
         }
     }
@@ -53,11 +56,15 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
     Ok(written)
 }
 
-fn command(name: ToolName, file: &str, clients: u32) -> String {
+fn command(name: ToolName, file: &str, order: &Order, clients: u32) -> String {
     match name {
         ToolName::K6 => format!("k6 run -e CLIENTS={clients} {file}"),
-        // Each of JMeter's machines runs the whole plan.
-        _ => format!("jmeter -n -t {file} -l {file}-{clients}.csv -Gclients={clients} -R HOST,HOST"),
+        _ => {
+            let loops = jmeter::loops(order.amount, clients);
+            format!(
+                "jmeter -n -t {file} -l {file}-{clients}.csv -Gclients={clients} -Gloops={loops} -R HOST,HOST"
+            )
+        }
     }
 }
 
@@ -133,6 +140,9 @@ mod tests {
         assert!(text(2).contains("https://server.example:8080/"));
         let commands = text(3);
         assert!(commands.contains("k6 run -e CLIENTS=10 e-plain.js"), "{commands}");
+        assert!(
+            commands.contains("-Gclients=10 -Gloops=100 ") && commands.contains("-Gclients=100 -Gloops=10 ")
+        );
         assert!(commands.contains("not exported for jmeter: "), "{commands}");
         assert!(commands.contains("# Idle\n# not exported: "), "{commands}");
         assert!(export(&experiment, "http://server.example/path", folder.path()).is_err());

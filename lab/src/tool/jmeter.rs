@@ -77,7 +77,7 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
 }
 
 /// A plan that does what an order says. The address of the order is not looked at: `url` says where. When it is run,
-/// the properties `protocol`, `host`, `port`, `path` and `clients` say otherwise.
+/// the properties `protocol`, `host`, `port`, `path`, `clients` and `loops` (requests of each client) say otherwise.
 pub(crate) fn plan(order: &Order, url: &str) -> Result<String> {
     let (protocol, rest) = url.split_once("://").with_context(|| format!("no URL: {url}"))?;
     let slash = rest.find('/').unwrap_or(rest.len());
@@ -88,16 +88,12 @@ pub(crate) fn plan(order: &Order, url: &str) -> Result<String> {
         .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
         .unwrap_or((authority, usual));
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let property = |name: &str, value: &str| {
-        // A comma would end the value.
-        format!("${{__P({name},{})}}", escaped(&value.replace('\\', "\\\\").replace(',', "\\,")))
-    };
     let mut text = String::new();
     writeln!(text, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(text, r#"<jmeterTestPlan version="1.2" properties="5.0" jmeter="5.6.3"><hashTree>"#)?;
     writeln!(text, r#"<TestPlan guiclass="TestPlanGui" testclass="TestPlan" testname="{}"/>"#, escaped(url))?;
     writeln!(text, "<hashTree>")?;
-    text.push_str(&threads(order, &property("clients", &order.clients.to_string()))?);
+    text.push_str(&threads(order)?);
     writeln!(text, "<hashTree>")?;
     writeln!(
         text,
@@ -119,14 +115,13 @@ pub(crate) fn plan(order: &Order, url: &str) -> Result<String> {
 }
 
 /// The group of clients. Each sends the same number of requests.
-fn threads(order: &Order, clients: &str) -> Result<String> {
-    let (loops, seconds) = match order.amount {
-        Amount::Requests(requests) => {
-            let each = even_requests(requests, order.clients) / u64::from(order.clients.max(1));
-            (i64::try_from(each)?, None)
-        }
-        Amount::Seconds(seconds) => (-1, Some(seconds.ceil().max(1.0))),
+fn threads(order: &Order) -> Result<String> {
+    let seconds = match order.amount {
+        Amount::Requests(_) => None,
+        Amount::Seconds(seconds) => Some(seconds.ceil().max(1.0)),
     };
+    let clients = property("clients", &order.clients.to_string());
+    let loops = property("loops", &loops(order.amount, order.clients).to_string());
     let mut text = String::new();
     writeln!(text, r#"<ThreadGroup guiclass="ThreadGroupGui" testclass="ThreadGroup" testname="clients">"#)?;
     writeln!(text, r#"<stringProp name="ThreadGroup.on_sample_error">continue</stringProp>"#)?;
@@ -142,10 +137,27 @@ fn threads(order: &Order, clients: &str) -> Result<String> {
         text,
         r#"<elementProp name="ThreadGroup.main_controller" elementType="LoopController" guiclass="LoopControlPanel" testclass="LoopController">"#
     )?;
-    writeln!(text, r#"<intProp name="LoopController.loops">{loops}</intProp>"#)?;
+    writeln!(text, r#"<stringProp name="LoopController.loops">{loops}</stringProp>"#)?;
     writeln!(text, r#"<boolProp name="LoopController.continue_forever">false</boolProp>"#)?;
     writeln!(text, "</elementProp></ThreadGroup>")?;
     Ok(text)
+}
+
+/// How many requests each client sends; -1 stands for as many as the time allows.
+pub(crate) fn loops(amount: Amount, clients: u32) -> i64 {
+    match amount {
+        Amount::Requests(requests) => {
+            let each = even_requests(requests, clients) / u64::from(clients.max(1));
+            i64::try_from(each).unwrap_or(i64::MAX)
+        }
+        Amount::Seconds(_) => -1,
+    }
+}
+
+/// A value that a property of that name replaces.
+fn property(name: &str, value: &str) -> String {
+    // A comma would end the value.
+    format!("${{__P({name},{})}}", escaped(&value.replace('\\', "\\\\").replace(',', "\\,")))
 }
 
 /// The order's own fields, if it has some.
@@ -317,7 +329,7 @@ mod tests {
         let text = plan(&with_field, "https://[::1]:8443/a,b?c&d").unwrap();
         for expected in [
             "${__P(clients,50)}",
-            "LoopController.loops\">20<",
+            "${__P(loops,20)}",
             "use_keepalive\">true<",
             "${__P(protocol,https)}",
             "${__P(host,::1)}",
@@ -329,6 +341,6 @@ mod tests {
         }
         assert!(plan(&with_field, "http://host").unwrap().contains("${__P(port,80)}"));
         let timed = plan(&order(5, Amount::Seconds(2.0)), "http://host/").unwrap();
-        assert!(timed.contains("ThreadGroup.duration\">2<") && timed.contains("loops\">-1<"), "{timed}");
+        assert!(timed.contains("ThreadGroup.duration\">2<") && timed.contains("${__P(loops,-1)}"), "{timed}");
     }
 }
