@@ -263,11 +263,11 @@ mod tests {
                         continue;
                     }
                     let files = contender.configuration(configuration, &options, &values).unwrap();
-                    let all: String = files.into_values().collect();
+                    let start = contender.command(&contender.family.start, &values).unwrap();
+                    let all: String = files.into_values().chain(start).collect();
                     assert!(all.contains("<port>") && !all.contains("{{"), "{}: {all}", contender.name);
                 }
             }
-            contender.command(&contender.family.start, &values).unwrap();
         }
     }
 
