@@ -1,8 +1,11 @@
 //! Bodies of requests that are passed on while they come, and clients that leave. What can be compared is asked of
 //! nginx, too.
 
+use std::fs::Permissions;
 use std::io::{ErrorKind, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use tests::binary::{Server, have_nginx};
@@ -350,6 +353,40 @@ fn a_server_that_refuses_costs_nothing() {
         assert_eq!(client.response("POST").unwrap().status, 200, "{path}");
     }
     running.stop();
+}
+
+#[test]
+fn a_kept_connection_that_takes_nothing_costs_the_body_no_part() {
+    for server in [Server::Fulmar, Server::Nginx] {
+        if server == Server::Nginx && !have_nginx() {
+            continue;
+        }
+        let site = Site::new(
+            "upstream u { server unix:%%ROOT%%/socket; keepalive 2; }
+             server {
+                 listen 127.0.0.1:%%PORT%%;
+                 location / {
+                     proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection '';
+                     proxy_request_buffering off; proxy_read_timeout 1s;
+                 }
+             }",
+        );
+        let path = site.root().join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666)).expect("permissions");
+        let running = site.start(server);
+        let mut client = send(&running, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (mut peer, _) = listener.accept().expect("a connection");
+        peer.write_all(ANSWER.as_bytes()).expect("send");
+        assert_eq!(client.response("GET").unwrap().status, 200);
+        // Whoever writes now breaks a pipe; whoever reads waits.
+        peer.shutdown(Shutdown::Read).expect("shutdown");
+        client.send(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+        assert_eq!(client.response("PUT").map(|response| response.status), Some(502), "{server:?}");
+        listener.set_nonblocking(true).expect("nonblocking");
+        assert!(listener.accept().is_err(), "the rest of a body went to another connection");
+        running.stop();
+    }
 }
 
 #[test]

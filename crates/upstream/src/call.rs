@@ -5,8 +5,8 @@ use crate::balance::{Choice, Lease};
 use crate::group::{Group, Server};
 use crate::link::Link;
 use crate::settings::{Failures, Settings};
-use contract::RequestLog;
 use contract::log::Level;
+use contract::{BodyStream, RequestLog};
 use http::Status;
 use net::system_message;
 use std::io::{self, ErrorKind};
@@ -32,8 +32,8 @@ pub struct Call {
     pub uri: String,
     /// Whether the request may be sent twice.
     pub is_idempotent: bool,
-    /// Whether its content is passed on as it comes, and so cannot be sent twice.
-    pub is_stream: bool,
+    /// Its content, where that is passed on as it comes and so cannot be sent twice.
+    pub stream: Option<BodyStream>,
     /// Who asks; connections may be kept for the same only.
     pub tag: usize,
 }
@@ -166,7 +166,8 @@ impl Call {
     }
 
     fn may_go_on(&self, failure: Failures, link: &Link, started: Instant) -> bool {
-        if self.is_stream && link.sent_anything() {
+        // A connection that breaks at once may have got nothing of what was taken for it.
+        if self.stream.as_ref().is_some_and(|stream| link.sent_anything() || !stream.is_untouched()) {
             return false;
         }
         let may_have_acted = link.sent_anything() && !self.is_idempotent;

@@ -21,6 +21,16 @@ pub enum Upload {
     Stream(BodyStream),
 }
 
+impl Upload {
+    /// The stream that it is.
+    pub fn stream(&self) -> Option<&BodyStream> {
+        match self {
+            Upload::Whole(_) => None,
+            Upload::Stream(stream) => Some(stream),
+        }
+    }
+}
+
 /// How a protocol writes content.
 #[derive(Clone, Copy, Debug)]
 pub struct Coding {

@@ -242,7 +242,7 @@ impl Application {
             scheme: "fastcgi://",
             uri: String::new(),
             is_idempotent: is_idempotent(exchange),
-            is_stream: matches!(request.upload, Some(Upload::Stream(_))),
+            stream: request.upload.as_ref().and_then(Upload::stream).cloned(),
             tag: self.tag,
         };
         let asking = async move {

@@ -285,7 +285,7 @@ impl Proxy {
             scheme: "http://",
             uri: String::from_utf8_lossy(&uri).into_owned(),
             is_idempotent: is_idempotent(exchange),
-            is_stream: matches!(prepared.upload, Some(Upload::Stream(_))),
+            stream: prepared.upload.as_ref().and_then(Upload::stream).cloned(),
             tag: self.tag,
         };
         let asking = async move {
