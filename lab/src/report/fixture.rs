@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::block::{Bar, Block, Cell, Circumstances, Sample};
 use crate::experiment::{Configuration, Experiment, Kind, Load};
@@ -9,7 +10,7 @@ use crate::figure::Figure;
 use crate::machine::Machine;
 
 const MADE: &str = "made";
-const TURNS: u32 = 5;
+const TURNS: u32 = 3;
 const HOSTILE: &str = "<script>alert('x')</script><img src=x onerror=\"alert(1)\"> | `*_[a](b)";
 
 /// Contenders: relative rate, spread of latencies, MiB at rest, KiB a connection.
@@ -43,7 +44,7 @@ length = 7
 id = "sweep"
 title = "7 bytes, kept connections"
 tool = "weighttp"
-clients = { from = 0, to = 1000, step = 50 }
+clients = { from = 0, to = 1000, step = 100 }
 requests = 100000
 keep_alive = true
 cores = [1, 2]
@@ -182,8 +183,25 @@ pub(super) fn blocks() -> Vec<Block> {
     blocks
 }
 
+/// The page and its twin, written once for all tests.
+pub(super) fn report() -> &'static (String, String) {
+    static REPORT: OnceLock<(String, String)> = OnceLock::new();
+    REPORT.get_or_init(|| {
+        let out = tempfile::tempdir().unwrap();
+        write_report(out.path())
+    })
+}
+
+/// The page and its twin, written anew.
+pub(super) fn write_report(out: &Path) -> (String, String) {
+    lay_evidence(out);
+    let written = super::write(out, &experiments(), &blocks()).unwrap();
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    (read(&written.html), read(&written.markdown))
+}
+
 /// Raw output and a configuration of the blocks, below `out`.
-pub(super) fn lay_evidence(out: &Path) {
+fn lay_evidence(out: &Path) {
     fs::create_dir_all(out.join("raw")).unwrap();
     fs::create_dir_all(out.join("configurations/nginx-hey")).unwrap();
     fs::write(out.join("raw/nginx-hey-400-1-2.txt"), format!("Running {HOSTILE}\n```\n</pre></details>\n"))

@@ -302,8 +302,8 @@ mod tests {
         let leads = Leads::of(&summary, &works);
         let groups = leads.groups();
         assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
-        assert_eq!(standing(&groups[1], "nginx"), "behind in 2 of 2");
-        assert_eq!(standing(&groups[1], "fulmar"), "clear in 2 of 2");
+        assert_eq!(standing(&groups[1], "apache-event"), "behind in 2 of 2");
+        assert_eq!(standing(&groups[1], "fulmar"), "level in 2 of 2 with nginx");
         let (first, second) =
             (groups[0][0].lead.share("lighttpd").unwrap(), groups[0][1].lead.share("lighttpd").unwrap());
         let mean = mean(&groups[0], "lighttpd");

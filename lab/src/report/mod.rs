@@ -142,26 +142,15 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
 mod tests {
     use super::*;
 
-    fn report(out: &Path) -> (String, String) {
-        let written = write(out, &fixture::experiments(), &fixture::blocks()).unwrap();
-        let read = |path: &Path| fs::read_to_string(path).unwrap();
-        (read(&written.html), read(&written.markdown))
-    }
-
     #[test]
     fn the_same_blocks_give_the_same_report() {
-        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        for folder in &folders {
-            fixture::lay_evidence(folder.path());
-        }
-        assert_eq!(report(folders[0].path()), report(folders[1].path()));
+        let out = tempfile::tempdir().unwrap();
+        assert!(fixture::write_report(out.path()) == *fixture::report());
     }
 
     #[test]
     fn nothing_that_a_server_or_a_tool_says_becomes_markup() {
-        let out = tempfile::tempdir().unwrap();
-        fixture::lay_evidence(out.path());
-        let (html, markdown) = report(out.path());
+        let (html, markdown) = fixture::report();
         assert!(
             html.contains("&lt;script&gt;") && markdown.contains("&lt;script&gt;"),
             "the fixture tries it"
@@ -176,8 +165,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_beside_itself() {
-        let out = tempfile::tempdir().unwrap();
-        let (html, _) = report(out.path());
+        let (html, _) = fixture::report();
         for remote in [" src=\"", "@import", "url(h", "url(/", "url(\"", "<link", "<iframe", "<object"] {
             assert!(!html.contains(remote), "{remote}");
         }
@@ -186,8 +174,7 @@ mod tests {
 
     #[test]
     fn both_forms_have_the_same_tables() {
-        let out = tempfile::tempdir().unwrap();
-        let (html, markdown) = report(out.path());
+        let (html, markdown) = fixture::report();
         let captions = html.matches("<caption>").count();
         assert!(captions > 10);
         assert_eq!(markdown.matches("\n| --- ").count(), captions);
@@ -195,8 +182,7 @@ mod tests {
 
     #[test]
     fn every_link_within_the_page_leads_somewhere() {
-        let out = tempfile::tempdir().unwrap();
-        let (html, _) = report(out.path());
+        let (html, _) = fixture::report();
         for link in html.split("href=\"#").skip(1) {
             let id = link.split('"').next().unwrap();
             assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1, "{id}");
@@ -205,8 +191,7 @@ mod tests {
 
     #[test]
     fn failures_are_told() {
-        let out = tempfile::tempdir().unwrap();
-        let (html, markdown) = report(out.path());
+        let (html, markdown) = fixture::report();
         for page in [html, markdown] {
             assert!(page.contains("answers differ: 10,701 bytes against 5,584"), "a refusal");
             assert!(page.contains("it is not installed here"), "a contender without blocks");
@@ -228,7 +213,6 @@ mod tests {
     fn report_sample() {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/report-sample");
         fs::create_dir_all(&out).unwrap();
-        fixture::lay_evidence(&out);
-        println!("{}", write(&out, &fixture::experiments(), &fixture::blocks()).unwrap().html.display());
+        fixture::write_report(&out);
     }
 }

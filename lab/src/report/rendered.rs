@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{fixture, write};
+use super::fixture;
 
 /// What a page says about itself once it is shown: a script that only the copy for this test holds, in which the
 /// policy that forbids scripts is taken out.
@@ -93,9 +93,8 @@ fn the_report_can_be_printed() {
 /// A folder with a report, and its copy that tells about itself.
 fn report() -> tempfile::TempDir {
     let out = tempfile::tempdir().unwrap();
-    fixture::lay_evidence(out.path());
-    let written = write(out.path(), &fixture::experiments(), &fixture::blocks()).unwrap();
-    let page = fs::read_to_string(written.html).unwrap();
+    let (page, _) = fixture::report();
+    fs::write(out.path().join("report.html"), page).unwrap();
     let policy = page.lines().find(|line| line.contains("Content-Security-Policy")).unwrap();
     let copy = page.replace(policy, "").replace("</body>", &format!("{PROBE}</body>"));
     fs::write(out.path().join("copy.html"), copy).unwrap();
