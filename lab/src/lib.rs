@@ -13,6 +13,7 @@ pub mod digest;
 pub mod engine;
 pub mod experiment;
 pub mod export;
+pub mod features;
 pub mod figure;
 pub mod findings;
 pub mod load;
