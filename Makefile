@@ -59,6 +59,7 @@ php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
 mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
 nodejs|node|a Node.js application behind Fulmar
+chromium|chromium|the lab's report as a browser shows it
 endef
 export PACKAGES
 
