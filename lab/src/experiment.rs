@@ -157,6 +157,9 @@ pub enum Kind {
     Knee,
 }
 
+/// A client that waits so long is not served: where [`Kind::Knee`] ends.
+pub const KNEE_MS: f64 = 1000.0;
+
 /// A list of numbers, or weighttp's sweep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]

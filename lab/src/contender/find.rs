@@ -53,7 +53,8 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     }
     let program = fs::canonicalize(&program).with_context(|| program.display().to_string())?;
     let version = version(contender, &program)?;
-    let origin = origin(&program);
+    let wheel = family.wheel.as_ref().filter(|wheel| program.iter().any(|part| part == wheel.as_str()));
+    let origin = wheel.map_or_else(|| origin(&program), |wheel| format!("PyPI {wheel}"));
     Ok(Found { contender: contender.clone(), program, version, origin })
 }
 
@@ -101,8 +102,13 @@ fn plain(version: &str) -> String {
     number.unwrap_or(version).to_owned()
 }
 
-/// The package of Debian's that a file belongs to, with its version, or the path of the file.
+/// The package of Debian's that a file belongs to, with its version, or the path of the file; what was built here by
+/// its path below the current folder.
 pub(crate) fn origin(program: &Path) -> String {
+    let current = env::current_dir().unwrap_or_default();
+    if let Ok(built) = program.strip_prefix(current.join(TARGET)) {
+        return format!("built here, {TARGET}/{}", built.display());
+    }
     let asked = |arguments: &[&str]| {
         let output = Command::new(arguments[0]).args(&arguments[1..]).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -116,7 +122,10 @@ pub(crate) fn origin(program: &Path) -> String {
         .and_then(|package| {
             asked(&["dpkg-query", "--show", "--showformat=Debian ${Package} ${Version}", &package])
         })
-        .unwrap_or(path)
+        .unwrap_or_else(|| {
+            let here = env::current_dir().and_then(fs::canonicalize).unwrap_or_default();
+            program.strip_prefix(here).unwrap_or(program).display().to_string()
+        })
 }
 
 #[cfg(test)]

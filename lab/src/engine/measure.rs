@@ -58,6 +58,10 @@ impl Bench<'_> {
         let words: Vec<String> =
             ["taskset", "--cpu-list", self.tool_cores, &program].map(str::to_owned).into();
         let command = [words, arguments].concat();
+        // As it is written down, without the folder of the program, which is nobody's business.
+        let name = self.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let told = command.iter().map(|word| if *word == program { name.clone() } else { word.clone() });
+        let told = told.collect();
         let roots = running.roots();
         let before = Counters::of(running);
         let load_average = machine::load_average();
@@ -90,7 +94,7 @@ impl Bench<'_> {
             context_switches: after.switches.saturating_sub(before.switches),
             load_average,
         };
-        Ok(Measured { began_s: began.as_secs_f64(), report, command, samples, circumstances })
+        Ok(Measured { began_s: began.as_secs_f64(), report, command: told, samples, circumstances })
     }
 
     fn spawn(&self, command: &[String]) -> Result<Child> {

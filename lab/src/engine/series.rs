@@ -14,7 +14,7 @@ use super::site::{self, Site};
 use super::{Event, Lineup, RUN, Settings, TURNS, TURNS_QUICK, idle};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
-use crate::experiment::{Experiment, Kind, Load};
+use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::tool::{self, Order, Tool, ToolName};
@@ -27,9 +27,6 @@ const BACKEND: &str = "backend";
 
 /// How often a contender is told to read its configuration anew while it is under load.
 const RELOAD_EVERY: Duration = Duration::from_millis(250);
-
-/// A client that waits so long is not served.
-const KNEE_MS: f64 = 1000.0;
 
 /// One load with one number of cores.
 pub(super) struct Series<'a, 'b> {

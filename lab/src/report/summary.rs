@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::block::{Block, Cell};
-use crate::experiment::{Experiment, Kind, Load};
+use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
 use crate::statistics::{Estimate, holm, median, p_value};
 
 /// How the name of a contender's twin ends.
 const TWIN: &str = "-twin";
-/// An answer that takes longer is too late, where a load is raised until it breaks.
-const KNEE_MS: f64 = 1000.0;
 /// An interval of fewer turns says little.
 pub(super) const TURNS_MIN: usize = 3;
 
