@@ -66,6 +66,8 @@ pub struct Family {
     /// The signal that ends it at once.
     #[serde(default = "term")]
     pub stop: Signal,
+    /// The user that it serves as where root starts it, if it gives up root's rights.
+    pub serves_as: Option<String>,
     /// The contender that it stands in front of. It is started first, at `{{backend}}`.
     pub behind: Option<String>,
     /// The files of each configuration: the name in the folder of the running server, and the template.

@@ -74,6 +74,14 @@ impl Running {
             }
             None => None,
         };
+        if let (Some(user), true) = (&found.contender.family.serves_as, is_root()) {
+            let closed = closed_to_others(&place.root);
+            ensure!(
+                closed.is_none(),
+                "it serves as {user}, who cannot enter {}",
+                closed.unwrap_or(&place.root).display()
+            );
+        }
         let folder = fresh_folder(&place.folder.join(label))?;
         let address = free_address()?;
         let mut values = values(found, place, &folder, address);
@@ -222,7 +230,7 @@ fn spawn(found: &Found, values: &BTreeMap<String, String>, folder: &Path, cores:
 }
 
 fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> BTreeMap<String, String> {
-    let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let root = is_root();
     let pairs = [
         ("program", found.program.display().to_string()),
         ("program_folder", found.program.parent().unwrap_or(Path::new("/")).display().to_string()),
@@ -240,6 +248,17 @@ fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> B
         ("key_text", fs::read_to_string(&place.key).unwrap_or_default()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// The first folder on the way to this one that only its owner may enter.
+fn closed_to_others(folder: &Path) -> Option<&Path> {
+    let closed =
+        |folder: &&Path| fs::metadata(folder).is_ok_and(|data| data.is_dir() && data.mode() & 1 == 0);
+    folder.ancestors().filter(closed).last()
 }
 
 /// The name of the user that runs this, or the number where it has no name.
@@ -301,5 +320,24 @@ fn code(signal: Signal) -> Code {
         Signal::Int => Code::INT,
         Signal::Term => Code::TERM,
         Signal::Quit => Code::QUIT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_others_cannot_enter_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let allow =
+            |folder: &Path, mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+        allow(&inner, 0o755);
+        allow(folder.path(), 0o700);
+        assert_eq!(closed_to_others(&inner), Some(folder.path()));
+        allow(folder.path(), 0o755);
+        assert_eq!(closed_to_others(&inner), None);
     }
 }
