@@ -294,7 +294,9 @@ fn nginx(folder: &Path) -> Running {
 }
 
 fn rate(name: ToolName, address: SocketAddr, keep_alive: bool) -> f64 {
-    let order = Order { clients: 64, amount: Amount::Seconds(2.0), keep_alive, ..order(address) };
+    // wrk sends no such field by itself, and servers read it.
+    let fields = vec!["User-Agent: fulmar-lab".into()];
+    let order = Order { clients: 64, amount: Amount::Seconds(2.0), keep_alive, fields, ..order(address) };
     let report = ask(name, &order, &["taskset", "-c", "1"]);
     assert_eq!(report.figures[&Figure::Failed], 0.0);
     report.figures[&Figure::RequestsPerS]
