@@ -8,6 +8,7 @@ mod compression;
 mod conditionals;
 mod connections;
 mod error_pages;
+mod file_cache;
 mod files;
 mod headers;
 mod limits;

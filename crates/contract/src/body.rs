@@ -13,6 +13,8 @@ use std::time::Duration;
 pub enum Body {
     /// No content.
     Empty,
+    /// Content that is there, in one piece.
+    Piece(Piece),
     /// Content that is there.
     Pieces(Vec<Piece>),
     /// Content that comes into being while it is sent.
@@ -85,6 +87,16 @@ impl FileIdentity {
         self.size
     }
 
+    /// Seconds since 1970 of the last change of the content.
+    pub fn modified(&self) -> i64 {
+        self.modified.0
+    }
+
+    /// Whether these are states of one file.
+    pub fn is_same_file(&self, other: &FileIdentity) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether the file was left alone long enough that a further change shows in its times, whose
     /// clock ticks slowly; `now` is in seconds since 1970.
     pub fn is_settled(&self, now: i64) -> bool {
@@ -117,14 +129,20 @@ pub enum Pull {
 impl Body {
     /// A body of these bytes.
     pub fn bytes(bytes: impl Into<Bytes>) -> Body {
-        Body::Pieces(vec![Piece::Bytes(bytes.into())])
+        Body::Piece(Piece::Bytes(bytes.into()))
     }
 
     /// The length in bytes, where it is known.
     pub fn length(&self) -> Option<u64> {
+        self.pieces().map(|pieces| pieces.iter().map(Piece::length).sum())
+    }
+
+    /// The content, if it is there.
+    pub fn pieces(&self) -> Option<&[Piece]> {
         match self {
-            Body::Empty => Some(0),
-            Body::Pieces(pieces) => Some(pieces.iter().map(Piece::length).sum()),
+            Body::Empty => Some(&[]),
+            Body::Piece(piece) => Some(std::slice::from_ref(piece)),
+            Body::Pieces(pieces) => Some(pieces),
             Body::Source(_) | Body::Tunnel(_) => None,
         }
     }

@@ -272,9 +272,9 @@ impl Exchange {
     }
 
     /// The media type that the scope gives a path.
-    pub fn media_type(&self, path: &[u8]) -> Box<[u8]> {
+    pub fn media_type(&self, path: &[u8]) -> Bytes {
         let policy = &self.scope.policy;
-        policy.types.of_path(path).map_or_else(|| policy.default_type.clone(), Box::from)
+        policy.types.of_path(path).unwrap_or(&policy.default_type).clone()
     }
 
     /// Whether the response has no content because of the method.

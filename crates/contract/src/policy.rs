@@ -2,6 +2,7 @@
 
 use crate::log::ErrorLog;
 use crate::{Overlay, Root, Template, TlsPolicy, Types};
+use bytes::Bytes;
 use conf::value::Pattern;
 use http::Status;
 use std::path::Path;
@@ -16,7 +17,7 @@ pub struct Policy {
     /// Media types by extension.
     pub types: Arc<Types>,
     /// The media type of all else.
-    pub default_type: Box<[u8]>,
+    pub default_type: Bytes,
     /// How a virtual server is to encrypt; only a server's own scope says it.
     pub tls: Option<Box<TlsPolicy>>,
     /// How heads of requests are read.
@@ -208,7 +209,7 @@ impl Policy {
         Policy {
             root,
             types: Arc::new(Types::default()),
-            default_type: Box::from(&b"text/plain"[..]),
+            default_type: Bytes::from_static(b"text/plain"),
             tls: None,
             head: HeadPolicy::default(),
             request_body: RequestBodyPolicy::default(),

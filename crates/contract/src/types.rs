@@ -1,22 +1,24 @@
 //! The media types of file name extensions.
 
+use bytes::Bytes;
 use std::collections::HashMap;
 
 /// Media types by extension.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    by_extension: HashMap<Box<[u8]>, Box<[u8]>>,
+    by_extension: HashMap<Box<[u8]>, Bytes>,
 }
 
 impl Types {
     /// Sets the type of an extension; extensions know no case. Gives back the type it had before.
-    pub fn insert(&mut self, extension: &[u8], media_type: &[u8]) -> Option<Box<[u8]>> {
-        self.by_extension.insert(extension.to_ascii_lowercase().into(), media_type.into())
+    pub fn insert(&mut self, extension: &[u8], media_type: &[u8]) -> Option<Bytes> {
+        let media_type = Bytes::copy_from_slice(media_type);
+        self.by_extension.insert(extension.to_ascii_lowercase().into(), media_type)
     }
 
     /// The type of a path by what follows the last dot of its last segment; a dot at the start of the
     /// segment begins no extension.
-    pub fn of_path(&self, path: &[u8]) -> Option<&[u8]> {
+    pub fn of_path(&self, path: &[u8]) -> Option<&Bytes> {
         let name = path.rsplit(|&byte| byte == b'/').next()?;
         let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
         let extension = &name[dot + 1..];
@@ -24,7 +26,7 @@ impl Types {
             return Some(media_type);
         }
         let lower = extension.to_ascii_lowercase();
-        self.by_extension.get(lower.as_slice()).map(AsRef::as_ref)
+        self.by_extension.get(lower.as_slice())
     }
 }
 
@@ -36,8 +38,8 @@ mod tests {
     fn only_the_last_segment_has_an_extension() {
         let mut types = Types::default();
         types.insert(b"HTML", b"text/html");
-        assert_eq!(types.of_path(b"/a/b.html"), Some(&b"text/html"[..]));
-        assert_eq!(types.of_path(b"/a/b.HtMl"), Some(&b"text/html"[..]));
+        assert_eq!(types.of_path(b"/a/b.html").unwrap(), "text/html");
+        assert_eq!(types.of_path(b"/a/b.HtMl").unwrap(), "text/html");
         assert_eq!(types.of_path(b"/a.html/b"), None);
         assert_eq!(types.of_path(b"/html"), None);
         assert_eq!(types.of_path(b"/a/.html"), None);

@@ -1,6 +1,7 @@
 //! The head of a response.
 
 use crate::{Fields, Status};
+use bytes::Bytes;
 
 /// A response head. What the server frames and validates by is typed; all else is a field.
 #[derive(Clone, Debug)]
@@ -10,13 +11,13 @@ pub struct ResponseHead {
     /// Another server's reason phrase, which counts as long as the status is the one that it came with.
     pub reason: Option<(Status, Box<[u8]>)>,
     /// The media type with its parameters; none sends no `Content-Type`.
-    pub content_type: Option<Box<[u8]>>,
+    pub content_type: Option<Bytes>,
     /// The length of the content in bytes; none makes it chunked, or ended by the connection's end.
     pub content_length: Option<u64>,
     /// Seconds since 1970 of the last modification of the content.
     pub last_modified: Option<i64>,
     /// The entity tag with its quotes.
-    pub etag: Option<Box<[u8]>>,
+    pub etag: Option<Bytes>,
     /// The target of a redirection.
     pub location: Option<Box<[u8]>>,
     /// Whether ranges of the content may be asked for.

@@ -50,6 +50,7 @@
 //! ```
 
 use crate::gzip::{LEVELS, Rules};
+use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use crate::static_files;
 use conf::{Diagnostic, value};
@@ -58,7 +59,6 @@ use contract::{Directive, Exchange, Handler, Module, Phase, ScopeBuilder, Step, 
 use http::{Method, Status};
 use rustix::io::Errno;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 
 /// Files that were compressed beforehand.
 pub static MODULE: Module =
@@ -85,7 +85,8 @@ const MODES: [(&str, Mode); 3] = [("off", Mode::Off), ("on", Mode::On), ("always
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let mode = view.get(&GZIP_STATIC).copied().unwrap_or(Mode::Off);
     if mode != Mode::Off {
-        builder.handle(Phase::Content, GzipStatic { always: mode == Mode::Always, rules: Rules::new(view) });
+        let (files, rules) = (Files::of(view), Rules::new(view));
+        builder.handle(Phase::Content, GzipStatic { always: mode == Mode::Always, rules, files });
     }
     Ok(())
 }
@@ -93,6 +94,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct GzipStatic {
     always: bool,
     rules: Rules,
+    files: Files,
 }
 
 impl Handler for GzipStatic {
@@ -114,7 +116,7 @@ impl GzipStatic {
             Err(status) => return Step::Finish(status),
         };
         path.extend_from_slice(b".gz");
-        let (file, metadata) = match static_files::open(&path) {
+        let opened = match self.files.open(&path) {
             Ok(opened) => opened,
             Err(error) => {
                 log_failure(exchange, &path, &error);
@@ -124,18 +126,18 @@ impl GzipStatic {
         if !self.always {
             exchange.response.vary |= self.rules.vary;
         }
-        if !accepted || metadata.is_dir() {
+        if !accepted || opened.kind == Kind::Directory {
             return Step::Next;
         }
-        if !metadata.is_file() {
+        if opened.kind != Kind::File {
             let path = String::from_utf8_lossy(&path).into_owned();
             exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
             return Step::Finish(Status::NOT_FOUND);
         }
-        static_files::describe(exchange, &metadata);
+        static_files::describe(exchange, &opened);
         // Neither name nor value can break a field.
         let _ = exchange.response.fields.push(b"Content-Encoding", b"gzip");
-        Step::Respond(static_files::body(exchange, file, metadata.size()))
+        Step::Respond(opened.body(exchange.is_head()))
     }
 }
 

@@ -40,6 +40,7 @@
 //! HTTP/1.1 404 Not Found
 //! ```
 
+use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
@@ -89,7 +90,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let levels = std::iter::once(*view).chain(view.enclosing());
     let source = levels.into_iter().find(|level| !level.here(&INDEX).is_empty());
     let is_public = source.is_some_and(|level| level.context() == Contexts::HTACCESS);
-    builder.handle(Phase::Content, Index { names: names.into(), is_public });
+    builder.handle(Phase::Content, Index { names: names.into(), is_public, files: Files::of(view) });
     Ok(())
 }
 
@@ -97,6 +98,7 @@ struct Index {
     names: Box<[Template]>,
     /// Whether a name leads to no more than a client may ask for: the administrator did not write it.
     is_public: bool,
+    files: Files,
 }
 
 impl Handler for Index {
@@ -129,15 +131,36 @@ impl Index {
             }
             let directory = files::map(exchange, &exchange.request.path)?;
             let file = join(exchange, &directory, &name)?;
-            match std::fs::metadata(files::as_path(&file)) {
+            match self.files.look(&file) {
                 Ok(_) => return Ok(Some([&exchange.request.path[..], &name].concat())),
                 Err(error) => refuse(exchange, &file, &error)?,
             }
             if position == 0 {
-                check_directory(exchange, &directory, &file)?;
+                self.check_directory(exchange, &directory, &file)?;
             }
         }
         Ok(None)
+    }
+
+    /// Tells a directory without an index from one that does not exist.
+    fn check_directory(&self, exchange: &Exchange, directory: &[u8], file: &[u8]) -> Result<(), Status> {
+        match self.files.look(directory) {
+            Ok(opened) if opened.kind == Kind::Directory => Ok(()),
+            Ok(_) => {
+                exchange.log(Level::Alert, &is(directory, "not a directory"));
+                Err(Status::INTERNAL_SERVER_ERROR)
+            }
+            Err(error) => match files::errno(&error) {
+                // The file was looked for without being refused, so the directory may be searched.
+                Some(Errno::ACCESS) => Ok(()),
+                Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
+                Some(Errno::NOENT) => Err(not_found(exchange, file, &error)),
+                _ => {
+                    exchange.log(Level::Crit, &files::failed("stat", directory, &error));
+                    Err(Status::INTERNAL_SERVER_ERROR)
+                }
+            },
+        }
     }
 }
 
@@ -163,27 +186,6 @@ fn refuse(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Sta
             exchange.log(Level::Crit, &files::failed("stat", file, error));
             Err(Status::INTERNAL_SERVER_ERROR)
         }
-    }
-}
-
-/// Tells a directory without an index from one that does not exist.
-fn check_directory(exchange: &Exchange, directory: &[u8], file: &[u8]) -> Result<(), Status> {
-    match std::fs::metadata(files::as_path(directory)) {
-        Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(_) => {
-            exchange.log(Level::Alert, &is(directory, "not a directory"));
-            Err(Status::INTERNAL_SERVER_ERROR)
-        }
-        Err(error) => match files::errno(&error) {
-            // The file was looked for without being refused, so the directory may be searched.
-            Some(Errno::ACCESS) => Ok(()),
-            Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
-            Some(Errno::NOENT) => Err(not_found(exchange, file, &error)),
-            _ => {
-                exchange.log(Level::Crit, &files::failed("stat", directory, &error));
-                Err(Status::INTERNAL_SERVER_ERROR)
-            }
-        },
     }
 }
 

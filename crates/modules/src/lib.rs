@@ -26,6 +26,7 @@ pub mod limit_req;
 pub mod lingering;
 pub mod map;
 pub mod not_modified;
+pub mod open_file_cache;
 pub mod process;
 pub mod proxy;
 pub mod range;
@@ -48,6 +49,7 @@ pub mod variables;
 mod shared {
     pub(crate) mod answers;
     pub(crate) mod files;
+    pub(crate) mod lru;
     pub(crate) mod names;
     pub(crate) mod trust;
     pub(crate) mod zones;
@@ -65,6 +67,7 @@ pub static ALL: &[&Module] = &[
     &keepalive::MODULE,
     &lingering::MODULE,
     &sending::MODULE,
+    &open_file_cache::MODULE,
     &redirects::MODULE,
     &upstream::MODULE,
     &proxy::MODULE,

@@ -99,31 +99,23 @@ impl Filter for Ranges {
             exchange.response.accept_ranges = false;
             return body;
         }
-        let pieces = match body {
-            Body::Source(_) | Body::Tunnel(_) => return body,
-            Body::Pieces(pieces) => pieces,
-            Body::Empty => Vec::new(),
-        };
+        let Some(pieces) = body.pieces() else { return body };
         let head_only = pieces.is_empty();
-        let Some(field) = range_field(exchange) else { return whole(pieces) };
+        let Some(field) = range_field(exchange) else { return body };
         match parse(field, length, self.most) {
-            Asked::Whole => whole(pieces),
+            Asked::Whole => body,
             Asked::Unsatisfiable => unsatisfiable(exchange, length),
             Asked::Parts(parts) => {
                 exchange.response.status = Status::PARTIAL_CONTENT;
                 exchange.response.accept_ranges = false;
                 let pieces = match &parts[..] {
-                    [part] => single(exchange, &pieces, part, length),
-                    parts => multiple(exchange, &pieces, parts, length),
+                    [part] => single(exchange, pieces, part, length),
+                    parts => multiple(exchange, pieces, parts, length),
                 };
                 if head_only { Body::Empty } else { Body::Pieces(pieces) }
             }
         }
     }
-}
-
-fn whole(pieces: Vec<Piece>) -> Body {
-    if pieces.is_empty() { Body::Empty } else { Body::Pieces(pieces) }
 }
 
 fn unsatisfiable(exchange: &mut Exchange, length: u64) -> Body {

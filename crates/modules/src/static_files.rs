@@ -58,32 +58,27 @@
 //! HTTP/1.1 405 Not Allowed
 //! ```
 
+use crate::open_file_cache::{Files, Kind, Opened};
 use crate::shared::files;
-use bytes::Bytes;
 use conf::Diagnostic;
 use contract::log::Level;
-use contract::{Body, Exchange, FileIdentity, Handler, Module, Phase, Piece, ScopeBuilder, Step, View};
+use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status, escape};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
-use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::sync::Arc;
 
 /// Files of a directory.
 pub static MODULE: Module =
     Module { name: "static_files", directives: &[], variables: &[], compile: Some(compile) };
 
-/// Files up to this many bytes are read at once; larger ones are left to the sender.
-const READ_BYTES_MAX: u64 = 64 * 1024;
-
-fn compile(_: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    builder.handle(Phase::Content, StaticFiles);
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.handle(Phase::Content, StaticFiles { files: Files::of(view) });
     Ok(())
 }
 
-struct StaticFiles;
+struct StaticFiles {
+    files: Files,
+}
 
 impl Handler for StaticFiles {
     fn run(&self, exchange: &mut Exchange) -> Step {
@@ -93,18 +88,18 @@ impl Handler for StaticFiles {
         if exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
-        serve(exchange).unwrap_or_else(Step::Finish)
+        serve(&self.files, exchange).unwrap_or_else(Step::Finish)
     }
 }
 
-fn serve(exchange: &mut Exchange) -> Result<Step, Status> {
+fn serve(files: &Files, exchange: &mut Exchange) -> Result<Step, Status> {
     let path = files::map(exchange, &exchange.request.path)?;
-    let (file, metadata) = open(&path).map_err(|error| open_failed(exchange, &path, &error))?;
-    if metadata.is_dir() {
+    let opened = files.open(&path).map_err(|error| open_failed(exchange, &path, &error))?;
+    if opened.kind == Kind::Directory {
         exchange.response.location = Some(with_slash(exchange).into());
         return Err(Status::MOVED_PERMANENTLY);
     }
-    if !metadata.is_file() {
+    if opened.kind != Kind::File {
         let path = String::from_utf8_lossy(&path).into_owned();
         exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
         return Err(Status::NOT_FOUND);
@@ -112,16 +107,8 @@ fn serve(exchange: &mut Exchange) -> Result<Step, Status> {
     if exchange.request.method == Method::Post {
         return Err(Status::METHOD_NOT_ALLOWED);
     }
-    describe(exchange, &metadata);
-    Ok(Step::Respond(body(exchange, file, metadata.size())))
-}
-
-/// Opens a file, or a directory, with its properties. Opens without waiting, because a pipe without a writer would hold up the thread.
-pub(crate) fn open(path: &[u8]) -> io::Result<(File, Metadata)> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(files::as_path(path))?;
-    let metadata = file.metadata()?;
-    Ok((file, metadata))
+    describe(exchange, &opened);
+    Ok(Step::Respond(opened.body(exchange.is_head())))
 }
 
 fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {
@@ -148,37 +135,20 @@ fn with_slash(exchange: &Exchange) -> Vec<u8> {
 }
 
 /// Sets the head for a file, with the media type of the name that was asked for.
-pub(crate) fn describe(exchange: &mut Exchange, metadata: &Metadata) {
+pub(crate) fn describe(exchange: &mut Exchange, opened: &Opened) {
     let media_type = exchange.media_type(&exchange.request.path);
     let etag = exchange.scope.policy.etag;
-    exchange.file = Some(FileIdentity::new(metadata));
+    exchange.file = Some(opened.identity);
     let response = &mut exchange.response;
     response.status = Status::OK;
     // A server that left the content to this one by `X-Accel-Redirect` may have said what it is.
     if response.content_type.is_none() {
         response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
     }
-    response.content_length = Some(metadata.size());
-    response.last_modified = Some(metadata.mtime());
-    response.etag = etag.then(|| {
-        let tag = format!("\"{:x}-{:x}\"", metadata.mtime(), metadata.size());
-        tag.into_bytes().into()
-    });
+    response.content_length = Some(opened.identity.size());
+    response.last_modified = Some(opened.identity.modified());
+    response.etag = etag.then(|| opened.tag());
     response.accept_ranges = true;
-}
-
-/// The content; a small file goes as bytes, so that it leaves in one write with the head.
-pub(crate) fn body(exchange: &Exchange, file: File, length: u64) -> Body {
-    if length == 0 {
-        return Body::Pieces(Vec::new());
-    }
-    if length <= READ_BYTES_MAX && !exchange.is_head() {
-        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        if file.read_exact_at(&mut bytes, 0).is_ok() {
-            return Body::Pieces(vec![Piece::Bytes(Bytes::from(bytes))]);
-        }
-    }
-    Body::Pieces(vec![Piece::File { file: Arc::new(file), offset: 0, length }])
 }
 
 #[cfg(test)]

@@ -176,8 +176,9 @@ pub(crate) fn status(step: &Step) -> u16 {
 
 /// A body that is in memory, as text.
 pub(crate) fn body_text(body: &Body) -> String {
-    let Body::Pieces(pieces) = body else { return String::new() };
-    let bytes: Vec<u8> = pieces
+    let bytes: Vec<u8> = body
+        .pieces()
+        .unwrap_or_default()
         .iter()
         .flat_map(|piece| match piece {
             Piece::Bytes(bytes) => bytes.to_vec(),

@@ -60,6 +60,7 @@
 //! app
 //! ```
 
+use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Word};
@@ -131,7 +132,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         let root = &builder.policy.root;
         let bare = Root { alias: None, ..root.clone() };
         let files = files.clone();
-        builder.handle(Phase::Precontent, Tries { files, bare });
+        builder.handle(Phase::Precontent, Tries { files, bare, lookup: Files::of(view) });
     }
     Ok(())
 }
@@ -140,6 +141,7 @@ struct Tries {
     files: TryFiles,
     /// The root, or the directory of the alias, that every name is appended to.
     bare: Root,
+    lookup: Files,
 }
 
 impl Handler for Tries {
@@ -153,7 +155,7 @@ impl Tries {
         for candidate in &self.files.candidates {
             let name = self.name(exchange, &candidate.name)?;
             let path = self.bare.map(exchange, &name).map_err(|error| files::map_failed(exchange, error))?;
-            if is_there(exchange, &path, candidate.is_directory) {
+            if self.is_there(exchange, &path, candidate.is_directory) {
                 enter(exchange, name, candidate.is_directory);
                 return Ok(Step::Next);
             }
@@ -177,16 +179,16 @@ impl Tries {
         }
         Ok(name)
     }
-}
 
-fn is_there(exchange: &Exchange, path: &[u8], is_directory: bool) -> bool {
-    match std::fs::metadata(files::as_path(path)) {
-        Ok(metadata) => metadata.is_dir() == is_directory,
-        Err(error) => {
-            if !files::is_missing(&error) {
-                exchange.log(Level::Crit, &files::failed("stat", path, &error));
+    fn is_there(&self, exchange: &Exchange, path: &[u8], is_directory: bool) -> bool {
+        match self.lookup.look(path) {
+            Ok(opened) => (opened.kind == Kind::Directory) == is_directory,
+            Err(error) => {
+                if !files::is_missing(&error) {
+                    exchange.log(Level::Crit, &files::failed("stat", path, &error));
+                }
+                false
             }
-            false
         }
     }
 }

@@ -37,6 +37,7 @@
 //! Content-Type: application/octet-stream
 //! ```
 
+use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, Node};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, Types, View};
 use std::sync::{Arc, LazyLock};
@@ -116,7 +117,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
     };
     if let Some(default) = view.get(&DEFAULT_TYPE) {
-        builder.policy.default_type = default.clone();
+        builder.policy.default_type = Bytes::copy_from_slice(default);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What replaces a status without content: `error_page`, or a small page of the server's own.
 
 use crate::keepalive;
+use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{Body, Exchange, Reroute};
 use http::{Method, Status};
@@ -70,7 +71,7 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
 
 /// The server's own page, with a text in the place of its content.
 fn text(exchange: &mut Exchange, text: Vec<u8>) -> Body {
-    exchange.response.content_type = Some(Box::from(&b"text/html; charset=iso-8859-1"[..]));
+    exchange.response.content_type = Some(Bytes::from_static(b"text/html; charset=iso-8859-1"));
     exchange.response.content_length = Some(text.len() as u64);
     Body::bytes(text)
 }
@@ -110,7 +111,7 @@ fn own_page(exchange: &mut Exchange, status: Status) -> Body {
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{heading}</h1></center>\r\n\
          {detail}<hr><center>{name}</center>\r\n</body>\r\n</html>\r\n"
     );
-    response.content_type = Some(Box::from(&b"text/html"[..]));
+    response.content_type = Some(Bytes::from_static(b"text/html"));
     response.content_length = Some(page.len() as u64);
     Body::bytes(page)
 }

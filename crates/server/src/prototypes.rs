@@ -207,6 +207,7 @@ impl Filter for Wrap {
         let inner: Box<dyn Source> = match body {
             Body::Source(source) => source,
             Body::Tunnel(_) => unreachable!("no tunnel here"),
+            Body::Piece(piece) => Box::new(Listed(vec![piece].into_iter())),
             Body::Pieces(pieces) => Box::new(Listed(pieces.into_iter())),
             Body::Empty => Box::new(Listed(Vec::new().into_iter())),
         };
@@ -329,6 +330,7 @@ impl Bench {
         };
         match body {
             Body::Empty | Body::Tunnel(_) => {}
+            Body::Piece(piece) => take(piece, content),
             Body::Pieces(pieces) => pieces.into_iter().for_each(|piece| take(piece, content)),
             Body::Source(mut source) => loop {
                 match source.pull() {

@@ -1,6 +1,7 @@
 //! The application's head as the client sees it.
 
 use crate::shared::answers::counting;
+use bytes::Bytes;
 use contract::Exchange;
 use contract::log::Level;
 use fcgi::Head;
@@ -52,7 +53,7 @@ pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head
             continue;
         }
         if name == b"content-type" {
-            response.content_type = Some(field.value.into());
+            response.content_type = Some(Bytes::copy_from_slice(field.value));
         } else {
             all_passed &= response.fields.push(field.name, field.value).is_ok();
         }

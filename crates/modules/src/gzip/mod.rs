@@ -270,7 +270,7 @@ impl Filter for Gzip {
 /// Another server's fields say the same as the typed ones, but of its own form of the content.
 fn clear_fields(fields: &mut http::Fields) {
     fields.remove("accept-ranges");
-    if let Some(tag) = fields.get("etag").map(Box::from) {
+    if let Some(tag) = fields.get("etag").map(Bytes::copy_from_slice) {
         fields.remove("etag");
         // What was a field's value is one again.
         let _ = weak(tag).map(|tag| fields.push(b"ETag", &tag));
@@ -306,6 +306,7 @@ impl Gzip {
         exchange.attach(Rc::clone(&ratio));
         let pieces = match body {
             Body::Source(source) => return stream::of_source(source, self.settings, ratio),
+            Body::Piece(piece) => vec![piece],
             Body::Pieces(pieces) => pieces,
             Body::Empty => Vec::new(),
             Body::Tunnel(_) => return body,
@@ -358,7 +359,7 @@ fn at_once(pieces: &[Piece], settings: Settings) -> Bytes {
 
 /// The weak form of an entity tag (RFC 9110, section 8.8.1): the compressed content means the same, but
 /// its bytes are others. What is no entity tag has no weak form.
-fn weak(tag: Box<[u8]>) -> Option<Box<[u8]>> {
+fn weak(tag: Bytes) -> Option<Bytes> {
     if tag.starts_with(b"W/") && tag.len() > 2 {
         return Some(tag);
     }
@@ -442,6 +443,7 @@ mod tests {
             Piece::File { .. } => panic!("a file"),
         };
         match body {
+            Body::Piece(piece) => add(piece),
             Body::Pieces(pieces) => pieces.into_iter().for_each(add),
             Body::Source(mut source) => loop {
                 match source.pull() {
@@ -567,7 +569,7 @@ mod tests {
 
     #[test]
     fn weak_tags() {
-        let weak = |tag: &str| weak(tag.as_bytes().into()).map(|tag| String::from_utf8(tag.into()).unwrap());
+        let weak = |tag: &'static str| weak(tag.into()).map(|tag| String::from_utf8(tag.into()).unwrap());
         assert_eq!(weak("\"a\"").as_deref(), Some("W/\"a\""));
         assert_eq!(weak("W/\"a\"").as_deref(), Some("W/\"a\""));
         assert_eq!(weak("a"), None);

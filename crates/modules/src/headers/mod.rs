@@ -67,6 +67,7 @@
 
 mod expires;
 
+use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::log::Level;
 use contract::{
@@ -232,7 +233,7 @@ fn is_good(status: Status) -> bool {
 fn add(exchange: &mut Exchange, name: &[u8], value: &[u8]) {
     let response = &mut exchange.response;
     if name.eq_ignore_ascii_case(b"etag") {
-        response.etag = (!value.is_empty()).then(|| value.into());
+        response.etag = (!value.is_empty()).then(|| Bytes::copy_from_slice(value));
         return;
     }
     if name.eq_ignore_ascii_case(b"last-modified") {

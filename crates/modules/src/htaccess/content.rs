@@ -1,6 +1,7 @@
 //! What is sent for a file or a directory: `DirectoryIndex`, `Options`, `AddType`, `ForceType`, `FileETag`.
 
 use super::{gathered, in_file, wrong};
+use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, Template, Types, View};
 use std::sync::Arc;
@@ -148,7 +149,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     }
     if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
         policy.types = Arc::default();
-        policy.default_type = forced.clone();
+        policy.default_type = Bytes::copy_from_slice(forced);
     }
     if let Some(written) = view.all(&FILE_ETAG).last() {
         policy.etag = *written.value;

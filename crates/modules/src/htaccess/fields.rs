@@ -2,6 +2,7 @@
 
 use super::bounded::{Failure, append};
 use super::{environment, in_file, wrong};
+use bytes::Bytes;
 use conf::{Arity, Diagnostic, Word};
 use contract::{Args, Body, Directive, Exchange, Filter, Handler, Phase, ScopeBuilder, Step, View};
 use http::{Fields, InvalidField, Status};
@@ -264,7 +265,7 @@ impl Change {
     /// Changes one of the fields that the server itself keeps.
     fn apply_typed(&self, exchange: &mut Exchange, value: &[u8]) -> bool {
         let response = &mut exchange.response;
-        let given = (self.action != Action::Unset).then(|| Box::from(value));
+        let given = (self.action != Action::Unset).then(|| Bytes::copy_from_slice(value));
         let keeps = |present: bool| self.action == Action::SetIfEmpty && present;
         match self.name.to_ascii_lowercase().as_str() {
             "content-type" if keeps(response.content_type.is_some()) => {}
@@ -272,10 +273,8 @@ impl Change {
             "location" if keeps(response.location.is_some()) => {}
             "content-type" => response.content_type = given,
             "etag" => response.etag = given,
-            "location" => response.location = given,
-            "last-modified" => {
-                response.last_modified = given.and_then(|text: Box<[u8]>| http::parse_date(&text))
-            }
+            "location" => response.location = given.map(|target| Box::from(&*target)),
+            "last-modified" => response.last_modified = given.and_then(|text| http::parse_date(&text)),
             "accept-ranges" if self.action == Action::Unset => response.accept_ranges = false,
             _ => return false,
         }

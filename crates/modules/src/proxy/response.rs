@@ -3,6 +3,7 @@
 use super::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
 use crate::shared::answers::counting;
+use bytes::Bytes;
 use contract::Exchange;
 use contract::log::Level;
 use h1::{ReceivedFraming, ReceivedHead, tokens};
@@ -34,7 +35,7 @@ pub(super) fn describe(
         }
         let value = match &name[..] {
             b"content-type" => {
-                exchange.response.content_type = Some(field.value.into());
+                exchange.response.content_type = Some(Bytes::copy_from_slice(field.value));
                 continue;
             }
             b"location" => match rewrite(&proxy.redirects, exchange, field.value) {

@@ -2,13 +2,12 @@
 
 use super::replacement::{note, shown};
 use super::text::Text;
+use crate::open_file_cache::{self, Files, Opened};
 use crate::shared::files;
 use conf::value::Captures;
 use conf::{Diagnostic, Span};
 use contract::log::Level;
 use contract::{Args, Exchange, Loading, Regex, VariableId};
-use std::fs::Metadata;
-use std::os::unix::fs::PermissionsExt;
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ impl Condition {
     }
 
     /// Whether the condition holds. A pattern leaves its captures to the exchange.
-    pub(super) fn holds(&self, exchange: &Exchange, escapes: bool, is_logged: bool) -> bool {
+    pub(super) fn holds(&self, exchange: &Exchange, lookup: &Files, escapes: bool, is_logged: bool) -> bool {
         let value = |id| {
             let mut value = Vec::new();
             exchange.variable(id, &mut value);
@@ -75,7 +74,7 @@ impl Condition {
             Test::Variable(id) => !matches!(value(*id).as_slice(), b"" | b"0"),
             Test::Equal(id, text) => value(*id) == text.evaluate(exchange, escapes),
             Test::Match(id, regex) => matches(exchange, regex, &value(*id), is_logged),
-            Test::File(kind, path) => kind.is_at(exchange, &path.evaluate(exchange, escapes)),
+            Test::File(kind, path) => kind.is_at(exchange, lookup, &path.evaluate(exchange, escapes)),
         };
         is_so != self.is_negated
     }
@@ -135,9 +134,9 @@ fn comparison(
 }
 
 impl Kind {
-    fn is_at(self, exchange: &Exchange, path: &[u8]) -> bool {
-        match std::fs::metadata(files::as_path(path)) {
-            Ok(metadata) => self.fits(&metadata),
+    fn is_at(self, exchange: &Exchange, lookup: &Files, path: &[u8]) -> bool {
+        match lookup.look(path) {
+            Ok(opened) => self.fits(&opened),
             Err(error) => {
                 if files::errno(&error).is_some() && !files::is_missing(&error) {
                     exchange.log(Level::Crit, &files::failed("stat", path, &error));
@@ -147,13 +146,12 @@ impl Kind {
         }
     }
 
-    fn fits(self, metadata: &Metadata) -> bool {
-        const OWNER_MAY_EXECUTE: u32 = 0o100;
+    fn fits(self, opened: &Opened) -> bool {
         match self {
-            Kind::File => metadata.is_file(),
-            Kind::Directory => metadata.is_dir(),
-            Kind::Either => metadata.is_file() || metadata.is_dir(),
-            Kind::Executable => metadata.permissions().mode() & OWNER_MAY_EXECUTE != 0,
+            Kind::File => opened.kind == open_file_cache::Kind::File,
+            Kind::Directory => opened.kind == open_file_cache::Kind::Directory,
+            Kind::Either => opened.kind != open_file_cache::Kind::Other,
+            Kind::Executable => opened.is_executable,
         }
     }
 }

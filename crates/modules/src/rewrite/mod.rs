@@ -84,6 +84,7 @@ mod program;
 mod replacement;
 mod text;
 
+use crate::open_file_cache::Files;
 use crate::shared::names;
 use answer::Answer;
 use condition::Condition;
@@ -232,7 +233,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let program = Program::new(view, builder);
     if !program.is_empty() {
         let is_logged = view.get(&REWRITE_LOG).copied().unwrap_or(false);
-        builder.handle(phase, Rewriter::new(program, phase, is_logged));
+        builder.handle(phase, Rewriter::new(program, phase, is_logged, Files::of(view)));
     }
     Ok(())
 }

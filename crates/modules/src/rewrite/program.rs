@@ -4,6 +4,7 @@ use super::condition::{Condition, matches};
 use super::replacement::{Next, Replaced};
 use super::text::was_escaped;
 use super::{Instruction, REWRITE};
+use crate::open_file_cache::Files;
 use contract::{Exchange, Handler, Phase, Reroute, Scope, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
@@ -52,18 +53,20 @@ pub(super) struct Rewriter {
     program: Program,
     phase: Phase,
     is_logged: bool,
+    files: Files,
 }
 
 impl Rewriter {
-    pub(super) fn new(program: Program, phase: Phase, is_logged: bool) -> Rewriter {
-        Rewriter { program, phase, is_logged }
+    pub(super) fn new(program: Program, phase: Phase, is_logged: bool, files: Files) -> Rewriter {
+        Rewriter { program, phase, is_logged, files }
     }
 }
 
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let escapes = was_escaped(exchange);
-        let mut run = Run { exchange, escapes, is_changed: false, is_logged: self.is_logged };
+        let (is_logged, lookup) = (self.is_logged, &self.files);
+        let mut run = Run { exchange, escapes, is_changed: false, is_logged, lookup };
         let flow = run.program(&self.program);
         let is_changed = run.is_changed;
         match flow {
@@ -93,6 +96,7 @@ struct Run<'a> {
     /// Whether the URI was changed for which a location has to be found.
     is_changed: bool,
     is_logged: bool,
+    lookup: &'a Files,
 }
 
 impl Run<'_> {
@@ -110,7 +114,7 @@ impl Run<'_> {
     }
 
     fn branch(&mut self, branch: &Branch) -> Flow {
-        if !branch.condition.holds(self.exchange, self.escapes, self.is_logged) {
+        if !branch.condition.holds(self.exchange, self.lookup, self.escapes, self.is_logged) {
             return Flow::On;
         }
         if let Some(scope) = &branch.scope {

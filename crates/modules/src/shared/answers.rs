@@ -1,5 +1,6 @@
 //! What the answers of other servers have in common, whatever protocol they came by.
 
+use bytes::Bytes;
 use contract::log::Level;
 use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
@@ -75,7 +76,7 @@ pub(crate) fn accel_redirect(settings: &Settings, exchange: &mut Exchange, field
     for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
         let _ = exchange.response.fields.push(field.name, field.value);
     }
-    exchange.response.content_type = fields.get("Content-Type").map(Box::from);
+    exchange.response.content_type = fields.get("Content-Type").map(Bytes::copy_from_slice);
     if uri.starts_with(b"@") {
         return Some(Step::Reroute(Reroute::Named(uri.into())));
     }

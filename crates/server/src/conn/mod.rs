@@ -390,7 +390,7 @@ fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
 
 fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
     let answer = Answer::new(&mut request.flow);
-    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
+    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, &body);
     request.flow.log();
     let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
     if !answer.keep_alive {

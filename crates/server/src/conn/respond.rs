@@ -37,27 +37,18 @@ impl Answer {
 
 /// Whether a body can be copied behind its head.
 pub(crate) fn fits_in_memory(body: &Body) -> bool {
-    match body {
-        Body::Empty => true,
-        Body::Pieces(pieces) => {
-            let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
-            pieces.iter().all(in_memory) && body.length().is_some_and(|length| length <= COPY_LIMIT)
-        }
-        Body::Source(_) | Body::Tunnel(_) => false,
-    }
+    let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
+    body.pieces().is_some_and(|pieces| pieces.iter().all(in_memory))
+        && body.length().is_some_and(|length| length <= COPY_LIMIT)
 }
 
 /// Appends a whole response.
-pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: Body) {
+pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &Answer, body: &Body) {
     append_head(output, flow, answer);
     let before = output.bytes().len();
-    if answer.has_body
-        && let Body::Pieces(pieces) = body
-    {
-        for piece in pieces {
-            if let Piece::Bytes(bytes) = piece {
-                append_bytes(output, answer, &bytes);
-            }
+    for piece in body.pieces().filter(|_| answer.has_body).unwrap_or_default() {
+        if let Piece::Bytes(bytes) = piece {
+            append_bytes(output, answer, bytes);
         }
     }
     flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;

@@ -29,6 +29,7 @@ pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, bo
     if answer.has_body {
         match body {
             Body::Empty | Body::Tunnel(_) => {}
+            Body::Piece(item) => piece(io, begun, answer, &item).await?,
             Body::Pieces(pieces) => {
                 for item in &pieces {
                     piece(io, begun, answer, item).await?;

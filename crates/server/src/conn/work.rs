@@ -158,6 +158,7 @@ async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
     let mut content = Vec::new();
     match body {
         Body::Empty | Body::Tunnel(_) => {}
+        Body::Piece(piece) => append(&piece, &mut content)?,
         Body::Pieces(pieces) => pieces.iter().try_for_each(|piece| append(piece, &mut content))?,
         Body::Source(mut source) => loop {
             match source.pull() {
