@@ -3,6 +3,7 @@
 mod compare;
 mod doctor;
 mod export;
+mod features;
 mod list;
 mod progress;
 mod report;
@@ -45,6 +46,8 @@ enum Command {
     Audit(report::ReportArguments),
     /// Two contenders beside each other: the ratio with its interval.
     Compare(compare::CompareArguments),
+    /// What each contender can do, by probing it.
+    Features(features::FeaturesArguments),
     /// Whether this machine can give figures that are worth something.
     Doctor(doctor::DoctorArguments),
     /// Sends requests: the lab's own load generator.
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Report(arguments) => report::main(&arguments),
         Command::Audit(arguments) => report::audit(&arguments),
         Command::Compare(arguments) => compare::main(&arguments),
+        Command::Features(arguments) => features::main(&arguments),
         Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Load(arguments) => crate::load::main(*arguments),
         Command::Reference(arguments) => crate::reference::main(&arguments),

@@ -12,10 +12,12 @@ mod watch;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use tempfile::TempDir;
 
 pub use lineup::Lineup;
 
@@ -67,12 +69,6 @@ pub enum Event<'a> {
     Block(&'a Block),
 }
 
-/// The folder of running contenders within that of the results.
-const RUN: &str = "run";
-
-/// The folder of what they serve.
-const SITE: &str = "site";
-
 /// Repetitions of a quick run.
 const TURNS_QUICK: u32 = 2;
 
@@ -94,9 +90,9 @@ pub fn run(
         fs::write(&path, "").with_context(|| path.display().to_string())?;
     }
     let machine = Machine::this();
-    let _swept = Swept(&settings.out);
+    let place = place()?;
     for experiment in experiments {
-        let site = Site::create(&settings.out.join(SITE).join(&experiment.id), &experiment.files)?;
+        let site = Site::create(&place.path().join(&experiment.id), &experiment.files)?;
         for load in experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none()) {
             for &cores in load.cores(settings.quick) {
                 let mut series = Series {
@@ -105,6 +101,7 @@ pub fn run(
                     load,
                     cores,
                     site: &site,
+                    folder: place.path(),
                     machine: &machine,
                     done: &done,
                     tell,
@@ -119,14 +116,11 @@ pub fn run(
     Ok(())
 }
 
-/// Removes, when a run ends however it ends, what was only there for the contenders.
-struct Swept<'a>(&'a Path);
-
-impl Drop for Swept<'_> {
-    fn drop(&mut self) {
-        for folder in [RUN, SITE] {
-            // A folder that was never made is as good as one that is gone.
-            let _ = fs::remove_dir_all(self.0.join(folder));
-        }
-    }
+/// A folder for what is served and for the contenders that run, which is gone when the run ends. Contenders that give up
+/// their privileges can enter it, wherever the results are.
+fn place() -> Result<TempDir> {
+    let place =
+        tempfile::Builder::new().prefix("fulmar-lab-").tempdir().context("a folder for the contenders")?;
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755))?;
+    Ok(place)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::check::Expected;
 use super::measure::{self, Bench, Measured};
 use super::site::{self, Site};
-use super::{Event, Lineup, RUN, Settings, TURNS, TURNS_QUICK, idle};
+use super::{Event, Lineup, Settings, TURNS, TURNS_QUICK, idle};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
@@ -35,6 +35,8 @@ pub(super) struct Series<'a, 'b> {
     pub(super) load: &'a Load,
     pub(super) cores: u32,
     pub(super) site: &'a Site,
+    /// Where the contenders run.
+    pub(super) folder: &'a Path,
     pub(super) machine: &'a Machine,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
     pub(super) tell: &'b mut dyn FnMut(Event<'_>),
@@ -135,7 +137,7 @@ impl Series<'_, '_> {
     ) -> Result<Running> {
         let options = if label == BACKEND { BTreeMap::new() } else { self.options() };
         let place = Place {
-            folder: self.settings.out.join(RUN),
+            folder: self.folder.to_owned(),
             root: self.site.root.clone(),
             cores: cores(0, self.cores),
             threads: self.cores,

@@ -1,0 +1,45 @@
+//! `fulmar-lab features`: what each contender can do.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use super::Common;
+use crate::features;
+
+/// What `features` takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct FeaturesArguments {
+    /// Only these contenders.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// The folder of the results: the matrix, and a transcript of each probe.
+    #[arg(long, default_value = "target/lab")]
+    out: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Probes all contenders that are there.
+pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
+    let lineup = arguments.common.lineup()?;
+    let names = if arguments.only.is_empty() { lineup.names() } else { arguments.only.clone() };
+    let mut found = Vec::new();
+    for name in names {
+        match lineup.find(&name) {
+            Ok(contender) => found.push(contender),
+            Err(why) if arguments.only.is_empty() => println!("{name}: {why:#}"),
+            Err(why) => return Err(why),
+        }
+    }
+    ensure!(!found.is_empty(), "no contender is there");
+    let matrix = features::probe(&found, &arguments.out)?;
+    println!("{}", matrix.terminal());
+    let page = arguments.out.join("features.md");
+    fs::write(&page, matrix.markdown()).with_context(|| page.display().to_string())?;
+    println!("The matrix: {}\nTranscripts: {}", page.display(), arguments.out.join("features").display());
+    Ok(ExitCode::SUCCESS)
+}
