@@ -230,6 +230,19 @@ impl Running {
         children(pid)
     }
 
+    /// The most memory that the server's worker ever had, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        let mut workers = Vec::new();
+        wait::until(PATIENCE, || {
+            workers = Running::children(self.pid());
+            !workers.is_empty()
+        });
+        let worker = workers.first().expect("a worker");
+        let status = std::fs::read_to_string(format!("/proc/{worker}/status")).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
     /// Replaces the configuration, keeping the ports; the server is not told.
     pub fn rewrite(&self, configuration: &str) {
         let text = if self.whole { configuration.to_owned() } else { frame(self.server, configuration) };

@@ -155,25 +155,12 @@ fn pour(stream: &mut TcpStream, limit: u64) -> u64 {
     poured
 }
 
-/// The most memory that the server's worker ever had, in bytes.
-fn peak(running: &Running) -> u64 {
-    let mut workers = Vec::new();
-    wait::until(PATIENCE, || {
-        workers = Running::children(running.pid());
-        !workers.is_empty()
-    });
-    let worker = workers.first().expect("a worker");
-    let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
-
 #[test]
 fn a_slow_server_makes_the_client_wait() {
     const LENGTH: u64 = 200_000_000;
     let settings = "proxy_request_buffering off; client_max_body_size 0;";
     each(settings, |running, raw| {
-        let before = peak(running);
+        let before = running.peak_bytes();
         let mut stream = TcpStream::connect(running.address()).unwrap();
         stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         write!(stream, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n").unwrap();
@@ -190,7 +177,7 @@ fn a_slow_server_makes_the_client_wait() {
         assert_eq!(poured + pour(&mut stream, LENGTH - poured), LENGTH);
         let (_peer, taken) = reading.join().unwrap();
         assert_eq!(taken, LENGTH);
-        let grown = peak(running) - before;
+        let grown = running.peak_bytes() - before;
         assert!(grown < 8_000_000, "{grown} bytes of memory");
     });
 }

@@ -4,6 +4,7 @@
 mod cache;
 mod chain;
 mod files;
+mod large;
 
 use crate::load::Table;
 use cache::Lookup;
@@ -88,7 +89,7 @@ impl Choose {
         Step::Await(Work::Job(Box::new(move || {
             let chain = match chain {
                 Some(chain) => Ok(chain),
-                None => chain::load(&base, wanted.overlay, &mut files).map(Arc::new),
+                None => large::load(&base, wanted.overlay, &mut files),
             };
             let decisions = chain.as_ref().map(|chain| chain.decide(&wanted.candidate)).unwrap_or_default();
             let scope = match &chain {

@@ -60,6 +60,22 @@ fn an_open_section_is_a_mistake() {
 }
 
 #[test]
+fn patterns_that_repeat_a_lot_take_little_memory() {
+    let rules = format!("RewriteEngine on\n{}", "RewriteRule ^(a{100}){80}x /x\n".repeat(600));
+    let site = site(&[(".htaccess", &rules)]);
+    let running = site.start(Server::Fulmar);
+    let before = running.peak_bytes();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(status(&running, "GET /a.txt"), 200));
+        }
+    });
+    let grown = running.peak_bytes() - before;
+    assert!(grown < 64_000_000, "{grown} bytes of memory");
+    running.stop();
+}
+
+#[test]
 fn a_file_that_cannot_be_read_lets_nobody_pass() {
     let large = "#\n".repeat(600 * 1024);
     let site =

@@ -10,6 +10,13 @@ use crate::tree::{Word, printable};
 /// Keeps a pattern that backtracks without end from keeping a thread.
 const LIMIT: u32 = 100_000;
 
+/// How large a pattern may become for linear time, in bytes.
+const BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// The same for a limited one: so much, and so much more for each byte of its text.
+const LIMITED_BYTES: usize = 8 * 1024;
+const LIMITED_BYTES_PER_BYTE: usize = 128;
+
 /// A compiled pattern. Bytes are bytes: there is no Unicode unless the pattern asks PCRE2 for it.
 pub struct Pattern {
     text: Box<[u8]>,
@@ -55,15 +62,28 @@ impl Pattern {
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn new(text: &[u8], case_insensitive: bool) -> Result<Pattern, ValueError> {
-        Pattern::limited(text, case_insensitive, LIMIT)
+        Pattern::compile(text, case_insensitive, LIMIT, BYTES_MAX)
     }
 
-    /// As [`Pattern::new`], with a limit of its own for backtracking.
+    /// As [`Pattern::new`], for patterns of whom nobody trusts: with a limit of its own for backtracking, and small
+    /// beside their text.
     ///
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn limited(text: &[u8], case_insensitive: bool, limit: u32) -> Result<Pattern, ValueError> {
-        let (engine, names) = match linear(text, case_insensitive) {
+        let bytes_max = LIMITED_BYTES + LIMITED_BYTES_PER_BYTE * text.len();
+        Pattern::compile(text, case_insensitive, limit, bytes_max)
+    }
+
+    /// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps
+    /// it small.
+    fn compile(
+        text: &[u8],
+        case_insensitive: bool,
+        limit: u32,
+        bytes_max: usize,
+    ) -> Result<Pattern, ValueError> {
+        let (engine, names) = match linear(text, case_insensitive, bytes_max) {
             Some(regex) => {
                 let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
                 (Engine::Linear { regex, for_newline: OnceLock::new() }, names)
@@ -189,10 +209,10 @@ impl Captures {
     }
 }
 
-fn linear(text: &[u8], case_insensitive: bool) -> Option<regex::bytes::Regex> {
+fn linear(text: &[u8], case_insensitive: bool, bytes_max: usize) -> Option<regex::bytes::Regex> {
     let text = std::str::from_utf8(text).ok().filter(|text| subset::means_the_same(text.as_bytes()))?;
     let mut builder = regex::bytes::RegexBuilder::new(text);
-    builder.unicode(false).case_insensitive(case_insensitive).build().ok()
+    builder.unicode(false).case_insensitive(case_insensitive).size_limit(bytes_max).build().ok()
 }
 
 fn backtracking(text: &[u8], case_insensitive: bool, limit: u32) -> Result<pcre2::bytes::Regex, ValueError> {
@@ -284,6 +304,16 @@ mod tests {
     }
 
     #[test]
+    fn limited_patterns_are_small_beside_their_text() {
+        let is_linear = |text: &str| Pattern::limited(text.as_bytes(), true, LIMIT).unwrap().is_linear();
+        let names: Vec<_> = (0..300).map(|n| format!("badbot{n}")).collect();
+        assert!(is_linear(&format!("^.*({}).*$", names.join("|"))));
+        assert!(is_linear("^[a-z0-9_-]{1,64}/([0-9]{4})/?$") && is_linear("^wp-(?:content|includes)/.+$"));
+        assert!(!is_linear("(a{100}){80}"));
+        assert!(Pattern::new(b"(a{100}){80}", false).unwrap().is_linear());
+    }
+
+    #[test]
     fn errors_name_the_place() {
         let error = |text: &str| Pattern::new(text.as_bytes(), false).unwrap_err().to_string();
         assert_eq!(error("(a"), "pcre2_compile() failed: missing closing parenthesis in \"(a\"");
@@ -324,7 +354,7 @@ mod tests {
 
         #[test]
         fn both_engines_agree(text in pieces(), subject in "[abA./1\n-]{0,12}", case_insensitive: bool) {
-            if let Some(regex) = linear(text.as_bytes(), case_insensitive) {
+            if let Some(regex) = linear(text.as_bytes(), case_insensitive, BYTES_MAX) {
                 let other = backtracking(text.as_bytes(), case_insensitive, LIMIT);
                 prop_assert!(other.is_ok(), "PCRE2 refuses {text}");
                 let exact = Engine::Backtracking(other.unwrap());

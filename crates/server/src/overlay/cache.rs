@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Directories that a thread keeps; when there are more, it starts over.
 const ENTRIES_MAX: usize = 512;
 
+/// The same for the sizes of their files, in bytes, a file counting for each directory that it lies over.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// Scopes of one directory: one for each set of blocks that counted for some request.
 const SCOPES_MAX: usize = 64;
 
@@ -28,6 +31,8 @@ pub(super) enum Lookup {
 type Key = (usize, SectionId, PathBuf);
 
 struct Entry {
+    /// The size of the files.
+    bytes: u64,
     /// Keeps the address that is part of the key from becoming another's.
     _base: Arc<Base>,
     list: Vec<File>,
@@ -64,11 +69,15 @@ pub(super) fn keep(base: &Arc<Base>, overlay: Overlay, found: Found) {
             entries.remove(&key);
             return;
         }
-        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
+        let bytes = files.bytes();
+        let present: u64 = entries.iter().filter(|entry| *entry.0 != key).map(|entry| entry.1.bytes).sum();
+        let is_full = entries.len() >= ENTRIES_MAX && !entries.contains_key(&key);
+        if is_full || present.saturating_add(bytes) > BYTES_MAX {
             entries.clear();
         }
         let failure = scope.as_ref().err().cloned();
         let entry = entries.entry(key).or_insert_with(|| Entry {
+            bytes,
             _base: Arc::clone(base),
             list: Vec::new(),
             chain: chain.clone(),
@@ -76,6 +85,7 @@ pub(super) fn keep(base: &Arc<Base>, overlay: Overlay, found: Found) {
         });
         if entry.list != files.list {
             entry.list = files.list;
+            entry.bytes = bytes;
             entry.scopes.clear();
         }
         entry.chain = failure.map_or(chain, Err);

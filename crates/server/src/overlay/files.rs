@@ -40,6 +40,13 @@ pub(super) struct Files {
     pub(super) is_fresh: bool,
 }
 
+impl Files {
+    /// The size of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.list.iter().map(|file| file.stamp.size).fold(0, u64::saturating_add)
+    }
+}
+
 impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
