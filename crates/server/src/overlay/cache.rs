@@ -13,7 +13,7 @@ use std::sync::Arc;
 const ENTRIES_MAX: usize = 512;
 
 /// The same for the sizes of their files, in bytes, a file counting for each directory that it lies over.
-const BYTES_MAX: u64 = 4 * 1024 * 1024;
+const BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// Scopes of one directory: one for each set of blocks that counted for some request.
 const SCOPES_MAX: usize = 64;
