@@ -67,7 +67,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>) -> Result<Vec<Experiment>> 
         turns,
         resume: arguments.resume,
         only: arguments.only.clone(),
-        twin: !arguments.quick,
+        twin: true,
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(turns == Some(0));

@@ -90,7 +90,9 @@ impl Series<'_, '_> {
         let only = &self.settings.only;
         let mut labels: Vec<String> =
             all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
-        if self.settings.twin && self.load.kind == Kind::Load {
+        // A quick run has no time for it in its sweeps.
+        let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
+        if self.settings.twin && self.load.kind == Kind::Load && !quick_sweep {
             let original = labels.iter().rposition(|label| label.starts_with("nginx"));
             if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
                 labels.insert(index + 1, format!("{}-twin", labels[index]));
