@@ -102,10 +102,26 @@ pub static ALL: &[&Module] = &[
 #[cfg(test)]
 mod tests {
     use super::ALL;
+    use conf::catalogue::Verdict;
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
     const OURS: [&str; 2] = ["strict_line_ends", "htaccess"];
+
+    #[test]
+    fn nothing_that_would_act_is_taken_in_silence() {
+        // They act beside `https://` alone, which is refused; reading a body early is nothing that can be seen.
+        let is_idle = |name: &str| name.starts_with("proxy_ssl_") || name == "client_body_early_read";
+        let owned: Vec<_> = ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
+        let owns = |name: &str, contexts: Contexts| {
+            owned.iter().any(|info| info.name == name && info.contexts.intersects(contexts))
+        };
+        for entry in catalogue::all().iter().filter(|entry| !owns(entry.name, entry.contexts)) {
+            if let Verdict::Companion(of) = entry.verdict {
+                assert!(!owns(of, entry.contexts) || is_idle(entry.name), "{} beside {of}", entry.name);
+            }
+        }
+    }
 
     #[test]
     fn directives_stand_where_nginx_has_them_and_take_as_many_words() {
