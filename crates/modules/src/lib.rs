@@ -112,7 +112,8 @@ mod tests {
     fn nothing_that_would_act_is_taken_in_silence() {
         // They act beside `https://` alone, which is refused; reading a body early is nothing that can be seen.
         let is_idle = |name: &str| name.starts_with("proxy_ssl_") || name == "client_body_early_read";
-        let owned: Vec<_> = ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
+        let owned: Vec<_> =
+            ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
         let owns = |name: &str, contexts: Contexts| {
             owned.iter().any(|info| info.name == name && info.contexts.intersects(contexts))
         };
