@@ -18,7 +18,7 @@ pub struct Request {
     /// The head as it came.
     pub head: Box<RequestHead>,
     /// The target without scheme and host, as it came (`$request_uri`).
-    pub uri: Box<[u8]>,
+    pub uri: Vec<u8>,
     /// The method that is answered; an error page makes it GET.
     pub method: Method,
     /// The decoded and normalised path (`$uri`).
@@ -157,7 +157,7 @@ impl Exchange {
             connection,
             request,
             response: ResponseHead::new(Status::OK),
-            server_name: Arc::new([]),
+            server_name: Arc::default(),
             scope,
             started: Time::now(),
             internal: false,

@@ -1,7 +1,9 @@
 //! From a URI to a path: `root` and `alias`.
 
 use crate::{Exchange, Template};
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// How a location is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +52,33 @@ pub enum MapError {
 impl Root {
     /// The evaluated directory (`$document_root`; for an alias the text of the directive).
     pub fn directory(&self, exchange: &Exchange) -> Vec<u8> {
-        let text = self.path.evaluate(exchange);
-        if text.starts_with(b"/") {
-            return text;
+        let mut directory = Vec::new();
+        self.write_directory(exchange, &mut directory);
+        directory
+    }
+
+    fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        let text = self.path.constant().map_or_else(|| self.path.evaluate(exchange).into(), Cow::Borrowed);
+        if !text.starts_with(b"/") {
+            out.extend_from_slice(self.prefix.as_os_str().as_bytes());
+            if !out.ends_with(b"/") {
+                out.push(b'/');
+            }
         }
-        let mut absolute = bytes_of(&self.prefix);
-        if !absolute.ends_with(b"/") {
-            absolute.push(b'/');
-        }
-        absolute.extend_from_slice(&text);
-        absolute
+        out.extend_from_slice(&text);
     }
 
     /// The path of a URI. Joining is by bytes: the URI was normalised when it was parsed, so it has no
     /// `..` segment unless a rewrite or a capture put it there, which is refused here.
     pub fn map(&self, exchange: &Exchange, uri: &[u8]) -> Result<Vec<u8>, MapError> {
-        let mut path = self.directory(exchange);
+        let mut path = Vec::new();
+        self.map_into(exchange, uri, &mut path).map(|()| path)
+    }
+
+    /// As [`Root::map`], with the path in the place of what the buffer held.
+    pub fn map_into(&self, exchange: &Exchange, uri: &[u8], path: &mut Vec<u8>) -> Result<(), MapError> {
+        path.clear();
+        self.write_directory(exchange, path);
         let appended = match &self.alias {
             None => uri,
             Some(name) if name.kind == LocationKind::Regex && exchange.uri_behind_alias => uri,
@@ -87,18 +100,13 @@ impl Root {
         if has_parent_segment(&path[trusted..]) || path.contains(&0) {
             return Err(MapError::Unsafe);
         }
-        Ok(path)
+        Ok(())
     }
 }
 
 /// Whether any segment of a path is `..`.
 pub(crate) fn has_parent_segment(path: &[u8]) -> bool {
     path.split(|&byte| byte == b'/').any(|segment| segment == b"..")
-}
-
-fn bytes_of(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().to_vec()
 }
 
 #[cfg(test)]

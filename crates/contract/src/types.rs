@@ -22,8 +22,9 @@ impl Types {
         let name = path.rsplit(|&byte| byte == b'/').next()?;
         let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
         let extension = &name[dot + 1..];
-        if let Some(media_type) = self.by_extension.get(extension) {
-            return Some(media_type);
+        let known = self.by_extension.get(extension);
+        if known.is_some() || !extension.iter().any(u8::is_ascii_uppercase) {
+            return known;
         }
         let lower = extension.to_ascii_lowercase();
         self.by_extension.get(lower.as_slice())

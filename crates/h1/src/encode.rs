@@ -1,6 +1,6 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
-use http::{Fields, Method, ResponseHead, Status, Version, format_date};
+use http::{Fields, Method, ResponseHead, Status, Version, write_date};
 use memchr::memchr3;
 
 /// What the connection does after the response.
@@ -135,7 +135,9 @@ fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
     }
     let dated = matches!(head.status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
     if let Some(seconds) = head.last_modified.filter(|_| dated) {
-        write_field(out, b"Last-Modified", format_date(seconds).as_bytes());
+        out.extend_from_slice(b"Last-Modified: ");
+        write_date(seconds, out);
+        out.extend_from_slice(b"\r\n");
     }
 }
 

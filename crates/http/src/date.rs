@@ -1,5 +1,7 @@
 //! HTTP dates (RFC 9110, section 5.6.7).
 
+use httpdate::HttpDate;
+use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 /// The length of a date in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -8,9 +10,19 @@ pub const HTTP_DATE_LENGTH: usize = 29;
 /// Formats seconds since 1970 in the preferred form. Times before 1970 and after 9999 are moved to
 /// the nearest that can be written.
 pub fn format_date(seconds: i64) -> String {
+    date(seconds).to_string()
+}
+
+/// Appends what [`format_date`] gives.
+pub fn write_date(seconds: i64, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "{}", date(seconds));
+}
+
+fn date(seconds: i64) -> HttpDate {
     const YEAR_9999: u64 = 253_402_300_799;
     let seconds = u64::try_from(seconds).unwrap_or(0).min(YEAR_9999);
-    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    (SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).into()
 }
 
 /// Parses any of the three forms to seconds since 1970, or `None` where it is no date.

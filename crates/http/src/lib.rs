@@ -14,7 +14,7 @@ mod response;
 mod status;
 mod version;
 
-pub use date::{HTTP_DATE_LENGTH, format_date, parse_date};
+pub use date::{HTTP_DATE_LENGTH, format_date, parse_date, write_date};
 pub use fields::{Field, Fields, InvalidField};
 pub use method::Method;
 pub use request::RequestHead;

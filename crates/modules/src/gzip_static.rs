@@ -111,15 +111,16 @@ impl Handler for GzipStatic {
 
 impl GzipStatic {
     fn serve(&self, exchange: &mut Exchange, accepted: bool) -> Step {
-        let mut path = match files::map(exchange, &exchange.request.path) {
-            Ok(path) => path,
-            Err(status) => return Step::Finish(status),
-        };
+        let served = files::with_path(exchange, |exchange, path| Ok(self.at(exchange, path, accepted)));
+        served.unwrap_or_else(Step::Finish)
+    }
+
+    fn at(&self, exchange: &mut Exchange, path: &mut Vec<u8>, accepted: bool) -> Step {
         path.extend_from_slice(b".gz");
-        let opened = match self.files.open(&path) {
+        let opened = match self.files.open(path) {
             Ok(opened) => opened,
             Err(error) => {
-                log_failure(exchange, &path, &error);
+                log_failure(exchange, path, &error);
                 return Step::Next;
             }
         };
@@ -130,7 +131,7 @@ impl GzipStatic {
             return Step::Next;
         }
         if opened.kind != Kind::File {
-            let path = String::from_utf8_lossy(&path).into_owned();
+            let path = String::from_utf8_lossy(path).into_owned();
             exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
             return Step::Finish(Status::NOT_FOUND);
         }

@@ -88,19 +88,19 @@ impl Handler for StaticFiles {
         if exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
-        serve(&self.files, exchange).unwrap_or_else(Step::Finish)
+        let served = files::with_path(exchange, |exchange, path| serve(&self.files, exchange, path));
+        served.unwrap_or_else(Step::Finish)
     }
 }
 
-fn serve(files: &Files, exchange: &mut Exchange) -> Result<Step, Status> {
-    let path = files::map(exchange, &exchange.request.path)?;
-    let opened = files.open(&path).map_err(|error| open_failed(exchange, &path, &error))?;
+fn serve(files: &Files, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
+    let opened = files.open(path).map_err(|error| open_failed(exchange, path, &error))?;
     if opened.kind == Kind::Directory {
         exchange.response.location = Some(with_slash(exchange).into());
         return Err(Status::MOVED_PERMANENTLY);
     }
     if opened.kind != Kind::File {
-        let path = String::from_utf8_lossy(&path).into_owned();
+        let path = String::from_utf8_lossy(path).into_owned();
         exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
         return Err(Status::NOT_FOUND);
     }

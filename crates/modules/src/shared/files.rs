@@ -4,6 +4,7 @@ use contract::log::Level;
 use contract::{Exchange, MapError};
 use http::Status;
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +14,25 @@ use std::path::Path;
 pub(crate) fn map(exchange: &Exchange, uri: &[u8]) -> Result<Vec<u8>, Status> {
     let mapped = exchange.scope.policy.root.map(exchange, uri);
     mapped.map_err(|error| map_failed(exchange, error))
+}
+
+/// What `act` makes of the path that a URI maps to. The path's memory is the thread's.
+pub(crate) fn with_path<T>(
+    exchange: &mut Exchange,
+    act: impl FnOnce(&mut Exchange, &mut Vec<u8>) -> Result<T, Status>,
+) -> Result<T, Status> {
+    let mut path = PATH.take();
+    let mapped = exchange.scope.policy.root.map_into(exchange, &exchange.request.path, &mut path);
+    let result = match mapped {
+        Ok(()) => act(exchange, &mut path),
+        Err(error) => Err(map_failed(exchange, error)),
+    };
+    PATH.set(path);
+    result
+}
+
+thread_local! {
+    static PATH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Logs why a URI has no path, and gives the status to answer with.

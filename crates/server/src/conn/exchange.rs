@@ -1,6 +1,6 @@
 //! From a head to an exchange in its virtual server.
 
-use super::{BrokenHead, Io};
+use super::{BrokenHead, Io, pool};
 use crate::pipeline::Flow;
 use contract::clock::Time;
 use contract::log::Level;
@@ -27,6 +27,9 @@ pub(crate) struct Begun {
     pub(crate) left: bool,
 }
 
+/// A target, taken apart, and memory for the target as it came.
+type Parsed = (Target, Vec<u8>);
+
 /// The limits of a head, as its reader wants them.
 pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
     let (large_count, large_size) = policy.large_client_header_buffers;
@@ -43,29 +46,29 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
 
 /// Starts a request whose head is complete.
 pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
-    let mut target = Target::default();
+    let (mut target, uri) = pool::target();
     let merge_slashes = io.default_policy().head.merge_slashes;
     if let Err(error) = parse_target(head.target(), merge_slashes, &mut target) {
         // What was understood of a target that is none is nobody's URI.
-        return refuse(io, head, Target::default(), error, Level::Info);
+        return refuse(io, head, Parsed::default(), error, Level::Info);
     }
     match examine(&head, &mut target) {
         Ok(framing) => match check_body(io, &framing) {
-            Ok(()) => whole(io, head, target, framing),
-            Err(error) => refuse(io, head, target, error, Level::Error),
+            Ok(()) => whole(io, head, (target, uri), framing),
+            Err(error) => refuse(io, head, (target, uri), error, Level::Error),
         },
-        Err(error) => refuse(io, head, target, error, Level::Info),
+        Err(error) => refuse(io, head, (target, uri), error, Level::Info),
     }
 }
 
 /// Starts a request whose head is broken, only to answer it.
 pub(crate) fn broken(io: &Io, broken: BrokenHead) -> Begun {
-    refuse(io, broken.head, Target::default(), broken.error, Level::Info)
+    refuse(io, broken.head, Parsed::default(), broken.error, Level::Info)
 }
 
 /// A request that never came whole, only to be logged.
 pub(crate) fn unparsed(io: &Io, head: Box<RequestHead>) -> Flow {
-    flow(io, head, Target::default(), BodyLength::None)
+    flow(io, head, Parsed::default(), BodyLength::None)
 }
 
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
@@ -84,7 +87,7 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
     }
 }
 
-fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> Begun {
+fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> Begun {
     let mut flow = flow(io, head, target, framing.body);
     flow.exchange.wire.keep_alive = framing.keep_alive;
     let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
@@ -96,7 +99,7 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Target, framing: Framing) -> B
     Begun { flow, framing, refused, body: None, body_done, feed: None, left: false }
 }
 
-fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError, level: Level) -> Begun {
+fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError, level: Level) -> Begun {
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
@@ -115,14 +118,17 @@ fn refuse(io: &Io, mut head: Box<RequestHead>, target: Target, error: HeadError,
     }
 }
 
-fn flow(io: &Io, head: Box<RequestHead>, target: Target, body: BodyLength) -> Flow {
+fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLength) -> Flow {
+    if !target.path.is_empty() {
+        uri.extend_from_slice(target.request_uri(head.target()));
+    }
     let requests = &io.info.requests;
     requests.set(requests.get() + 1);
     let request = Request {
         method: head.method(),
         length: io.head_length as u64,
         pipelined: io.pipelined,
-        uri: if target.path.is_empty() { Box::default() } else { target.request_uri(head.target()).into() },
+        uri,
         path: target.path,
         args: if target.args.is_empty() { None } else { Some(target.args) },
         host: target.host.name,

@@ -1,6 +1,8 @@
 //! Memory that connections borrow from their thread while they are not idle.
 
 use crate::pipeline::Flow;
+use contract::Request;
+use h1::Target;
 use http::RequestHead;
 use std::cell::RefCell;
 
@@ -10,8 +12,12 @@ const KEPT: usize = 64;
 /// A buffer that grew past this is not kept.
 const KEPT_CAPACITY: usize = 128 * 1024;
 
+/// A target that grew past this is not kept, in bytes.
+const KEPT_TARGET: usize = 4096;
+
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static TARGETS: RefCell<Vec<(Target, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
     #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
@@ -105,13 +111,27 @@ pub(crate) fn head() -> Box<RequestHead> {
     HEADS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
+/// Memory for what a target is taken apart into, and for the target itself.
+pub(crate) fn target() -> (Target, Vec<u8>) {
+    TARGETS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
 /// Takes back what an answered request used.
 pub(crate) fn recycle(flow: Flow) {
-    let mut head = flow.exchange.request.head;
+    let Request { mut head, mut uri, path, args, host, .. } = flow.exchange.request;
     head.clear();
     HEADS.with_borrow_mut(|heads| {
         if heads.len() < KEPT {
             heads.push(head);
+        }
+    });
+    uri.clear();
+    let mut target = Target::default();
+    (target.path, target.args, target.host.name) = (path, args.unwrap_or_default(), host);
+    let is_small = uri.capacity() <= KEPT_TARGET && target.path.capacity() <= KEPT_TARGET;
+    TARGETS.with_borrow_mut(|targets| {
+        if is_small && targets.len() < KEPT {
+            targets.push((target, uri));
         }
     });
 }

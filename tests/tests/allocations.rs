@@ -1,0 +1,85 @@
+//! What requests cost in allocations: a file that is in memory is served without any.
+
+mod allocator;
+
+use conf::{Diagnostic, Memory};
+use contract::{Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
+use net::bind::bind;
+use net::channel::{Command, channel};
+use net::{ListenOptions, SocketAddress};
+use server::{Options, Site, Worker, load, run};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tests::client::Client;
+use tests::wait::until;
+
+/// How many requests in a row are to allocate nothing.
+const ROW: usize = 20;
+
+/// How long it may take until the file is in memory: one that is younger than two seconds is not kept there.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What the serving thread had allocated when the last request was logged, and when the one before was.
+static COUNTS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+static COUNTING: Module =
+    Module { name: "counting", directives: &[], variables: &[], compile: Some(compile) };
+
+fn compile(_: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.handle(Phase::Log, Count);
+    Ok(())
+}
+
+struct Count;
+
+impl Handler for Count {
+    fn run(&self, _: &mut Exchange) -> Step {
+        COUNTS[1].store(COUNTS[0].load(Ordering::SeqCst), Ordering::SeqCst);
+        COUNTS[0].store(allocator::count(), Ordering::SeqCst);
+        Step::Next
+    }
+}
+
+/// How often the server allocated since the request before this one was logged.
+fn allocations(client: &mut Client, request: &str) -> u64 {
+    let answer = client.exchange(request).expect("an answer");
+    assert_eq!(answer.status, 200);
+    // The answer leaves after it was logged.
+    COUNTS[0].load(Ordering::SeqCst) - COUNTS[1].load(Ordering::SeqCst)
+}
+
+#[test]
+fn a_file_in_memory_needs_none() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "x".repeat(1024)).unwrap();
+    let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
+    let text = format!(
+        "error_log stderr; http {{ access_log off; open_file_cache max=10; open_file_cache_valid 1h; \
+         keepalive_requests 100000; server {{ listen {address}; root {}; }} }}",
+        directory.path().display()
+    );
+    let inputs = Memory::default().with("/etc/x.conf", text);
+    let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
+    let modules: Vec<&'static Module> = modules::ALL.iter().copied().chain([&COUNTING]).collect();
+    let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
+    let mut loaded = load(&inputs, &options, &modules, loading);
+    let site = Arc::new(Site::compile(&mut loaded, &modules).unwrap());
+    let (supervisor, channel) = channel().unwrap();
+    let (sockets, shutdown_timeout) = (vec![sockets], None);
+    let worker = Worker { site, sockets, threads: 1, connections: 10, shutdown_timeout, channel };
+    let worker = std::thread::spawn(move || run(worker));
+    let mut client = Client::connect(address);
+    client.extend(2 * LIMIT);
+    let mut counted = Vec::new();
+    let is_free = until(LIMIT, || {
+        counted = (0..ROW).map(|_| allocations(&mut client, "GET /a.txt")).collect();
+        counted.iter().all(|count| *count == 0)
+    });
+    supervisor.send(Command::Terminate).unwrap();
+    worker.join().unwrap().unwrap();
+    assert!(is_free, "each of {ROW} requests allocated: {counted:?}");
+}
