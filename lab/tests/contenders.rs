@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,18 @@ use lab::experiment::{Configuration, SiteFile};
 const FILES: [(&str, u64, &str); 3] =
     [("/index.html", 7, "text/html"), ("/1k.txt", 1024, "text/plain"), ("/72k.png", 71_882, "image/png")];
 
-/// What the options of every load are.
-const LOADS: [(&str, &str); 2] = [("off", "off"), ("on", "on")];
+/// Which configuration, and whether it takes TLS and writes a log.
+type Life = (Configuration, &'static str);
+
+const LIVES: [Life; 4] = [
+    (Configuration::Default, "off"),
+    (Configuration::Default, "on"),
+    (Configuration::Tuned, "off"),
+    (Configuration::Tuned, "on"),
+];
+
+/// So many contenders run at once.
+const AT_ONCE: usize = 4;
 
 /// How long a contender may take for what it does by and by.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -37,41 +48,104 @@ fn every_contender_serves_reloads_and_leaves_nothing_behind() {
     let found: BTreeMap<&str, Result<Found>> =
         all.iter().map(|contender| (contender.name.as_str(), find(contender, None))).collect();
 
-    let mut wrong = Vec::new();
+    let mut cases = Vec::new();
     for contender in &all {
         let behind = contender.family.behind.as_deref().map(|name| found[name].as_ref());
-        let (found, behind) = match (found[contender.name.as_str()].as_ref(), behind.transpose()) {
-            (Ok(found), Ok(behind)) => (found, behind),
-            (Err(error), _) | (_, Err(error)) => {
-                println!("left out: {}: {error}", contender.name);
-                continue;
+        match (found[contender.name.as_str()].as_ref(), behind.transpose()) {
+            (Ok(found), Ok(behind)) => {
+                println!("{} {} ({})", contender.name, found.version, found.origin);
+                cases.extend(
+                    LIVES.map(|life| Case { found, behind, life }).into_iter().filter(Case::is_known),
+                );
             }
-        };
-        println!("{} {} ({})", contender.name, found.version, found.origin);
-        for configuration in [Configuration::Default, Configuration::Tuned] {
-            for (tls, log) in LOADS.into_iter().filter(|(tls, log)| knows(found, tls, log)) {
-                let place = place(folder.path(), &site, configuration, (tls, log));
-                if let Err(error) = lives(found, behind, &place) {
-                    wrong.push(format!(
-                        "{} ({configuration:?}, tls {tls}, access_log {log}): {error:#}",
-                        contender.name
-                    ));
-                }
-            }
+            (Err(error), _) | (_, Err(error)) => println!("left out: {}: {error}", contender.name),
         }
     }
+    let bench = Bench { folder: folder.path(), site: &site, ports: Mutex::default() };
+    let cases = Mutex::new(cases);
+    let wrong = Mutex::new(Vec::new());
+    let next = || cases.lock().unwrap().pop();
+    // Most of the time is spent in waiting until contenders start and end.
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(case) = next() {
+                    if let Err(error) = case.lives(&bench) {
+                        wrong.lock().unwrap().push(format!("{}: {error:#}", case.label()));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn knows(found: &Found, tls: &str, log: &str) -> bool {
-    let options = &found.contender.family.options;
-    let has =
-        |option: &str, setting| options.get(option).is_some_and(|settings| settings.contains_key(setting));
-    has("tls", tls) && has("access_log", log)
+/// What all contenders of the test share.
+struct Bench<'a> {
+    folder: &'a Path,
+    site: &'a Site,
+    /// The ports of those that run. One is started at a time, so that no two are given the same port; and the port of
+    /// one that is gone may be another's by now.
+    ports: Mutex<Vec<u16>>,
 }
 
-fn place(folder: &Path, site: &Site, configuration: Configuration, (tls, log): (&str, &str)) -> Place {
-    let options = [("tls", tls), ("access_log", log)];
+impl Bench<'_> {
+    fn ports(&self) -> MutexGuard<'_, Vec<u16>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A contender with one configuration.
+struct Case<'a> {
+    found: &'a Found,
+    behind: Option<&'a Found>,
+    life: Life,
+}
+
+impl Case<'_> {
+    fn is_known(&self) -> bool {
+        let options = &self.found.contender.family.options;
+        let has = |option: &str, setting| {
+            options.get(option).is_some_and(|settings| settings.contains_key(setting))
+        };
+        has("tls", self.life.1) && has("access_log", self.life.1)
+    }
+
+    fn label(&self) -> String {
+        let (configuration, switch) = self.life;
+        format!("{}-{configuration:?}-tls-and-log-{switch}", self.found.contender.name)
+    }
+
+    fn lives(&self, bench: &Bench<'_>) -> Result<()> {
+        let place = place(bench.folder, bench.site, self.life);
+        let running = {
+            let mut ports = bench.ports();
+            let running = Running::start(self.found, self.behind, &self.label(), &place)?;
+            ports.extend(ports_of(&running));
+            running
+        };
+        let (own, folder) = (ports_of(&running), running.folder().to_path_buf());
+        let result = serves(&running, &place);
+        drop(running);
+        let gone = leaves_nothing(&folder);
+        let mut ports = bench.ports();
+        for port in &own {
+            let place = ports.iter().position(|other| other == port);
+            ports.swap_remove(place.context("its port")?);
+        }
+        result?;
+        gone?;
+        for port in own.into_iter().filter(|port| !ports.contains(port)) {
+            let address = (Ipv4Addr::LOCALHOST, port);
+            ensure!(TcpStream::connect(address).is_err(), "it still listens on {port}");
+        }
+        fs::remove_dir_all(&folder).context("its folder")
+    }
+}
+
+fn place(folder: &Path, site: &Site, (configuration, switch): Life) -> Place {
+    let options = [("tls", switch), ("access_log", switch)];
     Place {
         folder: folder.to_path_buf(),
         root: site.root.clone(),
@@ -85,15 +159,21 @@ fn place(folder: &Path, site: &Site, configuration: Configuration, (tls, log): (
     }
 }
 
-fn lives(found: &Found, behind: Option<&Found>, place: &Place) -> Result<()> {
-    let running = Running::start(found, behind, "contender", place)?;
+/// Where it listens, and where what is behind it does.
+fn ports_of(running: &Running) -> Vec<u16> {
+    let behind = running.values().get("backend_port").and_then(|port| port.parse().ok());
+    std::iter::once(running.address.port()).chain(behind).collect()
+}
+
+/// It answers, writes its log, and goes on when it reads its configuration anew.
+fn serves(running: &Running, place: &Place) -> Result<()> {
     let (tls, log) = (place.options["tls"] == "on", place.options["access_log"] == "on");
-    asked(&running, tls)?;
+    asked(running, tls)?;
     ensure!(!running.processes().is_empty(), "no processes");
     if log {
-        logged(&running)?;
+        logged(running)?;
     }
-    if found.contender.family.reload.is_some() {
+    if running.found().contender.family.reload.is_some() {
         running.reload().context("reload")?;
         for (path, length, _) in FILES.repeat(10) {
             // A kept connection may end with the process that had it.
@@ -107,14 +187,15 @@ fn lives(found: &Found, behind: Option<&Found>, place: &Place) -> Result<()> {
             );
         }
     }
-    let (address, folder) = (running.address, running.folder().to_path_buf());
-    drop(running);
-    ensure!(TcpStream::connect(address).is_err(), "it still listens");
+    Ok(())
+}
+
+/// None of its processes and sockets is there, once what was killed is gone.
+fn leaves_nothing(folder: &Path) -> Result<()> {
     let end = Instant::now() + LIMIT;
-    while let left = processes_of(&folder)
+    while let left = processes_of(folder)
         && !left.is_empty()
     {
-        // What was killed is gone a little later.
         ensure!(Instant::now() < end, "processes are left: {left:?}");
         thread::park_timeout(Duration::from_millis(20));
     }
@@ -122,7 +203,7 @@ fn lives(found: &Found, behind: Option<&Found>, place: &Place) -> Result<()> {
     let left: Vec<&str> =
         sockets.lines().filter(|line| line.contains(&folder.display().to_string())).collect();
     ensure!(left.is_empty(), "sockets are left: {left:?}");
-    fs::remove_dir_all(&folder).context("its folder")
+    Ok(())
 }
 
 /// All files on one connection, and one on another.

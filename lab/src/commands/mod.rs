@@ -43,7 +43,7 @@ enum Command {
     /// Writes the report of an earlier run again.
     Report(report::ReportArguments),
     /// Looks whether figures, published and measured, fit together.
-    Audit(report::ReportArguments),
+    Audit(report::AuditArguments),
     /// Two contenders beside each other: the ratio with its interval.
     Compare(compare::CompareArguments),
     /// What each contender can do, by probing it.

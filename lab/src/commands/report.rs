@@ -15,9 +15,23 @@ use crate::findings::{self, Verdict};
 use crate::machine::Machine;
 use crate::report;
 
-/// What `report` and `audit` take.
+/// What `report` takes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ReportArguments {
+    #[command(flatten)]
+    of: AuditArguments,
+    /// Writes brief.html and brief.md too, which stand alone: without raw output, configurations and links to files,
+    /// and without paths of this machine.
+    #[arg(long)]
+    brief: bool,
+    /// Writes each chart as an SVG file into this folder too.
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
+}
+
+/// What `audit` takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct AuditArguments {
     /// The experiments; all of them where none is named.
     experiments: Vec<String>,
     /// The folder of the results.
@@ -28,7 +42,8 @@ pub(super) struct ReportArguments {
 }
 
 /// Writes the report again.
-pub(super) fn main(arguments: &ReportArguments) -> Result<ExitCode> {
+pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
+    let arguments = &all.of;
     let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
     let blocks = block::read(&arguments.out.join(BLOCKS))?;
     ensure!(
@@ -36,11 +51,20 @@ pub(super) fn main(arguments: &ReportArguments) -> Result<ExitCode> {
         "nothing was measured in {}: run `fulmar-lab run` first",
         arguments.out.display()
     );
-    write_and_tell(&arguments.out, &experiments, &blocks)
+    let code = write_and_tell(&arguments.out, &experiments, &blocks)?;
+    if all.brief {
+        let written = report::write_brief(&arguments.out, &experiments, &blocks)?;
+        println!("To be shown alone: {} and {}", written.html.display(), written.markdown.display());
+    }
+    if let Some(folder) = &all.charts {
+        let charts = report::write_charts(folder, &arguments.out, &experiments, &blocks)?;
+        println!("{} charts: {}", charts.len(), folder.display());
+    }
+    Ok(code)
 }
 
 /// Looks whether figures, published and measured, fit together.
-pub(super) fn audit(arguments: &ReportArguments) -> Result<ExitCode> {
+pub(super) fn audit(arguments: &AuditArguments) -> Result<ExitCode> {
     let blocks = block::read(&arguments.out.join(BLOCKS))?;
     for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
         let remarks = audit::audit(&experiment, &blocks);

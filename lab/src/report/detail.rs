@@ -7,7 +7,7 @@ use super::document::{Entry, Part, Section, Span, Table, Target, Text, slug};
 use super::evidence::{self, Evidence};
 use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
-use super::{failures, format, verdict};
+use super::{Form, failures, format, verdict};
 use crate::audit::Remark;
 use crate::experiment::{Experiment, Generator, Published};
 use crate::figure::Figure;
@@ -47,6 +47,8 @@ pub(super) struct Detail<'a> {
     pub(super) leads: Option<Part>,
     /// The styles of the charts.
     pub(super) styles: &'a Styles,
+    /// Whether commands, output and configurations are shown in full.
+    pub(super) form: Form,
 }
 
 impl Detail<'_> {
@@ -61,11 +63,13 @@ impl Detail<'_> {
         parts.extend(self.findings());
         parts.extend(self.audit());
         parts.extend(self.published(&works));
-        for work in &works {
-            parts.extend(self.work(work));
+        for (index, work) in works.iter().enumerate() {
+            parts.extend(self.work(work, self.form == Form::Whole || index == 0));
         }
         parts.extend(failures::of_experiment(self.summary, self.experiment));
-        parts.extend(self.configurations(&works));
+        if self.form == Form::Whole {
+            parts.extend(self.configurations(&works));
+        }
         Section { id: slug(&self.experiment.id), title: self.experiment.title.clone(), parts }
     }
 
@@ -210,17 +214,20 @@ impl Detail<'_> {
             .map_or_else(|| "not measured".into(), |(value, turns)| format::estimate(figure, value, turns))
     }
 
-    fn work(&self, work: &Work<'_>) -> Vec<Part> {
+    fn work(&self, work: &Work<'_>, full: bool) -> Vec<Part> {
         let mut parts = vec![Part::Heading(work.title())];
         let clients = self.summary.lead(work, work.drawn()).map(|lead| lead.clients);
         let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
         parts.push(Part::Text(self.described(work)));
-        let charts = Plots { summary: self.summary, work, clients, styles: self.styles }.all();
+        let charts = Plots { summary: self.summary, work, clients, styles: self.styles, full }.all();
         if !charts.is_empty() {
             parts.push(Part::Charts(charts));
         }
         parts.push(Part::Table(self.measured(work)));
-        parts.extend(self.commands(work, clients));
+        parts.extend(match self.form {
+            Form::Whole => self.commands(work, clients),
+            Form::Brief => self.command(work, clients),
+        });
         parts
     }
 
@@ -288,6 +295,17 @@ impl Detail<'_> {
             }
         }
         table
+    }
+
+    /// The command of one block.
+    fn command(&self, work: &Work<'_>, clients: u32) -> Vec<Part> {
+        let typical = |name: &&str| self.summary.typical(&work.cell(name, clients), work.drawn());
+        let mut blocks = work.contenders.iter().filter_map(typical);
+        let block = blocks.find(|block| !block.command.is_empty());
+        block.map_or_else(Vec::new, |block| {
+            let words = format!("The command, here for {}:", block.cell.contender);
+            vec![Part::Text(words.into()), Part::Code(shell(&block.command))]
+        })
     }
 
     /// The command and the output of one block a contender; the CSV file names those of all blocks.

@@ -65,6 +65,8 @@ pub(super) enum Span {
     Link(String, Target),
     /// A verdict.
     Badge(Badge, String),
+    /// A verdict that leads to its evidence.
+    BadgeLink(Badge, String, Target),
     /// A place that links lead to.
     Anchor(String),
     /// The end of a line.

@@ -1,11 +1,12 @@
 //! Made blocks for tests and for the eye: every kind of experiment, with noise, failures and hostile words.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::block::{Bar, Block, Cell, Circumstances, Sample};
 use crate::experiment::{Configuration, Experiment, Kind, Load};
+use crate::features::{self, Matrix, Verdict};
 use crate::figure::Figure;
 use crate::machine::Machine;
 
@@ -183,6 +184,66 @@ pub(super) fn blocks() -> Vec<Block> {
     blocks
 }
 
+/// Blocks of a quick run of these experiments: two turns of ten contenders.
+pub(super) fn quick_blocks(experiments: &[&Experiment]) -> Vec<Block> {
+    let mut noise = Noise(7);
+    let mut blocks = Vec::new();
+    for experiment in experiments {
+        for load in experiment.loads.iter().filter(|load| load.left_out(true).is_none()) {
+            for cores in load.cores(true).iter().filter(|cores| **cores <= 2) {
+                for clients in load.clients(true) {
+                    for turn in 0..2 {
+                        let place = Place { experiment, load, cores: *cores, clients, turn };
+                        blocks.extend(place.blocks(&mut noise));
+                    }
+                }
+            }
+        }
+    }
+    blocks
+}
+
+/// All charts of the made blocks, each as a file of its own.
+pub(super) fn pictures(folder: &Path) -> Vec<(String, String)> {
+    let paths = super::write_charts(folder, folder, &experiments(), &blocks()).unwrap();
+    let read = |path: PathBuf| {
+        (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap())
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// A matrix of features below `out`, with a path of the machine and a transcript that lies elsewhere.
+pub(super) fn lay_features(out: &Path) {
+    let cell = |verdict, detail: &str, transcript: Option<&str>| features::Cell {
+        verdict,
+        detail: detail.into(),
+        transcript: transcript.map(str::to_owned),
+    };
+    let yes = |name: &str| cell(Verdict::Yes, "status 206", Some(&format!("features/{name}-ranges.txt")));
+    let none = || cell(Verdict::NotOffered, "it speaks HTTP/1.1", None);
+    let names = ["nginx", "apache-event", "fulmar"];
+    let refused = "starting nginx: /tmp/made/run/nginx.conf: no such parameter\nand more";
+    let rows = [
+        ("language", ["C", "C", "Rust"].map(|language| cell(Verdict::Value, language, None))),
+        ("ranges", [yes("nginx"), yes("apache-event"), cell(Verdict::No, HOSTILE, Some("../etc/passwd"))]),
+        ("http3", [cell(Verdict::NotProbed, refused, Some("features/nginx-http3.txt")), none(), none()]),
+    ];
+    let column = |name: &str| features::Column {
+        name: name.into(),
+        title: name.into(),
+        version: format!("{name}/1.2.3"),
+        origin: MADE.into(),
+    };
+    let row = |(name, cells): (&str, [features::Cell; 3])| features::Row {
+        name: name.into(),
+        title: name.into(),
+        cells: cells.into(),
+    };
+    let matrix = Matrix { contenders: names.map(column).into(), features: rows.map(row).into() };
+    fs::create_dir_all(out.join("features")).unwrap();
+    fs::write(out.join("features/features.json"), serde_json::to_string(&matrix).unwrap()).unwrap();
+}
+
 /// The page and its twin, written once for all tests.
 pub(super) fn report() -> &'static (String, String) {
     static REPORT: OnceLock<(String, String)> = OnceLock::new();
@@ -195,6 +256,7 @@ pub(super) fn report() -> &'static (String, String) {
 /// The page and its twin, written anew.
 pub(super) fn write_report(out: &Path) -> (String, String) {
     lay_evidence(out);
+    lay_features(out);
     let written = super::write(out, &experiments(), &blocks()).unwrap();
     let read = |path: &Path| fs::read_to_string(path).unwrap();
     (read(&written.html), read(&written.markdown))

@@ -8,7 +8,8 @@ use super::chart::Chart;
 use super::document::{Badge, Document, Entry, Part, Row, Section, Span, Table, Target, Text};
 use super::svg;
 
-const STYLE: &str = include_str!("style.css");
+/// The page's style sheet.
+pub(super) const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
 
 /// Writes the document.
@@ -222,28 +223,38 @@ impl Page {
             Span::Strong(words) => write!(self.out, "<strong>{}</strong>", escape(words)),
             Span::Aside(words) => write!(self.out, " <small>{}</small>", escape(words)),
             Span::Code(words) => write!(self.out, "<code>{}</code>", escape(words)),
-            Span::Link(words, Target::Here(id)) => {
-                write!(self.out, "<a href=\"#{}\">{}</a>", escape(id), escape(words))
-            }
-            Span::Link(words, Target::File(path)) => {
-                write!(self.out, "<a href=\"{}\">{}</a>", link(path), escape(words))
+            Span::Link(words, target) => {
+                write!(self.out, "<a href=\"{}\">{}</a>", address(target), escape(words))
             }
             Span::Badge(badge, words) => {
-                let (class, sign) = match badge {
-                    Badge::Yes => ("yes", "✓"),
-                    Badge::No => ("no", "✗"),
-                    Badge::Open => ("open", "–"),
-                };
-                write!(
-                    self.out,
-                    "<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {}</span>",
-                    escape(words)
-                )
+                let (class, words) = signed(*badge, words);
+                write!(self.out, "<span class=\"badge {class}\">{words}</span>")
+            }
+            Span::BadgeLink(badge, words, target) => {
+                let (class, words) = signed(*badge, words);
+                write!(self.out, "<a class=\"badge {class}\" href=\"{}\">{words}</a>", address(target))
             }
             Span::Break => write!(self.out, "<br>"),
             Span::Anchor(id) => write!(self.out, "<a id=\"{}\"></a>", escape(id)),
         };
     }
+}
+
+fn address(target: &Target) -> String {
+    match target {
+        Target::Here(id) => format!("#{}", escape(id)),
+        Target::File(path) => link(path),
+    }
+}
+
+/// The class of a verdict, and its words behind its sign.
+fn signed(badge: Badge, words: &str) -> (&'static str, String) {
+    let (class, sign) = match badge {
+        Badge::Yes => ("yes", "✓"),
+        Badge::No => ("no", "✗"),
+        Badge::Open => ("open", "–"),
+    };
+    (class, format!("<span aria-hidden=\"true\">{sign}</span> {}", escape(words)))
 }
 
 #[cfg(test)]
@@ -271,6 +282,7 @@ mod tests {
             Span::Link(evil(), Target::Here(evil())),
             Span::Link(evil(), Target::File(evil())),
             Span::Badge(Badge::No, evil()),
+            Span::BadgeLink(Badge::Yes, evil(), Target::File(evil())),
             Span::Anchor(evil()),
         ];
         let mut table = Table::new(evil(), [evil()]);

@@ -117,14 +117,28 @@ fn span(span: &Span) -> String {
         Span::Strong(words) => format!("**{}**", escape(words)),
         Span::Aside(words) => format!(" [{}]", escape(words)).replace('[', "\\[").replace(']', "\\]"),
         Span::Code(words) => format!("<code>{}</code>", escape(words)),
-        Span::Link(words, Target::Here(id)) => format!("[{}](#{})", escape(words), link(id)),
-        Span::Link(words, Target::File(path)) => format!("[{}]({})", escape(words), link(path)),
-        Span::Badge(Badge::Yes, words) => format!("✓ {}", escape(words)),
-        Span::Badge(Badge::No, words) => format!("✗ {}", escape(words)),
-        Span::Badge(Badge::Open, words) => format!("– {}", escape(words)),
+        Span::Link(words, target) => format!("[{}]({})", escape(words), address(target)),
+        Span::Badge(badge, words) => signed(*badge, words),
+        Span::BadgeLink(badge, words, target) => format!("[{}]({})", signed(*badge, words), address(target)),
         Span::Break => "<br>".into(),
         Span::Anchor(id) => format!("<a id=\"{}\"></a>", super::html::escape(id)),
     }
+}
+
+fn address(target: &Target) -> String {
+    match target {
+        Target::Here(id) => format!("#{}", link(id)),
+        Target::File(path) => link(path),
+    }
+}
+
+fn signed(badge: Badge, words: &str) -> String {
+    let sign = match badge {
+        Badge::Yes => "✓",
+        Badge::No => "✗",
+        Badge::Open => "–",
+    };
+    format!("{sign} {}", escape(words))
 }
 
 #[cfg(test)]

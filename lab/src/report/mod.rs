@@ -10,6 +10,7 @@ mod detail;
 mod document;
 mod evidence;
 mod failures;
+mod features;
 #[cfg(test)]
 mod fixture;
 mod format;
@@ -17,7 +18,9 @@ mod html;
 mod leads;
 mod markdown;
 mod overview;
+mod picture;
 mod plots;
+mod portable;
 mod prices;
 #[cfg(test)]
 mod rendered;
@@ -42,8 +45,22 @@ use document::{Document, Section, slug};
 use leads::Leads;
 use overview::Overview;
 use plots::Styles;
+use portable::Folders;
 use prices::Prices;
 use summary::{Summary, Work};
+
+/// How much a report shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// All, with commands, raw output and configurations, and links to files beside the page.
+    Whole,
+    /// The same without those and without paths of this machine: it stands alone, and its size is bounded.
+    Brief,
+}
+
+/// What the brief form says of itself.
+const LEFT_OUT: &str = "This is the brief form: raw output, configurations and the commands of all contenders are in \
+    the whole report, and so are histograms and charts over time of all but an experiment's first load.";
 
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +74,9 @@ pub struct Written {
 }
 
 /// Writes `report.html`, `report.md` and `csv/*.csv` into `out`, the folder of results. Experiments without blocks
-/// are left out unless none has any. Fails where a file cannot be written.
+/// have no CSV file. Fails where a file cannot be written.
 pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Written> {
-    let document = document(out, experiments, blocks)?;
+    let document = document(out, experiments, blocks, Form::Whole)?;
     let folder = out.join("csv");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut files = vec![
@@ -74,15 +91,43 @@ pub fn write(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result
             files.push((folder.join(format!("{}.csv", slug(&experiment.id))), csv::of_blocks(&of_it)));
         }
     }
-    for (path, text) in &files {
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
+    write_all(&files)?;
     let mut paths = files.into_iter().map(|(path, _)| path);
     let (html, markdown) = (paths.next().unwrap_or_default(), paths.next().unwrap_or_default());
     Ok(Written { html, markdown, csv: paths.collect() })
 }
 
-fn document(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Document> {
+/// Writes `brief.html` and `brief.md` into `out`: the report without what belongs to this machine and this folder.
+/// Experiments without blocks are left out.
+pub fn write_brief(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<Written> {
+    let document = document(out, experiments, blocks, Form::Brief)?;
+    let [html, markdown] = ["brief.html", "brief.md"].map(|name| out.join(name));
+    write_all(&[(html.clone(), html::write(&document)), (markdown.clone(), markdown::write(&document))])?;
+    Ok(Written { html, markdown, csv: Vec::new() })
+}
+
+/// Writes every chart as an SVG file of its own into a folder, and gives their paths.
+pub fn write_charts(
+    folder: &Path,
+    out: &Path,
+    experiments: &[Experiment],
+    blocks: &[Block],
+) -> Result<Vec<PathBuf>> {
+    let charts = picture::all(&document(out, experiments, blocks, Form::Brief)?);
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let files: Vec<_> = charts.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
+    write_all(&files)?;
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
+    for (path, text) in files {
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form) -> Result<Document> {
     let summary = Summary::of(blocks);
     let machine = blocks.last().map(|block| block.machine.clone()).unwrap_or_default();
     let answers: Vec<(&Experiment, Vec<Answer>)> = experiments
@@ -96,18 +141,34 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<
     let overview =
         Overview { summary: &summary, works: &works, leads: &leads, answers: &answers, prices: &prices };
     let mut sections = overview.sections();
+    sections.extend(features::section(out, experiments, form));
     sections.push(surroundings::section(&summary));
     sections.push(failures::section(&summary, experiments));
-    sections.extend(answers.iter().map(|(experiment, answers)| -> Section {
+    let was_run = |experiment: &Experiment| works.iter().any(|work| work.experiment.id == experiment.id);
+    let shown = answers.iter().filter(|(experiment, _)| form == Form::Whole || was_run(experiment));
+    sections.extend(shown.map(|(experiment, answers)| -> Section {
         let remarks = audit(experiment, blocks);
         let leads = leads.of_experiment(&experiment.id);
-        Detail { out, summary: &summary, experiment, answers, remarks: &remarks, leads, styles: &styles }
-            .section()
+        Detail {
+            out,
+            summary: &summary,
+            experiment,
+            answers,
+            remarks: &remarks,
+            leads,
+            styles: &styles,
+            form,
+        }
+        .section()
     }));
-    Ok(Document {
-        title: "Web servers, side by side".into(),
-        lead: lead(&summary, &works, &machine),
-        sections,
+    let title = "Web servers, side by side".into();
+    let lead = lead(&summary, &works, &machine);
+    Ok(match form {
+        Form::Whole => Document { title, lead, sections },
+        Form::Brief => {
+            let lead = format!("{lead} {LEFT_OUT}");
+            Folders::of(out).left_out_of(Document { title, lead, sections })
+        }
     })
 }
 
@@ -206,6 +267,39 @@ mod tests {
         let html = fs::read_to_string(written.html).unwrap();
         assert!(html.contains("This experiment was not run."));
         assert!(!html.contains("NaN") && !html.contains("inf "), "{html}");
+    }
+
+    #[test]
+    fn the_brief_form_stands_alone() {
+        let out = tempfile::tempdir().unwrap();
+        fixture::lay_features(out.path());
+        fixture::write_report(out.path());
+        let written = write_brief(out.path(), &fixture::experiments(), &fixture::blocks()).unwrap();
+        let whole = fs::read_to_string(out.path().join("report.html")).unwrap();
+        assert!(whole.contains("/tmp/made/run/nginx.conf") && whole.contains("href=\"features/"));
+        for path in [written.html, written.markdown] {
+            let brief = fs::read_to_string(path).unwrap();
+            assert!(brief.contains("The command, here for") && brief.contains("nginx.conf"));
+            for left_out in
+                ["/tmp/", "raw/", "configurations/", "csv/", "features/", "Commands and raw output"]
+            {
+                assert!(!brief.contains(left_out), "{left_out}");
+            }
+            assert!(brief.len() < whole.len());
+        }
+    }
+
+    /// What a repository takes as one file; the largest report is that of a quick run of all publications.
+    #[test]
+    fn the_brief_form_of_a_quick_run_is_small() {
+        let out = tempfile::tempdir().unwrap();
+        let all = Experiment::built_in().unwrap();
+        let run = Experiment::answering_publications(&all);
+        let blocks = fixture::quick_blocks(&run);
+        let written = write_brief(out.path(), &all, &blocks).unwrap();
+        let bytes = fs::metadata(written.html).unwrap().len();
+        println!("{} blocks, {bytes} bytes", blocks.len());
+        assert!((200_000..900_000).contains(&bytes), "{bytes} bytes of {} blocks", blocks.len());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The first page: who leads, which findings hold, what to choose, and what it costs.
 
+use std::cmp::Reverse;
+
 use super::choices::{choices, faultless};
 use super::document::{Badge, Entry, Part, Section, Span, Table, Target, Text, slug};
 use super::format;
@@ -10,6 +12,9 @@ use super::verdict;
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;
 use crate::findings::Answer;
+
+/// A file that costs hardly more than its request.
+const SMALL_BYTES: u64 = 10_000;
 
 /// What the first page is made of.
 pub(super) struct Overview<'a> {
@@ -153,18 +158,21 @@ impl Overview<'_> {
         for (_, cells) in rows {
             table.row(cells);
         }
-        vec![Part::Text(self.assumptions(work).into()), Part::Table(table)]
+        vec![Part::Text(self.assumptions(work, clients).into()), Part::Table(table)]
     }
 
-    fn assumptions(&self, work: &Work<'_>) -> String {
+    fn assumptions(&self, work: &Work<'_>, clients: u32) -> String {
         let prices = self.prices;
         format!(
-            "Reckoned from CPU time and memory measured in “{}” of “{}”, the first load for which most contenders have \
-             both, at its largest number of clients. Assumed: a core costs {} and a GiB {} a month ({}); a core is kept at most {} busy, so that peaks \
+            "Reckoned from CPU time and memory measured in “{}” of “{}” at {}. The rule: a load with \
+             kept connections and a file of at most {} before any other, then that of most contenders, then that of \
+             the smallest file, at the largest number of clients that all of them had. Assumed: a core costs {} and a GiB {} a month ({}); a core is kept at most {} busy, so that peaks \
              find room; the system takes {} GiB beside the server; a core there does what a core here does, and cost \
              grows evenly with cores. Bandwidth, disks and work are not in it. Other prices: lab/prices.toml.",
             work.load.title,
             work.experiment.title,
+            work.at(clients),
+            format::bytes(SMALL_BYTES as f64),
             prices.amount(prices.core_month),
             prices.amount(prices.gib_month),
             prices.source,
@@ -173,8 +181,9 @@ impl Overview<'_> {
         )
     }
 
-    /// The load that costs are reckoned from: the first with the most contenders whose CPU and memory are known, at
-    /// the largest number of clients.
+    /// The load that costs are reckoned from, and its number of clients. Kept connections and a small file go before
+    /// all else; then most contenders whose CPU and memory are known, then the smallest file, then the first load. The
+    /// number of clients is the largest that all of them have.
     fn costed(&self) -> Option<(&Work<'_>, u32)> {
         let known = |work: &Work<'_>, clients: u32| {
             let has = |name: &&&str| {
@@ -185,17 +194,34 @@ impl Overview<'_> {
             };
             work.contenders.iter().filter(has).count()
         };
-        let loads = self.works.iter().filter(|work| work.load.kind == Kind::Load);
-        let all = loads.flat_map(|work| work.clients.iter().rev().map(move |clients| (work, *clients)));
-        let mut best: Option<(&Work<'_>, u32, usize)> = None;
-        for (work, clients) in all {
-            let count = known(work, clients);
-            if count > best.map_or(0, |(_, _, most)| most) {
-                best = Some((work, clients, count));
-            }
-        }
-        best.map(|(work, clients, _)| (work, clients))
+        let loads = self.works.iter().enumerate().filter(|(_, work)| work.load.kind == Kind::Load);
+        let ranked = loads.filter_map(|(place, work)| {
+            let (most, clients) =
+                work.clients.iter().map(|clients| (known(work, *clients), *clients)).max()?;
+            let bytes = asked_bytes(work);
+            let rank = (is_plain(work) && bytes <= SMALL_BYTES, most, Reverse(bytes), Reverse(place));
+            (most > 0).then_some((rank, work, clients))
+        });
+        ranked.max_by_key(|(rank, ..)| *rank).map(|(_, work, clients)| (work, clients))
     }
+}
+
+/// Whether a load asks on kept connections, as fast as it is answered, and for nothing but a file.
+fn is_plain(work: &Work<'_>) -> bool {
+    let load = work.load;
+    load.keep_alive
+        && load.pipeline == 1
+        && load.tls.is_none()
+        && load.backend.is_none()
+        && load.rate.is_none()
+}
+
+/// The length of the file that a load asks for; the largest number where it asks for no file.
+fn asked_bytes(work: &Work<'_>) -> u64 {
+    let path = work.load.path.split('?').next().unwrap_or_default().trim_start_matches('/');
+    let path = if path.is_empty() { "index.html" } else { path };
+    let file = work.experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path);
+    file.map_or(u64::MAX, |file| file.length)
 }
 
 /// A short mark for each finding, that leads to it.

@@ -62,6 +62,8 @@ pub(super) struct Plots<'a> {
     pub(super) clients: u32,
     /// The styles.
     pub(super) styles: &'a Styles,
+    /// Whether histograms and charts over time are among them.
+    pub(super) full: bool,
 }
 
 impl Plots<'_> {
@@ -72,20 +74,31 @@ impl Plots<'_> {
         let rate = if many { self.over_clients(drawn) } else { self.bars(drawn, "with interval") };
         let over = |figure| many.then(|| self.over_clients(figure)).flatten();
         let total = self.work.load.requests.is_some().then(|| self.total_time()).flatten();
+        let [cpu, memory, histograms] = if self.full { self.large() } else { [None, None, None] };
         let charts = [
             self.most_clients(),
             rate,
             over(Figure::P99Ms),
             over(Figure::MemoryBytes),
             self.percentiles(),
-            self.over_time("CPU", "CPU, % of one core", |sample| sample.cpu_percent),
-            self.over_time("Memory", "memory, MiB", |sample| sample.memory_bytes as f64 / (1024.0 * 1024.0)),
+            cpu,
+            memory,
             self.bars(Figure::CpuUsPerRequest, "with interval"),
             self.bars(Figure::MemoryBytes, "at the end of the load"),
             total,
-            self.histograms(),
+            histograms,
         ];
         charts.into_iter().flatten().collect()
+    }
+
+    /// The charts that take most room.
+    fn large(&self) -> [Option<Chart>; 3] {
+        let mib = |sample: &Sample| sample.memory_bytes as f64 / (1024.0 * 1024.0);
+        [
+            self.over_time("CPU", "CPU, % of one core", |sample| sample.cpu_percent),
+            self.over_time("Memory", "memory, MiB", mib),
+            self.histograms(),
+        ]
     }
 
     /// `64 clients`, in the title of a chart that shows one number only.

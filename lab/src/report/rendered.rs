@@ -40,11 +40,11 @@ addEventListener('load', () => {
 });
 </script>"#;
 
-/// A page with the report in a frame of a given width, in which the frame's findings become text. A window itself
-/// cannot be as narrow as a phone.
+/// A page with the report in frames of given widths, in which the frames' findings become text, a line each. A window
+/// itself cannot be as narrow as a phone.
 const FRAME: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body style="margin:0"><pre id="found"></pre><script>
-addEventListener('message', event => { document.getElementById('found').textContent = event.data; });
-</script><iframe src="copy.html" style="border:0;width:WIDTHpx;height:900px"></iframe>"#;
+addEventListener('message', event => { document.getElementById('found').textContent += event.data + '\n'; });
+</script>"#;
 
 struct Shown {
     found: serde_json::Value,
@@ -60,11 +60,13 @@ impl Shown {
 fn the_report_is_shown_well_on_desk_and_phone_by_day_and_night() {
     let Some(chromium) = chromium() else { return };
     let out = report();
-    for (width, is_dark) in [(1280, false), (390, false), (390, true)] {
-        let shown = show(&chromium, out.path(), width, is_dark);
-        let found = &shown.found;
-        assert_eq!(shown.number("width"), f64::from(width));
-        assert!(shown.number("scroll") <= f64::from(width), "wider than the window: {found}");
+    let by_day = show(&chromium, out.path(), &[390, 1280], false);
+    let by_night = show(&chromium, out.path(), &[390], true);
+    for (shown, is_dark) in
+        by_day.iter().map(|shown| (shown, false)).chain(by_night.iter().map(|shown| (shown, true)))
+    {
+        let (found, width) = (&shown.found, shown.number("width"));
+        assert!(shown.number("scroll") <= width, "wider than the window: {found}");
         assert_eq!(found["out"], serde_json::json!([]), "outside the window, and not in what scrolls");
         assert!(shown.number("charts") >= 20.0 && shown.number("tables") > 10.0, "{found}");
         assert_eq!(
@@ -101,9 +103,13 @@ fn report() -> tempfile::TempDir {
     out
 }
 
-fn show(chromium: &Path, out: &Path, width: u32, is_dark: bool) -> Shown {
-    let frame = FRAME.replace("WIDTH", &width.to_string());
-    fs::write(out.join("frame.html"), frame).unwrap();
+/// Shows the page in frames of these widths, which ascend.
+fn show(chromium: &Path, out: &Path, widths: &[u32], is_dark: bool) -> Vec<Shown> {
+    let frame = |width: &u32| {
+        format!("<iframe src=\"copy.html\" style=\"border:0;width:{width}px;height:900px\"></iframe>")
+    };
+    let frames: String = widths.iter().map(frame).collect();
+    fs::write(out.join("frame.html"), format!("{FRAME}{frames}")).unwrap();
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!is_dark));
     let dom = run(
         chromium,
@@ -113,9 +119,15 @@ fn show(chromium: &Path, out: &Path, width: u32, is_dark: bool) -> Shown {
     );
     let found = dom.split("<pre id=\"found\">").nth(1).and_then(|rest| rest.split("</pre>").next());
     let found = found.unwrap_or_default().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let found =
-        serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found:?} in {dom:.400}"));
-    Shown { found }
+    let shown = |line: &str| Shown {
+        found: serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?} in {dom:.400}")),
+    };
+    let mut shown: Vec<Shown> = found.lines().map(shown).collect();
+    shown.sort_by(|a, b| a.number("width").total_cmp(&b.number("width")));
+    let seen: Vec<f64> = shown.iter().map(|shown| shown.number("width")).collect();
+    let asked: Vec<f64> = widths.iter().copied().map(f64::from).collect();
+    assert_eq!(seen, asked, "{dom:.400}");
+    shown
 }
 
 /// Runs the browser once, with a profile of its own, and gives what it prints.

@@ -8,7 +8,7 @@ use super::html::escape;
 use super::scale::{Scale, Spread};
 
 /// Width of every chart. It is small enough that text is still readable when a phone shrinks it.
-const WIDTH: f64 = 480.0;
+pub(super) const WIDTH: f64 = 480.0;
 /// Height of a chart of lines.
 const HEIGHT: f64 = 300.0;
 /// Height of a bar with its room.
@@ -32,35 +32,53 @@ pub(super) const COLOURS: usize = 12;
 
 /// Writes a chart. `id` is unique in the page.
 pub(super) fn draw(chart: &Chart, id: &str) -> String {
+    let (plot, height) = plot(chart);
+    let (title, words) = (escape(&chart.title), escape(&chart.words.join(". ")));
+    format!(
+        "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" aria-labelledby=\"{id}-t {id}-d\">\
+         <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{words}</desc>{plot}</svg>"
+    )
+}
+
+/// What is within a chart, and its height.
+pub(super) fn plot(chart: &Chart) -> (String, f64) {
     let mut drawing = Drawing::default();
     let height = match &chart.plot {
         Plot::Lines { x, y, lines } => drawing.lines((x, y), lines),
         Plot::Bars { x, bars } => drawing.bars(x, bars),
         Plot::Histograms { x, rows } => drawing.histograms(x, rows),
     };
-    let (title, words) = (escape(&chart.title), escape(&chart.words.join(". ")));
+    (drawing.out, height)
+}
+
+/// A contender's line with its marker, for a legend.
+pub(super) fn key(style: usize) -> String {
     format!(
-        "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" aria-labelledby=\"{id}-t {id}-d\">\
-         <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{words}</desc>{}</svg>",
-        drawing.out
+        "<svg class=\"key\" width=\"30\" height=\"14\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}</svg>",
+        sample(style)
     )
 }
 
-/// A short stretch of a contender's line with its marker, for a legend.
-pub(super) fn key(style: usize) -> String {
+/// A short stretch of a contender's line: 30 wide, 14 high.
+pub(super) fn sample(style: usize) -> String {
     let mut drawing = Drawing::default();
     drawing.path(style, &[(1.0, 7.0), (29.0, 7.0)]);
     drawing.markers(style, &[(15.0, 7.0)]);
+    drawing.out
+}
+
+/// The markers of these styles, which all charts of a page refer to.
+pub(super) fn markers(styles: impl Iterator<Item = usize>) -> String {
     format!(
-        "<svg class=\"key\" width=\"30\" height=\"14\" viewBox=\"0 0 30 14\" aria-hidden=\"true\">{}</svg>",
-        drawing.out
+        "<svg class=\"markers\" width=\"0\" height=\"0\" aria-hidden=\"true\">{}</svg>",
+        definitions(styles)
     )
 }
 
-/// The markers of these styles, which all charts of a page refer to. Seven shapes, so that shape, colour and dash
+/// The same as definitions within a drawing. Seven shapes, so that shape, colour and dash
 /// together repeat only after hundreds of contenders.
-pub(super) fn markers(styles: impl Iterator<Item = usize>) -> String {
-    let mut out = String::from("<svg class=\"markers\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>");
+pub(super) fn definitions(styles: impl Iterator<Item = usize>) -> String {
+    let mut out = String::from("<defs>");
     for style in styles {
         let shape = match style % 7 {
             0 => "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
@@ -78,7 +96,7 @@ pub(super) fn markers(styles: impl Iterator<Item = usize>) -> String {
             style % COLOURS
         );
     }
-    out + "</defs></svg>"
+    out + "</defs>"
 }
 
 #[derive(Default)]
