@@ -261,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn costs_are_of_a_small_file_on_kept_connections() {
+        let (html, _) = fixture::report();
+        assert!(html.contains("What it costs: 7 bytes, kept connections, 1 core, 1,000 clients"));
+        // A run that has no such load: the larger file on kept connections comes only by its contenders.
+        let out = tempfile::tempdir().unwrap();
+        let blocks: Vec<Block> =
+            fixture::blocks().into_iter().filter(|block| block.cell.experiment == "windows-hey").collect();
+        let written = write(out.path(), &fixture::experiments(), &blocks).unwrap();
+        let html = fs::read_to_string(written.html).unwrap();
+        assert!(html.contains("What it costs: 72 KB with hey"), "{html}");
+    }
+
+    #[test]
     fn nothing_measured_is_a_report_too() {
         let out = tempfile::tempdir().unwrap();
         let written = write(out.path(), &fixture::experiments(), &[]).unwrap();

@@ -14,7 +14,7 @@ use crate::figure::Figure;
 use crate::findings::Answer;
 
 /// A file that costs hardly more than its request.
-const SMALL_BYTES: u64 = 10_000;
+const SMALL_BYTES: u64 = 10 * 1024;
 
 /// What the first page is made of.
 pub(super) struct Overview<'a> {
