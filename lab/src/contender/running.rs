@@ -199,12 +199,17 @@ impl Drop for Running {
             let _ = kill_process_group(group, Code::KILL);
         }
         // Processes that made a group of their own, if they are still those that were seen.
-        for process in family.into_iter().filter(|process| process::works_in(*process, &self.folder)) {
+        for process in family.iter().copied().filter(|process| process::works_in(*process, &self.folder)) {
             if let Some(pid) = pid(process) {
                 let _ = kill_process(pid, Code::KILL);
             }
         }
         let _ = self.child.wait();
+        // What was killed lets go of its port a moment later.
+        let end = Instant::now() + LIMIT / 4;
+        while family.iter().any(|process| process::works_in(*process, &self.folder)) && Instant::now() < end {
+            thread::park_timeout(STEP);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod site;
 pub mod tls;
 mod watch;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -84,34 +85,61 @@ pub fn run(
 ) -> Result<()> {
     fs::create_dir_all(&settings.out).with_context(|| settings.out.display().to_string())?;
     let path = settings.out.join("blocks.jsonl");
-    let before = block::read(&path)?.into_iter().filter(|block| settings.resume && block.failure.is_none());
-    let done: BTreeSet<(Cell, u32)> = before.map(|block| (block.cell, block.turn)).collect();
+    let before = if settings.resume { block::read(&path)? } else { Vec::new() };
+    let (done, failed): (Vec<Block>, Vec<Block>) =
+        before.into_iter().partition(|block| block.failure.is_none());
+    let done: BTreeSet<(Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
+    let failed: BTreeSet<Cell> = failed.into_iter().map(|block| block.cell).collect();
     if !settings.resume {
         fs::write(&path, "").with_context(|| path.display().to_string())?;
     }
     let machine = Machine::this();
     let place = place()?;
+    let tell = RefCell::new(tell);
     for experiment in experiments {
         let site = Site::create(&place.path().join(&experiment.id), &experiment.files)?;
-        for load in experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none()) {
-            for &cores in load.cores(settings.quick) {
-                let mut series = Series {
-                    settings,
-                    experiment,
-                    load,
-                    cores,
-                    site: &site,
-                    folder: place.path(),
-                    machine: &machine,
-                    done: &done,
-                    tell,
-                };
-                series.run(lineup)?;
-                if settings.interrupted.load(Ordering::Relaxed) {
-                    return Ok(());
+        let loads = experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none());
+        let series =
+            loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)));
+        let series: Vec<Series<'_, '_>> = series
+            .map(|(load, cores)| Series {
+                settings,
+                experiment,
+                load,
+                cores,
+                site: &site,
+                folder: place.path(),
+                machine: &machine,
+                done: &done,
+                failed: &failed,
+                tell: &tell,
+            })
+            .collect();
+        if experiment.interleaved {
+            interleaved(&series, lineup)?;
+        } else {
+            for one in &series {
+                if !settings.interrupted.load(Ordering::Relaxed) {
+                    one.run(lineup)?;
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Measures loads that are compared with each other turn by turn, in the next turn in the opposite order.
+fn interleaved(series: &[Series<'_, '_>], lineup: &Lineup) -> Result<()> {
+    let mut prepared = Vec::new();
+    for one in series {
+        prepared.extend(one.prepare(lineup)?.map(|prepared| (one, prepared)));
+    }
+    let turns = prepared.iter().map(|(one, _)| one.count_of_turns()).max().unwrap_or_default();
+    for turn in 0..turns {
+        for (one, prepared) in &prepared {
+            one.turn(prepared, turn)?;
+        }
+        prepared.reverse();
     }
     Ok(())
 }

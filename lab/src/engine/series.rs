@@ -1,5 +1,6 @@
 //! One load with one number of cores: the contenders are started, checked, and measured in turn.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,16 @@ pub(super) struct Series<'a, 'b> {
     pub(super) folder: &'a Path,
     pub(super) machine: &'a Machine,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
-    pub(super) tell: &'b mut dyn FnMut(Event<'_>),
+    /// What gave no figures in an earlier run, and was said then.
+    pub(super) failed: &'a BTreeSet<Cell>,
+    pub(super) tell: &'a RefCell<&'b mut dyn FnMut(Event<'_>)>,
+}
+
+/// The contenders of a series, running.
+pub(super) struct Prepared {
+    ready: Vec<Ready>,
+    /// It ends after those that pass requests on to it.
+    _backend: Option<Running>,
 }
 
 /// A contender that is ready to be measured, by the name of its cells.
@@ -50,18 +60,30 @@ struct Ready {
 }
 
 impl Series<'_, '_> {
-    pub(super) fn run(&mut self, lineup: &Lineup) -> Result<()> {
-        let labels = self.labels();
-        let counts = self.load.clients(self.settings.quick);
+    /// Starts and checks the contenders, and measures them.
+    pub(super) fn run(&self, lineup: &Lineup) -> Result<()> {
+        let Some(prepared) = self.prepare(lineup)? else { return Ok(()) };
         let turns = self.count_of_turns();
-        let blocks = labels.len() * counts.len() * usize::try_from(turns)?;
-        (self.tell)(Event::Load { experiment: self.experiment, load: self.load, blocks });
+        match self.load.kind {
+            _ if turns == 0 => Ok(()),
+            Kind::Idle => self.idle(&prepared.ready),
+            Kind::Knee => (0..turns).try_for_each(|turn| self.knee(&prepared.ready, turn)),
+            Kind::Load | Kind::Reload => (0..turns).try_for_each(|turn| self.turn(&prepared, turn)),
+        }
+    }
+
+    /// Starts and checks the contenders; `None` where the machine has too few cores.
+    pub(super) fn prepare(&self, lineup: &Lineup) -> Result<Option<Prepared>> {
+        let labels = self.labels();
+        let counts = self.counts();
+        let blocks = labels.len() * counts.len() * usize::try_from(self.count_of_turns())?;
+        (self.tell.borrow_mut())(Event::Load { experiment: self.experiment, load: self.load, blocks });
         if self.cores > self.machine.cores {
             for label in &labels {
                 let why = format!("{} cores are needed, and there are {}", self.cores, self.machine.cores);
                 self.fail(label, counts[0], None, &why)?;
             }
-            return Ok(());
+            return Ok(None);
         }
         let backend = match &self.load.backend {
             Some(name) => {
@@ -71,17 +93,40 @@ impl Series<'_, '_> {
             None => None,
         };
         let ready = self.start_all(&labels, lineup, backend.as_ref())?;
-        match self.load.kind {
-            _ if turns == 0 => Ok(()),
-            Kind::Idle => self.idle(&ready, &counts),
-            Kind::Knee => self.knee(&ready, &counts),
-            Kind::Load | Kind::Reload => self.turns(&ready, &counts),
-        }
+        Ok(Some(Prepared { ready, _backend: backend }))
     }
 
-    fn count_of_turns(&self) -> u32 {
+    /// One block for each number of clients and contender. The contenders of a number follow one another, in the next
+    /// turn in the opposite order, so that what drifts meets all of them alike.
+    pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+        for clients in self.counts() {
+            let mut order: Vec<&Ready> = prepared.ready.iter().collect();
+            if turn % 2 == 1 {
+                order.reverse();
+            }
+            for contender in order {
+                if self.is_interrupted() {
+                    return Ok(());
+                }
+                self.block(contender, clients, turn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Repetitions of each block.
+    pub(super) fn count_of_turns(&self) -> u32 {
         let whole = if self.settings.quick { TURNS_QUICK } else { self.experiment.turns.unwrap_or(TURNS) };
         self.settings.turns.unwrap_or(whole)
+    }
+
+    /// The numbers of clients.
+    fn counts(&self) -> Vec<u32> {
+        self.load.clients(self.settings.quick)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.settings.interrupted.load(Ordering::Relaxed)
     }
 
     /// The contenders of the load, and the twin behind its original.
@@ -102,12 +147,7 @@ impl Series<'_, '_> {
     }
 
     /// Starts all that can take part, and says of the others why they cannot.
-    fn start_all(
-        &mut self,
-        labels: &[String],
-        lineup: &Lineup,
-        backend: Option<&Running>,
-    ) -> Result<Vec<Ready>> {
+    fn start_all(&self, labels: &[String], lineup: &Lineup, backend: Option<&Running>) -> Result<Vec<Ready>> {
         let mut ready: Vec<Ready> = Vec::new();
         let mut expected = None;
         for label in labels {
@@ -149,7 +189,8 @@ impl Series<'_, '_> {
             key: self.site.key.clone(),
             backend: backend.map(|backend| backend.address),
         };
-        Running::start(found, behind, &measure::file_name(&[label]), &place)
+        let folder = measure::file_name(&[&self.load.id, &self.cores.to_string(), label]);
+        Running::start(found, behind, &folder, &place)
     }
 
     /// What the load asks of a configuration.
@@ -161,7 +202,7 @@ impl Series<'_, '_> {
         options
     }
 
-    fn check(&mut self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
+    fn check(&self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
         let load = self.load;
         if expected.is_none() {
             let path = load.path.split('?').next().unwrap_or_default();
@@ -179,7 +220,7 @@ impl Series<'_, '_> {
                 .context("it is not compared, because it answers differently")?,
             None => bail!("nothing to compare with"),
         };
-        (self.tell)(Event::Ready { contender: label, head_bytes: answer.head_bytes });
+        (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
         Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64 })
     }
@@ -195,49 +236,28 @@ impl Series<'_, '_> {
         Ok(())
     }
 
-    /// All numbers of clients in each turn; within a turn the contenders of a number follow one another, in the next
-    /// turn in the opposite order, so that what drifts meets all of them alike.
-    fn turns(&mut self, ready: &[Ready], counts: &[u32]) -> Result<()> {
-        for turn in 0..self.count_of_turns() {
-            for &clients in counts {
-                let mut order: Vec<&Ready> = ready.iter().collect();
-                if turn % 2 == 1 {
-                    order.reverse();
-                }
-                for contender in order {
-                    self.block(contender, clients, turn)?;
-                    if self.settings.interrupted.load(Ordering::Relaxed) {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Each contender by itself, with more and more clients, until it fails some of them or lets them wait.
-    fn knee(&mut self, ready: &[Ready], counts: &[u32]) -> Result<()> {
-        for turn in 0..self.count_of_turns() {
-            for contender in ready {
-                for &clients in counts {
-                    let Some(block) = self.block(contender, clients, turn)? else { break };
-                    let figure = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
-                    let slowest = figure(Figure::P99Ms).max(figure(Figure::MeanMs));
-                    if block.failure.is_some() || figure(Figure::Failed) > 0.0 || slowest > KNEE_MS {
-                        break;
-                    }
-                }
-                if self.settings.interrupted.load(Ordering::Relaxed) {
+    fn knee(&self, ready: &[Ready], turn: u32) -> Result<()> {
+        for contender in ready {
+            for clients in self.counts() {
+                if self.is_interrupted() {
                     return Ok(());
                 }
+                let Some(block) = self.block(contender, clients, turn)? else { break };
+                let figure = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
+                let slowest = figure(Figure::P99Ms).max(figure(Figure::MeanMs));
+                if block.failure.is_some() || figure(Figure::Failed) > 0.0 || slowest > KNEE_MS {
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    fn idle(&mut self, ready: &[Ready], counts: &[u32]) -> Result<()> {
+    fn idle(&self, ready: &[Ready]) -> Result<()> {
+        let counts = self.counts();
         for contender in ready {
-            let sizes = idle::memory(&contender.running, self.load, counts);
+            let sizes = idle::memory(&contender.running, self.load, &counts);
             let sizes = match sizes {
                 Ok(sizes) => sizes,
                 Err(error) => {
@@ -263,7 +283,7 @@ impl Series<'_, '_> {
                 }
                 self.write(&block)?;
             }
-            if self.settings.interrupted.load(Ordering::Relaxed) {
+            if self.is_interrupted() {
                 return Ok(());
             }
         }
@@ -271,7 +291,7 @@ impl Series<'_, '_> {
     }
 
     /// Measures one block and writes it; `None` where it was measured before.
-    fn block(&mut self, contender: &Ready, clients: u32, turn: u32) -> Result<Option<Block>> {
+    fn block(&self, contender: &Ready, clients: u32, turn: u32) -> Result<Option<Block>> {
         let mut block = self.empty(&contender.label, clients, Some(contender.running.found()));
         block.turn = turn;
         block.configuration_digest.clone_from(&contender.running.digest);
@@ -288,7 +308,7 @@ impl Series<'_, '_> {
                 block.samples = measured.samples;
                 block.circumstances = measured.circumstances;
             }
-            Err(_) if self.settings.interrupted.load(Ordering::Relaxed) => return Ok(None),
+            Err(_) if self.is_interrupted() => return Ok(None),
             Err(error) => block.failure = Some(format!("{error:#}")),
         }
         self.write(&block)?;
@@ -350,15 +370,18 @@ impl Series<'_, '_> {
         (cores(0, self.cores), tool)
     }
 
-    fn fail(&mut self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
+    fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
         let mut block = self.empty(label, clients, found);
         block.failure = Some(why.to_owned());
         self.write(&block)
     }
 
-    fn write(&mut self, block: &Block) -> Result<()> {
+    fn write(&self, block: &Block) -> Result<()> {
+        if block.failure.is_some() && self.failed.contains(&block.cell) {
+            return Ok(());
+        }
         block::append(&self.settings.out.join("blocks.jsonl"), block)?;
-        (self.tell)(Event::Block(block));
+        (self.tell.borrow_mut())(Event::Block(block));
         Ok(())
     }
 
