@@ -39,6 +39,10 @@ use transport::Transport;
 /// The least room for one read.
 const READ_SIZE: usize = 16 * 1024;
 
+/// How long a connection is left open when the thread drains, for a request that may be on its way: to close at once
+/// would lose it.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
+
 /// Answers that were not written yet are sent before they grow past this.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
@@ -269,6 +273,9 @@ impl Io {
             // The first request of a new connection is on its way: it is answered, as nginx does.
             let is_new = self.info.requests.get() == 0;
             let is_drained = self.thread().draining.get() && !is_new;
+            if is_drained {
+                self.kept_until.get_or_insert_with(|| Instant::now() + ON_ITS_WAY);
+            }
             let kept = self.kept_until.map(|until| until.saturating_duration_since(Instant::now()));
             match kept.filter(|kept| !kept.is_zero()) {
                 Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
