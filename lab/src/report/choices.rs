@@ -67,13 +67,14 @@ pub(super) fn faultless(summary: &Summary<'_>, works: &[Work<'_>]) -> (Vec<Strin
     let mut names: Vec<&str> = works.iter().flat_map(|work| work.contenders.iter().copied()).collect();
     names.sort_unstable();
     names.dedup();
-    let failed = |name: &&str| {
+    let values = |name: &str, figure: Figure| -> Vec<f64> {
         let cells =
             works.iter().flat_map(|work| work.clients.iter().map(|clients| work.cell(name, *clients)));
-        cells
-            .into_iter()
-            .any(|cell| summary.turns(&cell, Figure::Failed).values().any(|failed| *failed > 0.0))
+        cells.flat_map(|cell| summary.turns(&cell, figure).into_values()).collect()
     };
+    // Who was never measured has not failed, and has not answered either.
+    names.retain(|name| !values(name, Figure::RequestsPerS).is_empty());
+    let failed = |name: &&str| values(name, Figure::Failed).iter().any(|failed| *failed > 0.0);
     let (bad, good): (Vec<&str>, Vec<&str>) = names.into_iter().partition(failed);
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     (owned(good), owned(bad))

@@ -180,8 +180,10 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
     contenders.dedup();
     let mut experiments: Vec<&str> = works.iter().map(|work| work.experiment.id.as_str()).collect();
     experiments.dedup();
-    let began = blocks.iter().map(|block| block.began_s).fold(f64::INFINITY, f64::min);
-    let ended = blocks.iter().map(|block| block.began_s).fold(0.0, f64::max);
+    // What could not begin has no time.
+    let times = || blocks.iter().map(|block| block.began_s).filter(|began_s| *began_s > 0.0);
+    let began = times().fold(f64::INFINITY, f64::min);
+    let ended = times().fold(0.0, f64::max);
     if blocks.is_empty() {
         return "No block was measured yet.".into();
     }
