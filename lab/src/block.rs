@@ -20,12 +20,25 @@ pub struct Cell {
     pub experiment: String,
     /// The load's name within it.
     pub load: String,
-    /// The contender's name. A twin, for the noise floor, has `-twin` behind it.
+    /// The contender's name. A twin's is made by [`twin_of`].
     pub contender: String,
     /// The number of clients.
     pub clients: u32,
     /// The cores of the contender.
     pub cores: u32,
+}
+
+/// How the name of a contender's twin ends: a second instance of it, measured only for the noise floor.
+const TWIN: &str = "-twin";
+
+/// The name of a contender's twin.
+pub fn twin_of(contender: &str) -> String {
+    format!("{contender}{TWIN}")
+}
+
+/// The name of the contender whose twin this is, if it is one.
+pub fn original_of(contender: &str) -> Option<&str> {
+    contender.strip_suffix(TWIN)
 }
 
 /// Everything about one block.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::block::Block;
+use crate::block::{self, Block};
 use crate::figure::Figure;
 use crate::statistics::{Estimate, median};
 
@@ -62,7 +62,7 @@ impl Comparison {
             contenders: [first, second].map(str::to_owned),
             medians: [column(|pair| pair.0), column(|pair| pair.1)],
             ratio: estimate(&measured)?,
-            noise: estimate(&pairs(&format!("{second}-twin"))),
+            noise: estimate(&pairs(&block::twin_of(second))),
             pairs: measured.len(),
             tool_busy: blocks.iter().map(|block| block.circumstances.tool_busy).fold(0.0, f64::max),
         })

@@ -85,6 +85,21 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// The percentiles of latency that any of the publications or tools gives, in their order, each with the
+    /// percentage of requests that were faster.
+    pub const PERCENTILES: &'static [(u32, Figure)] = &[
+        (10, Figure::P10Ms),
+        (25, Figure::P25Ms),
+        (50, Figure::P50Ms),
+        (66, Figure::P66Ms),
+        (75, Figure::P75Ms),
+        (80, Figure::P80Ms),
+        (90, Figure::P90Ms),
+        (95, Figure::P95Ms),
+        (98, Figure::P98Ms),
+        (99, Figure::P99Ms),
+    ];
+
     /// Whether more is better. `None` for what is neither, such as the length of an answer.
     pub fn higher_is_better(self) -> Option<bool> {
         match self {

@@ -22,5 +22,6 @@ pub mod process;
 pub mod reference;
 pub mod report;
 pub mod statistics;
+mod tls;
 pub mod tool;
 pub mod words;

@@ -40,22 +40,6 @@ const DEFAULT_HEADS: &[(&str, &str, f64)] = &[("apache", "Apache", 250.0), ("ngi
 /// A head that is so much longer than the default one is not the default one.
 const LONG_HEAD: f64 = 1.6;
 
-/// Of every percentile the part of the requests that were faster.
-const PERCENTILES: &[(Figure, f64)] = &[
-    (Figure::MinMs, 0.0),
-    (Figure::P10Ms, 0.1),
-    (Figure::P25Ms, 0.25),
-    (Figure::P50Ms, 0.5),
-    (Figure::P66Ms, 0.66),
-    (Figure::P75Ms, 0.75),
-    (Figure::P80Ms, 0.8),
-    (Figure::P90Ms, 0.9),
-    (Figure::P95Ms, 0.95),
-    (Figure::P98Ms, 0.98),
-    (Figure::P99Ms, 0.99),
-    (Figure::MaxMs, 1.0),
-];
-
 /// Rate times mean time is the number of clients that were busy (J. D. C. Little, 1961).
 fn littles_law(row: &Row<'_>) -> Option<String> {
     let busy = row.get(Figure::RequestsPerS)? * row.get(Figure::MeanMs)? / 1000.0;
@@ -191,9 +175,15 @@ fn known_page(row: &Row<'_>) -> Option<String> {
     })
 }
 
+/// Of every percentile, and of the fastest and the slowest, the part of the requests that were faster.
+fn percentiles() -> impl Iterator<Item = (Figure, f64)> {
+    let between = Figure::PERCENTILES.iter().map(|(percent, figure)| (*figure, f64::from(*percent) / 100.0));
+    std::iter::once((Figure::MinMs, 0.0)).chain(between).chain([(Figure::MaxMs, 1.0)])
+}
+
 fn order_of_percentiles(row: &Row<'_>) -> Option<String> {
     let known: Vec<(Figure, f64)> =
-        PERCENTILES.iter().filter_map(|(figure, _)| Some((*figure, row.get(*figure)?))).collect();
+        percentiles().filter_map(|(figure, _)| Some((figure, row.get(figure)?))).collect();
     let wrong = known.windows(2).find(|pair| pair[0].1 > pair[1].1 * 1.001)?;
     let [(lower, less), (upper, more)] = [wrong[0], wrong[1]];
     Some(format!("{lower} is {}, above {upper} with {}.", number(less), number(more)))
@@ -204,11 +194,11 @@ fn mean_within_percentiles(row: &Row<'_>) -> Option<String> {
     let mut below = (0.0, 0.0);
     let (mut least, mut most) = (0.0, 0.0);
     let mut known = 0;
-    for (figure, part) in PERCENTILES {
-        let Some(value) = row.get(*figure) else { continue };
+    for (figure, part) in percentiles() {
+        let Some(value) = row.get(figure) else { continue };
         least += (part - below.0) * below.1;
         most += (part - below.0) * value;
-        below = (*part, value);
+        below = (part, value);
         known += 1;
     }
     least += (1.0 - below.0) * below.1;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::Block;
+use crate::block::{self, Block};
 use crate::experiment::{Experiment, Generator, Load};
 use crate::figure::Figure;
 use crate::tool::Amount;
@@ -64,8 +64,8 @@ impl<'a> Row<'a> {
             })
         };
         let of_experiment = blocks.iter().filter(|block| block.cell.experiment == experiment.id);
-        let usable =
-            of_experiment.filter(|block| block.failure.is_none() && !block.cell.contender.ends_with("-twin"));
+        let usable = of_experiment
+            .filter(|block| block.failure.is_none() && block::original_of(&block.cell.contender).is_none());
         usable.filter_map(row).collect()
     }
 

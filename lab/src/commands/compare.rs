@@ -57,7 +57,6 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         turns: Some(turns),
         resume: false,
         only: Vec::new(),
-        twin: true,
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(false);

@@ -139,7 +139,6 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
         turns: Some(arguments.turns),
         resume: false,
         only: Vec::new(),
-        twin: true,
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(false);
@@ -147,7 +146,7 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
     progress.end();
     let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;
     let blocks: Vec<_> = blocks.iter().collect();
-    let twin = format!("{name}-twin");
+    let twin = block::twin_of(name);
     for figure in [Figure::CpuUsPerRequest, Figure::RequestsPerS] {
         let comparison = Comparison::of(&blocks, [&twin, name], figure);
         let ratio = comparison.context("nothing was measured: see the lines above")?.ratio;

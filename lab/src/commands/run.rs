@@ -67,7 +67,6 @@ fn run(arguments: &RunArguments, turns: Option<u32>) -> Result<Vec<Experiment>> 
         turns,
         resume: arguments.resume,
         only: arguments.only.clone(),
-        twin: true,
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(turns == Some(0));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::tls;
+use crate::tls;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

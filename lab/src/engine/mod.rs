@@ -7,7 +7,6 @@ mod lineup;
 mod measure;
 mod series;
 pub mod site;
-pub mod tls;
 mod watch;
 
 use std::cell::RefCell;
@@ -41,8 +40,6 @@ pub struct Settings<'a> {
     pub resume: bool,
     /// Only these contenders, if any are named.
     pub only: Vec<String>,
-    /// Whether a second instance of one contender shows what noise is.
-    pub twin: bool,
     /// Ends the run after the current step.
     pub interrupted: &'a AtomicBool,
 }

@@ -137,10 +137,10 @@ impl Series<'_, '_> {
             all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
         // A quick run has no time for it in its sweeps.
         let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
-        if self.settings.twin && self.load.kind == Kind::Load && !quick_sweep {
+        if self.load.kind == Kind::Load && !quick_sweep {
             let original = labels.iter().rposition(|label| label.starts_with("nginx"));
             if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
-                labels.insert(index + 1, format!("{}-twin", labels[index]));
+                labels.insert(index + 1, block::twin_of(&labels[index]));
             }
         }
         labels
@@ -151,7 +151,7 @@ impl Series<'_, '_> {
         let mut ready: Vec<Ready> = Vec::new();
         let mut expected = None;
         for label in labels {
-            let found = lineup.find(label.strip_suffix("-twin").unwrap_or(label));
+            let found = lineup.find(block::original_of(label).unwrap_or(label));
             let found = found.and_then(|found| found.contender.offers(&self.options()).map(|()| found));
             let found = match found {
                 Ok(found) => found,

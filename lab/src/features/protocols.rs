@@ -11,7 +11,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::transcript::Transcript;
 use crate::engine::fetch::Connection;
-use crate::engine::tls;
+use crate::tls;
 
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::block;
 use crate::experiment::{Clients, Condition};
 use crate::figure::Figure;
 use crate::statistics::Estimate;
@@ -188,7 +189,7 @@ fn better(
     let words = format!("{}, {} of {of} and {over}", data.title(load), words::named(figure));
     let mut noise = Noise::new();
     for twin in data.twins(load) {
-        let original = twin.strip_suffix(super::TWIN).unwrap_or(twin);
+        let original = block::original_of(twin).unwrap_or(twin);
         let both = data
             .series(load, twin, figure, filter)
             .and_then(|twin| Ok((twin, data.series(load, original, figure, filter)?)));

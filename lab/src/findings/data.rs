@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::block::Block;
+use crate::block::{self, Block};
 use crate::experiment::{Clients, Experiment, Load};
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -95,7 +95,10 @@ impl<'a> Data<'a> {
 
     /// The twins that were measured in a load.
     pub(super) fn twins(&self, load: &str) -> BTreeSet<&str> {
-        self.of_load(load).map(|row| row.contender).filter(|name| name.ends_with(super::TWIN)).collect()
+        self.of_load(load)
+            .map(|row| row.contender)
+            .filter(|name| block::original_of(name).is_some())
+            .collect()
     }
 
     /// The load's name for people.

@@ -19,9 +19,6 @@ use crate::statistics::{Estimate, holm};
 use condition::Tested;
 use data::Data;
 
-/// What stands behind the name of a contender's twin.
-const TWIN: &str = "-twin";
-
 /// The answer to a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {

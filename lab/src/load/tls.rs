@@ -1,16 +1,15 @@
-//! TLS of clients. Certificates are not checked: the lab's servers have their own.
+//! TLS of clients.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConnection, Resumption};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, Error, HandshakeKind};
 
 use super::plan::TlsPlan;
+use crate::tls;
 
 /// What the TLS connections of a thread share: sessions above all.
 pub(super) struct Tls {
@@ -24,12 +23,7 @@ pub(super) struct Session(ClientConnection);
 impl Tls {
     /// Fails where the host is no name of a server.
     pub(super) fn new(plan: &TlsPlan) -> anyhow::Result<Tls> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
-            .with_no_client_auth();
+        let mut config = tls::configuration()?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.resumption =
             if plan.resume { Resumption::in_memory_sessions(256) } else { Resumption::disabled() };
@@ -106,44 +100,5 @@ impl<F: AsFd> Write for Socket<F> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Takes any certificate.
-#[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

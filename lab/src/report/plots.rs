@@ -5,24 +5,11 @@ use std::collections::BTreeMap;
 use super::chart::{Axis, Bar, Chart, Histogram, Line, Point};
 use super::format;
 use super::scale::Spread;
-use super::summary::{Share, Summary, Work, is_twin};
+use super::summary::{Share, Summary, Work};
 use crate::block::{self, Block, Sample};
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;
 
-/// The latencies that tools print, and which share of the requests was faster.
-const PERCENTILES: &[(Figure, f64)] = &[
-    (Figure::P10Ms, 0.1),
-    (Figure::P25Ms, 0.25),
-    (Figure::P50Ms, 0.5),
-    (Figure::P66Ms, 0.66),
-    (Figure::P75Ms, 0.75),
-    (Figure::P80Ms, 0.8),
-    (Figure::P90Ms, 0.9),
-    (Figure::P95Ms, 0.95),
-    (Figure::P98Ms, 0.98),
-    (Figure::P99Ms, 0.99),
-];
 /// The curve of percentiles begins here.
 const SHARE_MIN: f64 = 0.1;
 /// A histogram of fewer bars is too coarse to read percentiles from.
@@ -40,7 +27,7 @@ impl Styles {
         let mut styles = BTreeMap::new();
         for name in named.chain(blocks.iter().map(|block| &block.cell.contender)) {
             let next = styles.len();
-            if !is_twin(name) {
+            if block::original_of(name).is_none() {
                 styles.entry(name.clone()).or_insert(next);
             }
         }
@@ -172,9 +159,11 @@ impl Plots<'_> {
             return cumulated(&block.histogram);
         }
         let figure = |figure| self.summary.span(&cell, figure).map(|span| span.median);
-        let mut points: Vec<Point> = PERCENTILES
+        let mut points: Vec<Point> = Figure::PERCENTILES
             .iter()
-            .filter_map(|(of, share)| Some(Point { x: *share, y: figure(*of)?, span: None }))
+            .filter_map(|(percent, of)| {
+                Some(Point { x: f64::from(*percent) / 100.0, y: figure(*of)?, span: None })
+            })
             .collect();
         let requests =
             figure(Figure::RequestsPerS).zip(figure(Figure::TotalS)).map(|(rate, time)| rate * time);

@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::block::{Block, Cell};
+use crate::block::{Block, Cell, original_of, twin_of};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
 use crate::statistics::{Estimate, holm, median, p_value};
 
-/// How the name of a contender's twin ends.
-const TWIN: &str = "-twin";
 /// An interval of fewer turns says little.
 pub(super) const TURNS_MIN: usize = 3;
 
@@ -139,7 +137,9 @@ impl<'a> Summary<'a> {
             let cells: Vec<&Cell> = self
                 .cells()
                 .filter(|cell| {
-                    cell.experiment == experiment.id && cell.load == load.id && !is_twin(&cell.contender)
+                    cell.experiment == experiment.id
+                        && cell.load == load.id
+                        && original_of(&cell.contender).is_none()
                 })
                 .collect();
             let cores: BTreeSet<u32> = cells.iter().map(|cell| cell.cores).collect();
@@ -228,7 +228,7 @@ impl<'a> Summary<'a> {
     /// Every contender that was measured beside its twin.
     pub(super) fn twins(&self) -> Vec<Twins<'a>> {
         let twin = |cell: &'a Cell| {
-            let contender = format!("{}{TWIN}", cell.contender);
+            let contender = twin_of(&cell.contender);
             let twin = self.turns(&Cell { contender, ..cell.clone() }, Figure::RequestsPerS);
             let ratios = ratios(&twin, &self.turns(cell, Figure::RequestsPerS));
             (!ratios.is_empty()).then(|| Twins { cell, ratio: interval(&ratios), turns: ratios.len() })
@@ -325,11 +325,6 @@ impl Lead<'_> {
     pub(super) fn share(&self, contender: &str) -> Option<&Share<'_>> {
         self.shares.iter().find(|share| share.contender == contender)
     }
-}
-
-/// Whether a contender is another one's twin, measured for the noise floor only.
-pub(super) fn is_twin(contender: &str) -> bool {
-    contender.ends_with(TWIN)
 }
 
 /// The geometric mean, with which ratios are averaged; of none, not a number.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Part, Section, Span, Table, Text};
 use super::format;
-use super::summary::{Summary, is_twin};
-use crate::block::{Block, Circumstances};
+use super::summary::Summary;
+use crate::block::{Block, Circumstances, original_of};
 use crate::machine::Machine;
 use crate::statistics::median;
 
@@ -124,7 +124,7 @@ fn noise(summary: &Summary<'_>) -> Vec<Part> {
 fn contenders(blocks: &[Block]) -> Table {
     type Key<'a> = (&'a str, &'a str, &'a str);
     let mut all: BTreeMap<Key<'_>, (BTreeSet<&str>, usize)> = BTreeMap::new();
-    for block in blocks.iter().filter(|block| !is_twin(&block.cell.contender)) {
+    for block in blocks.iter().filter(|block| original_of(&block.cell.contender).is_none()) {
         let key = (block.cell.contender.as_str(), block.version.as_str(), block.origin.as_str());
         let (digests, count) = all.entry(key).or_default();
         digests.insert(&block.configuration_digest);

@@ -20,20 +20,6 @@ pub(super) const TOOL: Tool = Tool {
     read: |_, text| read(text),
 };
 
-/// What it calls the percentiles that are figures: all that any of the publications gives.
-const PERCENTILES: &[(&str, Figure)] = &[
-    ("p10", Figure::P10Ms),
-    ("p25", Figure::P25Ms),
-    ("p50", Figure::P50Ms),
-    ("p66", Figure::P66Ms),
-    ("p75", Figure::P75Ms),
-    ("p80", Figure::P80Ms),
-    ("p90", Figure::P90Ms),
-    ("p95", Figure::P95Ms),
-    ("p98", Figure::P98Ms),
-    ("p99", Figure::P99Ms),
-];
-
 fn version(program: &Path) -> Option<String> {
     Some(says(program, &["--version"])?.trim().to_owned()).filter(|version| !version.is_empty())
 }
@@ -95,7 +81,8 @@ fn times(point: &Point) -> Vec<(Figure, f64)> {
         (Figure::ReadingMs, phases.read.mean_ms),
         (Figure::ProcessingMs, phases.processing.mean_ms),
     ];
-    let named = PERCENTILES.iter().map(|(name, figure)| (*figure, latency.percentiles.get(*name)));
+    let percentile = |percent: &u32| latency.percentiles.get(&format!("p{percent}"));
+    let named = Figure::PERCENTILES.iter().map(|(percent, figure)| (*figure, percentile(percent)));
     times.extend(named.filter_map(|(figure, ms)| Some((figure, *ms?))));
     times
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::reading::{Outcome, PERCENTILES, Received, even_requests, number, says};
+use super::reading::{Outcome, Received, even_requests, number, says};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::block::Bar;
 use crate::figure::Figure;
@@ -235,7 +235,7 @@ fn times(answered: &[&Sample], sorted: &[u64]) -> Vec<(Figure, f64)> {
         (Figure::ConnectMs, mean_of(|sample| sample.connect)),
         (Figure::WaitingMs, mean_of(|sample| sample.latency.saturating_sub(sample.connect))),
     ];
-    for (percent, figure) in PERCENTILES {
+    for (percent, figure) in Figure::PERCENTILES {
         // The nearest rank: so many percent of the requests took at most this long.
         let rank = (sorted.len() * *percent as usize).div_ceil(100).max(1);
         times.push((*figure, sorted[rank - 1] as f64));

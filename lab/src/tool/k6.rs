@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::reading::{Outcome, PERCENTILES, Received, says, word_after};
+use super::reading::{Outcome, Received, says, word_after};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::figure::Figure;
 
@@ -61,7 +61,7 @@ pub(crate) fn script(order: &Order, url: &str) -> Result<String> {
         fields.insert(name.trim().to_owned(), value.trim().into());
     }
     let mut trend = vec!["avg".to_owned(), "min".to_owned(), "max".to_owned()];
-    trend.extend(PERCENTILES.iter().map(|(percent, _)| format!("p({percent})")));
+    trend.extend(Figure::PERCENTILES.iter().map(|(percent, _)| format!("p({percent})")));
     let mut text = String::new();
     writeln!(text, "import http from 'k6/http';")?;
     writeln!(text, "import {{ Counter }} from 'k6/metrics';\n")?;
@@ -135,7 +135,7 @@ fn reading(summary: &str) -> Result<Report> {
         (Figure::ConnectMs, value("http_req_connecting", "avg")? + value("http_req_tls_handshaking", "avg")?),
         (Figure::WaitingMs, value("http_req_waiting", "avg")?),
     ];
-    for (percent, figure) in PERCENTILES {
+    for (percent, figure) in Figure::PERCENTILES {
         times.push((*figure, value("http_req_duration", &format!("p({percent})"))?));
     }
     let outcome = Outcome {

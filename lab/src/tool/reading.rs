@@ -80,27 +80,13 @@ impl Outcome {
     }
 }
 
-/// The percentile figures, with what they are a percentile of.
-pub(super) const PERCENTILES: &[(u32, Figure)] = &[
-    (10, Figure::P10Ms),
-    (25, Figure::P25Ms),
-    (50, Figure::P50Ms),
-    (66, Figure::P66Ms),
-    (75, Figure::P75Ms),
-    (80, Figure::P80Ms),
-    (90, Figure::P90Ms),
-    (95, Figure::P95Ms),
-    (98, Figure::P98Ms),
-    (99, Figure::P99Ms),
-];
-
 /// The figure of a percentile such as `99`, if it has one.
 pub(super) fn percentile(percent: &str) -> Option<Figure> {
     let percent: f64 = percent.parse().ok()?;
     if percent >= 100.0 {
         return Some(Figure::MaxMs);
     }
-    PERCENTILES.iter().find(|(known, _)| f64::from(*known) == percent).map(|(_, figure)| *figure)
+    Figure::PERCENTILES.iter().find(|(known, _)| f64::from(*known) == percent).map(|(_, figure)| *figure)
 }
 
 /// A time with its unit, as milliseconds.

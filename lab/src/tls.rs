@@ -10,13 +10,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 /// A TLS connection over an open one.
-pub(super) fn client(stream: TcpStream) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+pub(crate) fn client(stream: TcpStream) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let connection = ClientConnection::new(Arc::new(configuration()?), ServerName::try_from("localhost")?)?;
     Ok(StreamOwned::new(connection, stream))
 }
 
 /// Versions and suites as the library presets them, any certificate.
-pub fn configuration() -> Result<ClientConfig> {
+pub(crate) fn configuration() -> Result<ClientConfig> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate { provider: Arc::clone(&provider) });
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
