@@ -1,10 +1,11 @@
 //! Two contenders beside each other: what a request cost each, the ratio, and how sure it is.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::block::{self, Block};
 use crate::figure::Figure;
-use crate::statistics::{Estimate, median};
+use crate::statistics::{Estimate, median, paired};
 
 /// What a load came to for two contenders.
 #[derive(Clone, Debug)]
@@ -38,17 +39,11 @@ impl Comparison {
     /// Compares two contenders over blocks of one load, one number of clients and one of cores. `None` where not both
     /// have been measured in the same turn at least once.
     pub fn of(blocks: &[&Block], [first, second]: [&str; 2], figure: Figure) -> Option<Comparison> {
-        let value = |contender: &str, turn: u32| {
-            let mut blocks = blocks.iter();
-            let block = blocks.find(|block| block.cell.contender == contender && block.turn == turn)?;
-            block.figures.get(&figure).copied()
+        let turns = |contender: &str| -> BTreeMap<u32, f64> {
+            let of_contender = blocks.iter().filter(|block| block.cell.contender == contender);
+            of_contender.filter_map(|block| Some((block.turn, *block.figures.get(&figure)?))).collect()
         };
-        let mut turns: Vec<u32> = blocks.iter().map(|block| block.turn).collect();
-        turns.sort_unstable();
-        turns.dedup();
-        let pairs = |one: &str| -> Vec<(f64, f64)> {
-            turns.iter().filter_map(|turn| Some((value(one, *turn)?, value(second, *turn)?))).collect()
-        };
+        let pairs = |one: &str| paired(&turns(one), &turns(second));
         let estimate = |pairs: &[(f64, f64)]| {
             let ratios: Vec<f64> = pairs.iter().map(|(one, other)| one / other).collect();
             (!ratios.is_empty()).then(|| Estimate::of(&ratios))

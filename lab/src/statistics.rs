@@ -1,5 +1,7 @@
 //! Medians, how sure they are, and what chance alone would have given.
 
+use std::collections::BTreeMap;
+
 /// How many times a sample is drawn anew.
 const RESAMPLES: usize = 10_000;
 
@@ -30,6 +32,12 @@ impl Estimate {
         let tail = tail(sample.len());
         Estimate { median: median(sample), low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
     }
+}
+
+/// What two series have in common: the values of both in each turn that both have, by turn. What drifts from turn to
+/// turn meets both alike, so ratios are taken of such pairs.
+pub fn paired(first: &BTreeMap<u32, f64>, second: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+    first.iter().filter_map(|(turn, one)| Some((*one, *second.get(turn)?))).collect()
 }
 
 /// The middle of a sample, or the mean of its two middles; of an empty one, not a number.
@@ -142,6 +150,14 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn pairs_are_of_one_turn() {
+        let first = BTreeMap::from([(0, 1.0), (2, 3.0), (5, 6.0)]);
+        let second = BTreeMap::from([(5, 60.0), (2, 30.0), (1, 20.0)]);
+        assert_eq!(paired(&first, &second), [(3.0, 30.0), (6.0, 60.0)]);
+        assert!(paired(&first, &BTreeMap::new()).is_empty());
     }
 
     #[test]

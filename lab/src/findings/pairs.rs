@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::statistics::{Estimate, median, p_value};
+use crate::statistics::{Estimate, median, p_value, paired};
 use crate::words;
 
 use super::data::{Place, Series, Turns};
@@ -25,8 +25,8 @@ impl Pair {
     /// `None` where the two have no turn in common. An inverted ratio is the second by the first, for figures of
     /// which less is better.
     pub(super) fn of(at: String, first: &Turns, second: &Turns, inverted: bool) -> Option<Pair> {
-        let both = first.iter().filter_map(|(turn, one)| Some((*one, *second.get(turn)?)));
-        let both: Vec<(f64, f64)> = both.filter(|(one, other)| *one > 0.0 && *other > 0.0).collect();
+        let mut both = paired(first, second);
+        both.retain(|(one, other)| *one > 0.0 && *other > 0.0);
         if both.is_empty() {
             return None;
         }

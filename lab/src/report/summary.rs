@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::block::{Block, Cell, original_of, twin_of};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
-use crate::statistics::{Estimate, holm, median, p_value};
+use crate::statistics::{Estimate, holm, median, p_value, paired};
 
 /// An interval of fewer turns says little.
 pub(super) const TURNS_MIN: usize = 3;
@@ -347,8 +347,8 @@ fn span(values: &[f64]) -> Estimate {
 
 /// One figure divided by another, in each turn that has both.
 fn ratios(dividend: &BTreeMap<u32, f64>, divisor: &BTreeMap<u32, f64>) -> Vec<f64> {
-    let pairs = dividend.iter().filter_map(|(turn, value)| Some((*value, *divisor.get(turn)?)));
-    pairs
+    paired(dividend, divisor)
+        .into_iter()
         .map(|(value, by)| if value == by { 1.0 } else { value / by })
         .filter(|ratio| ratio.is_finite())
         .collect()
