@@ -85,6 +85,8 @@ pub struct RequestBodyPolicy {
     /// Bytes; `None` is unlimited.
     pub client_max_body_size: Option<u64>,
     pub client_body_timeout: Duration,
+    /// Bytes a second over the whole body, after one `client_body_timeout`; 0 is any rate.
+    pub client_body_min_rate: u64,
     pub client_body_buffer_size: usize,
     pub client_body_temp_path: Arc<Path>,
 }
@@ -137,6 +139,8 @@ pub struct LingeringPolicy {
 pub struct SendingPolicy {
     /// How long a client may read nothing.
     pub send_timeout: Duration,
+    /// Bytes a second that a client must take over the whole response, after one `send_timeout`; 0 is any rate.
+    pub send_min_rate: u64,
     /// Whether files go by `sendfile`.
     pub sendfile: bool,
     /// How much one `sendfile` may send, in bytes; zero is unlimited.
@@ -263,6 +267,7 @@ impl Default for RequestBodyPolicy {
         RequestBodyPolicy {
             client_max_body_size: Some(1024 * 1024),
             client_body_timeout: MINUTE,
+            client_body_min_rate: 0,
             client_body_buffer_size: 16 * 1024,
             client_body_temp_path: std::env::temp_dir().into(),
         }
@@ -298,6 +303,7 @@ impl Default for SendingPolicy {
     fn default() -> SendingPolicy {
         SendingPolicy {
             send_timeout: MINUTE,
+            send_min_rate: 0,
             sendfile: false,
             sendfile_max_chunk: 2 * 1024 * 1024,
             chunked: true,

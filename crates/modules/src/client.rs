@@ -6,7 +6,9 @@
 //! `client_header_timeout`.
 //!
 //! A body longer than `client_max_body_size` is answered 413; 0 allows any length. Between two pieces of
-//! a body `client_body_timeout` may pass. A body that a feature reads and that is longer than
+//! a body `client_body_timeout` may pass; with `client_body_min_rate`, a directive of Fulmar's, so much may pass
+//! in all, and one more second for each so many bytes: `client_body_min_rate 500` ends an upload that brings less
+//! than 500 bytes a second for longer than that. A body that a feature reads and that is longer than
 //! `client_body_buffer_size` goes to a file in `client_body_temp_path`, by default the system's directory
 //! for temporary files; the file has no name, so that nothing is left behind.
 //!
@@ -65,6 +67,7 @@ pub static MODULE: Module = Module {
         &STRICT_LINE_ENDS,
         &CLIENT_MAX_BODY_SIZE,
         &CLIENT_BODY_TIMEOUT,
+        &CLIENT_BODY_MIN_RATE,
         &CLIENT_BODY_BUFFER_SIZE,
         &CLIENT_BODY_TEMP_PATH,
     ],
@@ -137,6 +140,12 @@ pub static CLIENT_BODY_TIMEOUT: Directive<Duration> = Directive::time("client_bo
     .default("60s")
     .help("How long a client may pause while it sends a body.");
 
+/// `client_body_min_rate SIZE`
+pub static CLIENT_BODY_MIN_RATE: Directive<u64> = Directive::size("client_body_min_rate")
+    .within(LEVELS)
+    .default("0")
+    .help("How many bytes a second a client has to send of a body, beyond `client_body_timeout`; 0 is any number.");
+
 /// `client_body_buffer_size SIZE`
 pub static CLIENT_BODY_BUFFER_SIZE: Directive<u64> = Directive::size("client_body_buffer_size")
     .within(LEVELS)
@@ -174,6 +183,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         body.client_max_body_size = (length > 0).then_some(length);
     }
     view.assign(&CLIENT_BODY_TIMEOUT, &mut body.client_body_timeout);
+    view.assign(&CLIENT_BODY_MIN_RATE, &mut body.client_body_min_rate);
     view.assign_size(&CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
     view.assign(&CLIENT_BODY_TEMP_PATH, &mut body.client_body_temp_path);
     Ok(())

@@ -1,6 +1,10 @@
 //! How responses are sent.
 //!
-//! A client that reads nothing for `send_timeout` is disconnected. `chunked_transfer_encoding off`
+//! A client that reads nothing for `send_timeout` is disconnected. With `send_min_rate`, a directive of Fulmar's, so
+//! much waiting is allowed in all, and one more second for each so many bytes that were taken: a client that takes a
+//! byte now and then does not hold a connection for ever. What the server itself waits for does not count.
+//!
+//! `chunked_transfer_encoding off`
 //! sends content of unknown length to its end by closing the connection, as HTTP/1.0 does, for clients
 //! that do not understand chunks.
 //!
@@ -37,7 +41,14 @@ use std::time::Duration;
 /// How responses are sent.
 pub static MODULE: Module = Module {
     name: "sending",
-    directives: &[&SEND_TIMEOUT, &SENDFILE, &SENDFILE_MAX_CHUNK, &CHUNKED_TRANSFER_ENCODING, &TCP_NODELAY],
+    directives: &[
+        &SEND_TIMEOUT,
+        &SEND_MIN_RATE,
+        &SENDFILE,
+        &SENDFILE_MAX_CHUNK,
+        &CHUNKED_TRANSFER_ENCODING,
+        &TCP_NODELAY,
+    ],
     variables: &[],
     compile: Some(compile),
 };
@@ -47,6 +58,11 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 /// `send_timeout TIME`
 pub static SEND_TIMEOUT: Directive<Duration> =
     Directive::time("send_timeout").within(LEVELS).default("60s").help("How long a client may read nothing.");
+
+/// `send_min_rate SIZE`
+pub static SEND_MIN_RATE: Directive<u64> = Directive::size("send_min_rate").within(LEVELS).default("0").help(
+    "How many bytes a second a client has to take of a response, beyond `send_timeout`; 0 is any number.",
+);
 
 /// `sendfile on | off`
 pub static SENDFILE: Directive<bool> = Directive::flag("sendfile")
@@ -75,6 +91,7 @@ pub static TCP_NODELAY: Directive<bool> = Directive::flag("tcp_nodelay")
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let policy = &mut builder.policy.sending;
     view.assign(&SEND_TIMEOUT, &mut policy.send_timeout);
+    view.assign(&SEND_MIN_RATE, &mut policy.send_min_rate);
     view.assign(&SENDFILE, &mut policy.sendfile);
     view.assign(&SENDFILE_MAX_CHUNK, &mut policy.sendfile_max_chunk);
     view.assign(&CHUNKED_TRANSFER_ENCODING, &mut policy.chunked);
@@ -88,11 +105,13 @@ mod tests {
 
     #[test]
     fn settings_reach_the_policy() {
-        let site = Site::location("sendfile on; sendfile_max_chunk 0; send_timeout 3; tcp_nodelay off;");
+        let site = Site::location(
+            "sendfile on; sendfile_max_chunk 0; send_timeout 3; send_min_rate 1k; tcp_nodelay off;",
+        );
         let policy = &site.get("/").scope.policy.sending;
         assert!(policy.sendfile && policy.chunked);
         assert_eq!(policy.sendfile_max_chunk, 0);
-        assert_eq!(policy.send_timeout, Duration::from_secs(3));
+        assert_eq!((policy.send_timeout, policy.send_min_rate), (Duration::from_secs(3), 1024));
         assert_eq!(
             Site::error("sendfile maybe;"),
             "invalid value \"maybe\" in \"sendfile\" directive, it must be \"on\" or \"off\""

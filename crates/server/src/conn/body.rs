@@ -1,6 +1,7 @@
 //! The body of a request: read for a handler that asks for it, brought as it comes, or skipped.
 
 use super::exchange::Begun;
+use super::pace::Pace;
 use super::{Io, READ_SIZE, send};
 use bytes::Bytes;
 use contract::log::Level;
@@ -47,14 +48,13 @@ async fn collect(io: &mut Io, begun: &mut Begun, whole: bool) -> Result<(), Stat
             begun.flow.exchange.request.body = Some(content.finish());
             return Ok(());
         }
-        let limit = policy.client_body_timeout;
         let streams = !whole && content.memory.len() >= policy.client_body_buffer_size;
-        if streams || !whole && !more_of_body(io, begun, limit, true).await? {
+        if streams || !whole && !more_of_body(io, begun, true).await? {
             begin_stream(begun, content.memory.into());
             return Ok(());
         }
         if whole {
-            more_of_body(io, begun, limit, false).await?;
+            more_of_body(io, begun, false).await?;
         }
     }
 }
@@ -63,7 +63,8 @@ async fn collect(io: &mut Io, begun: &mut Begun, whole: bool) -> Result<(), Stat
 async fn expect(io: &mut Io, begun: &mut Begun, policy: &RequestBodyPolicy) -> Result<(), Status> {
     if std::mem::take(&mut begun.framing.expect_continue) {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
-        let flushed = send::flush(io, policy.client_body_timeout).await;
+        let mut pace = Pace::new(policy.client_body_timeout, 0);
+        let flushed = send::flush(io, &mut pace).await;
         flushed.map_err(|_| Status::CLIENT_CLOSED)?;
     }
     Ok(())
@@ -146,8 +147,7 @@ pub(crate) async fn bring(io: &mut Io, begun: &mut Begun) -> Result<(), Status> 
         if begun.body_done {
             begun.feed.take().into_iter().for_each(BodyFeed::finish);
         } else if is_empty {
-            let limit = begun.flow.exchange.scope.policy.request_body.client_body_timeout;
-            more_of_body(io, begun, limit, false).await?;
+            more_of_body(io, begun, false).await?;
         }
     }
     Ok(())
@@ -163,14 +163,11 @@ pub(crate) async fn client_left(io: &mut Io) {
 }
 
 /// Reads more of a body, or with `only_ready` what is there without waiting, and tells whether there was anything.
-async fn more_of_body(
-    io: &mut Io,
-    begun: &mut Begun,
-    limit: Duration,
-    only_ready: bool,
-) -> Result<bool, Status> {
+async fn more_of_body(io: &mut Io, begun: &mut Begun, only_ready: bool) -> Result<bool, Status> {
+    let policy = &begun.flow.exchange.scope.policy.request_body;
+    let pace = begun.pace.get_or_insert_with(|| Pace::of_body(policy));
     let reading = async {
-        let mut reading = pin!(more(io, limit));
+        let mut reading = pin!(more(io, pace));
         poll_fn(|cx| match reading.as_mut().poll(cx) {
             Poll::Pending if only_ready => Poll::Ready(Ok(false)),
             polled => polled.map_ok(|()| true),
@@ -251,7 +248,8 @@ pub(crate) async fn discard(io: &mut Io, begun: &mut Begun) -> bool {
 /// Reads once what nobody needs: the connection ends where places for others are scarce.
 pub(crate) async fn more_unless_scarce(io: &mut Io, limit: Duration) -> Result<(), Status> {
     let (thread, info) = (Rc::clone(io.thread()), Rc::clone(&io.info));
-    let mut reading = pin!(more(io, limit));
+    let mut pace = Pace::new(limit, 0);
+    let mut reading = pin!(more(io, &mut pace));
     poll_fn(|cx| match thread.places.give_way(false, info.accepted.instant) {
         true => Poll::Ready(Err(Status::CLIENT_CLOSED)),
         false => reading.as_mut().poll(cx),
@@ -260,12 +258,13 @@ pub(crate) async fn more_unless_scarce(io: &mut Io, limit: Duration) -> Result<(
 }
 
 /// Reads once.
-pub(crate) async fn more(io: &mut Io, limit: Duration) -> Result<(), Status> {
+async fn more(io: &mut Io, pace: &mut Pace) -> Result<(), Status> {
     let Io { stream, timer, input, .. } = io;
     let room = input.room(READ_SIZE);
     let mut buffer = ReadBuf::new(room);
-    let reading = timer.within(limit, poll_fn(|cx| stream.poll_read(cx, &mut buffer))).await;
+    let reading = pace.within(timer, poll_fn(|cx| stream.poll_read(cx, &mut buffer))).await;
     let count = buffer.filled().len();
+    pace.moved(count as u64);
     match reading {
         Err(_) => Err(Status::REQUEST_TIMEOUT),
         Ok(Err(_)) => Err(Status::CLIENT_CLOSED),

@@ -1,6 +1,7 @@
 //! Closing a connection so that its last response is read: what the client still sends is drained
 //! first, because a reset would overtake the response (RFC 9112, section 9.6).
 
+use super::pace::Pace;
 use super::{Io, body, send};
 use contract::Scope;
 use contract::policy::LingeringClose;
@@ -16,7 +17,8 @@ pub(crate) struct Manner {
 
 /// Writes what is left to write and closes.
 pub(crate) async fn flush_and_close(mut io: Box<Io>, scope: Arc<Scope>, manner: Manner) -> Option<Box<Io>> {
-    if send::flush(&mut io, scope.policy.sending.send_timeout).await.is_ok() {
+    let mut pace = Pace::of_response(&scope.policy.sending);
+    if send::flush(&mut io, &mut pace).await.is_ok() {
         close(io, &scope, manner).await;
     }
     None

@@ -1,5 +1,6 @@
 //! From a head to an exchange in its virtual server.
 
+use super::pace::Pace;
 use super::{BrokenHead, Io, pool};
 use crate::pipeline::Flow;
 use contract::clock::Time;
@@ -23,6 +24,8 @@ pub(crate) struct Begun {
     pub(crate) body_done: bool,
     /// Where the body goes that is passed on while it comes.
     pub(crate) feed: Option<BodyFeed>,
+    /// How slowly the body comes.
+    pub(crate) pace: Option<Pace>,
     /// Whether the client went away in the middle of the body.
     pub(crate) left: bool,
 }
@@ -96,7 +99,7 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> B
         flow.exchange.log(Level::Info, text);
         Status(497)
     });
-    Begun { flow, framing, refused, body: None, body_done, feed: None, left: false }
+    Begun { flow, framing, refused, body: None, body_done, feed: None, pace: None, left: false }
 }
 
 fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError, level: Level) -> Begun {
@@ -114,6 +117,7 @@ fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError,
         body: None,
         body_done: false,
         feed: None,
+        pace: None,
         left: false,
     }
 }

@@ -4,6 +4,7 @@ mod body;
 mod close;
 mod exchange;
 mod handshake;
+mod pace;
 mod pool;
 mod respond;
 mod send;

@@ -2,6 +2,7 @@
 
 use super::Io;
 use super::exchange::Begun;
+use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::{tunnel, work};
 use contract::policy::LingeringPolicy;
@@ -11,7 +12,6 @@ use std::future::poll_fn;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Poll, ready};
-use std::time::Duration;
 
 /// How much of a file one turn may send, so that other connections of the thread have theirs.
 const FILE_TURN: u64 = 1024 * 1024;
@@ -22,6 +22,8 @@ const READ_SIZE: usize = 64 * 1024;
 /// Sends a response. After an error the connection is of no more use.
 pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, body: Body) -> io::Result<()> {
     append_head(&mut io.output, &mut begun.flow, answer);
+    let mut pace = Pace::of_response(&begun.flow.exchange.scope.policy.sending);
+    let pace = &mut pace;
     if let Body::Tunnel(far) = body {
         begun.flow.exchange.wire.bytes += tunnel::run(io, far).await;
         return Ok(());
@@ -29,18 +31,18 @@ pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, bo
     if answer.has_body {
         match body {
             Body::Empty | Body::Tunnel(_) => {}
-            Body::Piece(item) => piece(io, begun, answer, &item).await?,
+            Body::Piece(item) => piece(io, (begun, answer), &item, pace).await?,
             Body::Pieces(pieces) => {
                 for item in &pieces {
-                    piece(io, begun, answer, item).await?;
+                    piece(io, (begun, answer), item, pace).await?;
                 }
             }
             Body::Source(mut source) => loop {
                 match source.pull() {
-                    Pull::Piece(item) => piece(io, begun, answer, &item).await?,
+                    Pull::Piece(item) => piece(io, (begun, answer), &item, pace).await?,
                     Pull::Await(wanted) => {
                         // What is there is sent before waiting for more.
-                        flush(io, timeout_of(begun)).await?;
+                        flush(io, pace).await?;
                         let outcome = work::perform(io, begun, wanted).await;
                         source.resume(outcome);
                     }
@@ -51,21 +53,22 @@ pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, bo
         }
     }
     append_end(&mut io.output, &mut begun.flow, answer);
-    flush(io, timeout_of(begun)).await
+    flush(io, pace).await
 }
 
-fn timeout_of(begun: &Begun) -> Duration {
-    begun.flow.exchange.scope.policy.sending.send_timeout
-}
-
-async fn piece(io: &mut Io, begun: &mut Begun, answer: &Answer, piece: &Piece) -> io::Result<()> {
+async fn piece(
+    io: &mut Io,
+    (begun, answer): (&mut Begun, &Answer),
+    piece: &Piece,
+    pace: &mut Pace,
+) -> io::Result<()> {
     match piece {
         Piece::Bytes(bytes) => {
             let before = io.output.bytes().len();
             append_bytes(&mut io.output, answer, bytes);
             begun.flow.exchange.wire.bytes += (io.output.bytes().len() - before) as u64;
             if io.output.bytes().len() >= super::OUTPUT_LIMIT {
-                flush(io, timeout_of(begun)).await?;
+                flush(io, pace).await?;
             }
             Ok(())
         }
@@ -75,12 +78,12 @@ async fn piece(io: &mut Io, begun: &mut Begun, answer: &Answer, piece: &Piece) -
                 io.output.append(|out| h1::encode_chunk_head(*length, out));
             }
             let policy = &begun.flow.exchange.scope.policy.sending;
-            let (by_kernel, limit) = (policy.sendfile, policy.send_timeout);
+            let by_kernel = policy.sendfile;
             let chunk = if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk };
             if by_kernel {
-                send_file(io, file, (*offset, *length), chunk.min(FILE_TURN), limit).await?;
+                send_file(io, file, (*offset, *length), chunk.min(FILE_TURN), pace).await?;
             } else {
-                read_file(io, file, (*offset, *length), limit).await?;
+                read_file(io, file, (*offset, *length), pace).await?;
             }
             begun.flow.exchange.wire.bytes += length;
             if answer.chunked {
@@ -97,15 +100,16 @@ async fn send_file(
     file: &File,
     (mut offset, length): (u64, u64),
     turn: u64,
-    limit: Duration,
+    pace: &mut Pace,
 ) -> io::Result<()> {
     let end = offset + length;
-    flush_and_hold(io, limit).await?;
+    flush_and_hold(io, pace).await?;
     while offset < end {
         let count = usize::try_from((end - offset).min(turn)).unwrap_or(usize::MAX);
         let Io { stream, timer, .. } = io;
         let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
-        let sent = timer.within(limit, sending).await.map_err(|_| timed_out())??;
+        let sent = pace.within(timer, sending).await.map_err(|_| timed_out())??;
+        pace.moved(sent as u64);
         if sent == 0 {
             // The file became shorter than the length that was announced.
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -120,7 +124,7 @@ async fn read_file(
     io: &mut Io,
     file: &File,
     (offset, length): (u64, u64),
-    limit: Duration,
+    pace: &mut Pace,
 ) -> io::Result<()> {
     let (mut offset, end) = (offset, offset + length);
     while offset < end {
@@ -132,15 +136,15 @@ async fn read_file(
         }
         io.output.grew(count);
         offset += count as u64;
-        flush(io, limit).await?;
+        flush(io, pace).await?;
     }
     Ok(())
 }
 
 /// Waits until the client has taken all answers; gives the connection back for the next request.
 pub(crate) async fn answers(mut io: Box<Io>) -> Option<Box<Io>> {
-    let limit = io.send_timeout;
-    match flush(&mut io, limit).await {
+    let mut pace = Pace::new(io.send_timeout, io.default_policy().sending.send_min_rate);
+    match flush(&mut io, &mut pace).await {
         Ok(()) => {
             io.set_timer();
             Some(io)
@@ -160,11 +164,12 @@ pub(crate) fn reset_if_timed_out(io: &Io, error: &io::Error, policy: &LingeringP
 }
 
 /// Writes all output.
-pub(crate) async fn flush(io: &mut Io, limit: Duration) -> io::Result<()> {
+pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| stream.poll_write(cx, output.bytes()));
-        let count = timer.within(limit, writing).await.map_err(|_| timed_out())??;
+        let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
+        pace.moved(count as u64);
         io.output.consume(count);
     }
     io.output.release();
@@ -172,14 +177,15 @@ pub(crate) async fn flush(io: &mut Io, limit: Duration) -> io::Result<()> {
 }
 
 /// Writes all output and tells the kernel that more follows, so that a head leaves with its file.
-async fn flush_and_hold(io: &mut Io, limit: Duration) -> io::Result<()> {
+async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| {
             let count = ready!(stream.poll_write_more(cx, output.bytes()))?;
             Poll::Ready(io::Result::Ok(count))
         });
-        let count = timer.within(limit, writing).await.map_err(|_| timed_out())??;
+        let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
+        pace.moved(count as u64);
         io.output.consume(count);
     }
     io.output.release();
