@@ -11,6 +11,7 @@ pub mod body;
 pub mod clock;
 mod config;
 mod connection;
+pub mod counters;
 mod directive;
 mod encryption;
 mod exchange;

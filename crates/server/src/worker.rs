@@ -5,6 +5,7 @@ use crate::conn::Connection;
 use crate::places::Places;
 use crate::site::Site;
 use crate::timer::{Timer, Timers};
+use contract::counters::{self, Activity, Count};
 use contract::log::{self, Level};
 use net::channel::{Command, Report, WorkerEnd};
 use net::{BoundSocket, Listener};
@@ -167,21 +168,28 @@ pub(crate) struct Thread {
 }
 
 /// Counts a connection for as long as it lives.
-pub(crate) struct Counted(Rc<Thread>);
+pub(crate) struct Counted {
+    thread: Rc<Thread>,
+    /// What the connection does.
+    pub(crate) activity: Activity,
+}
 
 impl Counted {
     fn new(thread: &Rc<Thread>) -> Option<Counted> {
-        thread.places.take().then(|| Counted(Rc::clone(thread)))
+        thread.places.take().then(|| {
+            counters::add(Count::Handled);
+            Counted { thread: Rc::clone(thread), activity: Activity::new() }
+        })
     }
 
     pub(crate) fn thread(&self) -> &Rc<Thread> {
-        &self.0
+        &self.thread
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.places.release();
+        self.thread.places.release();
     }
 }
 
@@ -256,6 +264,7 @@ async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
+                counters::add(Count::Accepted);
                 let mut counted = Counted::new(&thread);
                 if make_room(&thread) && counted.is_none() {
                     tokio::task::yield_now().await;

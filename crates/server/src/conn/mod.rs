@@ -17,6 +17,7 @@ use crate::site::{Listen, Server};
 use crate::timer::Timer;
 use crate::worker::{Counted, Thread};
 use contract::clock::Time;
+use contract::counters::{self, Count};
 use contract::{Body, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
@@ -322,6 +323,7 @@ impl Io {
                 // Empty lines before a request are none of it, and gain no time.
                 if self.started.is_none() && !self.parser.is_idle() {
                     self.started = Some(Time::now());
+                    self.counted.activity.reads();
                     self.set_timer();
                 }
                 None
@@ -362,6 +364,7 @@ impl Io {
     /// Makes ready for the next request.
     fn rewind(&mut self, policy: &Policy) {
         self.started = None;
+        self.counted.activity.waits();
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
@@ -381,6 +384,8 @@ impl Io {
 
 /// Answers one request: at once if its answer is in memory, else by a future.
 fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
+    counters::add(Count::Requests);
+    io.counted.activity.answers();
     let mut request = match head {
         Ok(head) => exchange::begin(&io, head),
         Err(broken) => exchange::broken(&io, broken),
