@@ -7,6 +7,7 @@ mod auth;
 mod compression;
 mod conditionals;
 mod connections;
+mod contents;
 mod error_pages;
 mod file_cache;
 mod files;

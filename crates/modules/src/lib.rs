@@ -11,6 +11,7 @@ pub mod auth_delay;
 pub mod auth_request;
 pub mod autoindex;
 pub mod client;
+pub mod empty_gif;
 pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
@@ -29,6 +30,7 @@ pub mod not_modified;
 pub mod open_file_cache;
 pub mod process;
 pub mod proxy;
+pub mod random_index;
 pub mod range;
 pub mod redirects;
 pub mod rewrite;
@@ -48,6 +50,7 @@ pub mod variables;
 /// What several features share.
 mod shared {
     pub(crate) mod answers;
+    pub(crate) mod directories;
     pub(crate) mod files;
     pub(crate) mod lru;
     pub(crate) mod names;
@@ -85,6 +88,8 @@ pub static ALL: &[&Module] = &[
     &error_page::MODULE,
     &htaccess::MODULE,
     &try_files::MODULE,
+    &empty_gif::MODULE,
+    &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
     &gzip_static::MODULE,

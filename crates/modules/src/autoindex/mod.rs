@@ -37,13 +37,13 @@
 mod format;
 mod read;
 
-use crate::shared::files;
+use crate::shared::directories::{self, Failure};
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View, Work};
 use http::{Method, Status};
-use read::{Entry, Failure};
+use read::Entry;
 
 /// Directory listings.
 pub static MODULE: Module = Module {
@@ -118,13 +118,10 @@ impl Handler for Listing {
         if !is_ours || !exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
-        let mut path = match files::map(exchange, &exchange.request.path) {
+        let path = match directories::path(exchange) {
             Ok(path) => path,
             Err(status) => return Step::Finish(status),
         };
-        if path.len() > 1 && path.ends_with(b"/") {
-            path.pop();
-        }
         if self.format == Format::Jsonp
             && let Err(fault) = check_callback(callback(exchange))
         {
@@ -144,7 +141,7 @@ impl Handler for Listing {
         };
         match listed.map(|listed| *listed) {
             Ok(Ok(entries)) => self.respond(exchange, &entries),
-            Ok(Err(failure)) => Step::Finish(refuse(exchange, &failure)),
+            Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
             Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
         }
     }
@@ -169,18 +166,6 @@ impl Listing {
         exchange.response.content_length = None;
         Step::Respond(Body::bytes(content))
     }
-}
-
-fn refuse(exchange: &Exchange, failure: &Failure) -> Status {
-    let Failure { call, path, error } = failure;
-    let (level, status) = match error.kind() {
-        _ if *call != "opendir" => (Level::Crit, Status::INTERNAL_SERVER_ERROR),
-        _ if files::is_missing(error) => (Level::Error, Status::NOT_FOUND),
-        _ if files::errno(error) == Some(rustix::io::Errno::ACCESS) => (Level::Error, Status::FORBIDDEN),
-        _ => (Level::Crit, Status::INTERNAL_SERVER_ERROR),
-    };
-    exchange.log(level, &files::failed(call, path, error));
-    status
 }
 
 /// The function that the argument `callback` names; empty where there is none.

@@ -1,5 +1,6 @@
 //! Reads a directory; this may block.
 
+use crate::shared::directories::Failure;
 use crate::shared::files;
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -25,16 +26,9 @@ pub(super) enum Kind {
     Other,
 }
 
-/// A call that failed.
-pub(super) struct Failure {
-    pub(super) call: &'static str,
-    pub(super) path: Box<[u8]>,
-    pub(super) error: io::Error,
-}
-
 /// The entries of a directory in the order of the listing; none are read for a response without content.
 pub(super) fn directory(path: &[u8], head_only: bool) -> Result<Vec<Entry>, Failure> {
-    let failure = |call, error| Failure { call, path: path.into(), error };
+    let failure = |call, error| Failure::new(call, path, error);
     let directory = std::fs::read_dir(files::as_path(path)).map_err(|error| failure("opendir", error))?;
     let mut entries = Vec::new();
     if head_only {
@@ -57,7 +51,7 @@ pub(super) fn directory(path: &[u8], head_only: bool) -> Result<Vec<Entry>, Fail
 /// What is known of a name; nothing of one that may not be looked at. A link that leads nowhere is listed
 /// as itself.
 fn entry(path: &Path, name: &OsStr) -> Result<Option<Entry>, Failure> {
-    let failure = |call, error| Failure { call, path: path.as_os_str().as_bytes().into(), error };
+    let failure = |call, error| Failure::new(call, path.as_os_str().as_bytes(), error);
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound || files::is_loop(&error) => {
