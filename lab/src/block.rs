@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Configuration, Kind};
-use crate::figure::Figure;
+use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
 
 /// What is measured: everything that has to be equal for two blocks to be repetitions of each other.
@@ -68,6 +68,9 @@ pub struct Block {
     pub command: Vec<String>,
     /// The figures that the tool printed, and those that were measured beside it.
     pub figures: BTreeMap<Figure, f64>,
+    /// How the parts of a request's time spread, where the tool says so.
+    #[serde(default, skip_serializing_if = "Phases::is_empty")]
+    pub phases: Phases,
     /// How many requests took at most so many milliseconds more than the step before, where the tool says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histogram: Vec<Bar>,
@@ -173,6 +176,7 @@ pub(crate) mod tests {
             tool: "none".into(),
             command: Vec::new(),
             figures: figures.iter().copied().collect(),
+            phases: Phases::new(),
             histogram: Vec::new(),
             samples: Vec::new(),
             circumstances: Circumstances::default(),

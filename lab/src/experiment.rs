@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Phases};
 use crate::tool::{Amount, ToolName};
 
 /// One published comparison, or one of the lab's own questions.
@@ -284,6 +284,9 @@ pub struct Published {
     pub cores: Option<u32>,
     /// The figures.
     pub figures: BTreeMap<Figure, f64>,
+    /// How the parts of a request's time spread: of each phase min, mean, sd, median and max, in milliseconds.
+    #[serde(default)]
+    pub phases: Phases,
 }
 
 /// A property or a price that was published.

@@ -1,5 +1,6 @@
 //! The figures by which servers are compared, published and measured alike.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -153,6 +154,71 @@ impl Figure {
             Figure::MemoryPerConnectionBytes => "memory, bytes a connection",
             Figure::Connections => "connections",
         }
+    }
+}
+
+/// A part of a request's time, as the table of ab and of the lab's own generator has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Until the connection is open, TLS included.
+    Connect,
+    /// From the open connection to the end of the answer.
+    Processing,
+    /// From the request to the first byte of its answer.
+    Waiting,
+    /// All of it.
+    Total,
+}
+
+/// How a time spreads over the requests. In data it is a list of the five numbers in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 5]", into = "[f64; 5]")]
+pub struct Spread {
+    /// Of the fastest request.
+    pub min_ms: f64,
+    /// The mean.
+    pub mean_ms: f64,
+    /// The standard deviation.
+    pub deviation_ms: f64,
+    /// The median.
+    pub median_ms: f64,
+    /// Of the slowest request.
+    pub max_ms: f64,
+}
+
+/// The phases that a tool tells, or a publication.
+pub type Phases = BTreeMap<Phase, Spread>;
+
+impl Phase {
+    /// All, in the order of ab's table.
+    pub const ALL: &'static [Phase] = &[Phase::Connect, Phase::Processing, Phase::Waiting, Phase::Total];
+
+    /// The name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Phase::Connect => "connect",
+            Phase::Processing => "processing",
+            Phase::Waiting => "waiting",
+            Phase::Total => "total",
+        }
+    }
+}
+
+impl Spread {
+    /// The names of the five numbers.
+    pub const NAMES: [&'static str; 5] = ["min", "mean", "sd", "median", "max"];
+}
+
+impl From<[f64; 5]> for Spread {
+    fn from([min_ms, mean_ms, deviation_ms, median_ms, max_ms]: [f64; 5]) -> Spread {
+        Spread { min_ms, mean_ms, deviation_ms, median_ms, max_ms }
+    }
+}
+
+impl From<Spread> for [f64; 5] {
+    fn from(spread: Spread) -> [f64; 5] {
+        [spread.min_ms, spread.mean_ms, spread.deviation_ms, spread.median_ms, spread.max_ms]
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Event, Lineup, Settings, TURNS, TURNS_QUICK, idle};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
-use crate::figure::Figure;
+use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
 use crate::tool::{self, Order, Tool, ToolName};
 
@@ -304,6 +304,7 @@ impl Series<'_, '_> {
                 block.command = measured.command;
                 block.figures = measured.report.figures;
                 measure::complete(&mut block.figures, contender.content_bytes);
+                block.phases = measured.report.phases;
                 block.histogram = measured.report.histogram;
                 block.samples = measured.samples;
                 block.circumstances = measured.circumstances;
@@ -405,6 +406,7 @@ impl Series<'_, '_> {
             tool: String::new(),
             command: Vec::new(),
             figures: BTreeMap::new(),
+            phases: Phases::new(),
             histogram: Vec::new(),
             samples: Vec::new(),
             circumstances: Circumstances::default(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::summary::Summary;
 use crate::block::{Block, Cell};
-use crate::figure::Figure;
+use crate::figure::{Figure, Phase, Spread};
 
 const BLOCK_COLUMNS: &[&str] = &[
     "experiment",
@@ -46,11 +46,19 @@ const SUMMARY_COLUMNS: &[&str] = &[
 /// All blocks, a line each, in their order, with a column for each figure that any of them has.
 pub(super) fn of_blocks(blocks: &[&Block]) -> String {
     let figures: BTreeSet<Figure> = blocks.iter().flat_map(|block| block.figures.keys().copied()).collect();
-    let names: Vec<String> = figures.iter().map(|figure| name(*figure)).collect();
+    let phases: BTreeSet<Phase> = blocks.iter().flat_map(|block| block.phases.keys().copied()).collect();
+    let names = figures.iter().map(|figure| name(*figure));
+    let of_phase = |phase: &Phase| Spread::NAMES.map(|name| format!("{}_{name}_ms", phase.title()));
+    let names = names.chain(phases.iter().flat_map(of_phase));
     let mut out = line(BLOCK_COLUMNS.iter().map(|name| (*name).to_owned()).chain(names));
     for block in blocks {
         let value = |figure| block.figures.get(figure).map(f64::to_string).unwrap_or_default();
-        out.push_str(&line(of_block(block).into_iter().chain(figures.iter().map(value))));
+        let spread = |phase| {
+            let spread = block.phases.get(phase).map(|spread| <[f64; 5]>::from(*spread));
+            spread.map_or_else(Default::default, |times| times.map(|time| time.to_string()))
+        };
+        let values = figures.iter().map(value).chain(phases.iter().flat_map(spread));
+        out.push_str(&line(of_block(block).into_iter().chain(values)));
     }
     out
 }
@@ -141,6 +149,17 @@ mod tests {
         assert!(lines[1].contains(",\"a,\"\"b\"\"\",'=1+1,") && lines[1].ends_with(",1234.5,"), "{csv}");
         assert!(lines[2].ends_with(",,4"), "{csv}");
         assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn phases_have_five_columns_each() {
+        let mut first = block("nginx", "l", 10, &[(Figure::P99Ms, 4.0)]);
+        first.phases.insert(Phase::Waiting, Spread::from([0.0, 6.0, 1.5, 5.0, 80.0]));
+        let csv = of_blocks(&[&first, &block("apache", "l", 10, &[])]);
+        let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
+        let names = ",p99_ms,waiting_min_ms,waiting_mean_ms,waiting_sd_ms,waiting_median_ms,waiting_max_ms";
+        assert!(lines[0].ends_with(names), "{csv}");
+        assert!(lines[1].ends_with(",4,0,6,1.5,5,80") && lines[2].ends_with(",,,,,,"), "{csv}");
     }
 
     #[test]

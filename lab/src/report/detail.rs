@@ -9,9 +9,11 @@ use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
 use super::{Form, failures, format, verdict};
 use crate::audit::Remark;
+use crate::block::Cell;
 use crate::experiment::{Experiment, Generator, Published};
-use crate::figure::Figure;
+use crate::figure::{Figure, Phase, Spread};
 use crate::findings::Answer;
+use crate::statistics::median;
 use crate::tool::Amount;
 
 /// A table shows so many numbers of clients; the rest is in the CSV file.
@@ -160,20 +162,8 @@ impl Detail<'_> {
                 clients.map(|count| format!("{} clients", format::count(count))).unwrap_or_default();
             let title = format::titled(title, &clients_named);
             table.group(format::titled(&title, &cores.map(format::cores).unwrap_or_default()));
-            let figures: BTreeSet<Figure> =
-                of_place.iter().flat_map(|one| one.figures.keys().copied()).collect();
-            for figure in figures {
-                let mut cells: Vec<Entry> = vec![format::unit(figure).0.into()];
-                for name in &contenders {
-                    let one = of_place.iter().find(|one| one.contender == *name);
-                    let told = one.and_then(|one| one.figures.get(&figure));
-                    cells.push(
-                        told.map_or_else(|| "–".into(), |value| format::tick(value / format::unit(figure).1))
-                            .into(),
-                    );
-                    cells.push(self.here(works, (load, clients, cores), name, figure).into());
-                }
-                table.row(cells);
+            for row in self.rows(works, &contenders, (load, clients, cores), &of_place) {
+                table.row(row);
             }
         }
         if works.is_empty() {
@@ -182,6 +172,42 @@ impl Detail<'_> {
         }
         let parts = [Part::Heading("Published beside measured".into()), Part::Table(table)];
         parts.into_iter().chain(stated.into_iter().flatten()).collect()
+    }
+
+    /// A row for each figure and each phase that was published of a place.
+    fn rows(
+        &self,
+        works: &[Work<'_>],
+        contenders: &[&str],
+        place: Place<'_>,
+        published: &[&Published],
+    ) -> Vec<Vec<Entry>> {
+        let of = |name: &str| published.iter().find(|one| one.contender == name);
+        let figures: BTreeSet<Figure> =
+            published.iter().flat_map(|one| one.figures.keys().copied()).collect();
+        let mut rows: Vec<Vec<Entry>> = Vec::new();
+        for figure in figures {
+            let (title, scale) = format::unit(figure);
+            let mut cells: Vec<Entry> = vec![title.into()];
+            for name in contenders {
+                let told = of(name).and_then(|one| one.figures.get(&figure));
+                cells.push(told.map_or_else(|| "–".into(), |value| format::tick(value / scale)).into());
+                cells.push(self.here(works, place, name, figure).into());
+            }
+            rows.push(cells);
+        }
+        let phases: BTreeSet<Phase> = published.iter().flat_map(|one| one.phases.keys().copied()).collect();
+        for phase in phases {
+            let title = format!("{}, ms: {}", phase.title(), Spread::NAMES.join(", "));
+            let mut cells: Vec<Entry> = vec![title.into()];
+            for name in contenders {
+                let told = of(name).and_then(|one| one.phases.get(&phase));
+                cells.push(told.map_or_else(|| "–".into(), |told| spread(*told)).into());
+                cells.push(self.spread_here(works, place, name, phase).into());
+            }
+            rows.push(cells);
+        }
+        rows
     }
 
     /// Published figures by load, clients and cores, in the order of the file.
@@ -199,19 +225,23 @@ impl Detail<'_> {
 
     /// What was measured where something was published. Where clients or cores were not published, the most that
     /// were measured stand for them.
-    fn here(
-        &self,
-        works: &[Work<'_>],
-        (load, clients, cores): Place<'_>,
-        name: &str,
-        figure: Figure,
-    ) -> Text {
-        let is_it = |work: &&Work<'_>| work.load.id == load && cores.is_none_or(|cores| cores == work.cores);
-        let Some(work) = works.iter().rev().find(is_it) else { return "not measured".into() };
-        let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
-        let estimate = self.summary.estimate(&work.cell(name, clients), figure);
+    fn here(&self, works: &[Work<'_>], place: Place<'_>, name: &str, figure: Figure) -> Text {
+        let Some(cell) = cell_of(works, place, name) else { return "not measured".into() };
+        let estimate = self.summary.estimate(&cell, figure);
         estimate
             .map_or_else(|| "not measured".into(), |(value, turns)| format::estimate(figure, value, turns))
+    }
+
+    /// The medians over all turns of a phase's five numbers, where the tool that was used here tells them.
+    fn spread_here(&self, works: &[Work<'_>], place: Place<'_>, name: &str, phase: Phase) -> String {
+        let Some(cell) = cell_of(works, place, name) else { return "not measured".into() };
+        let told = self.summary.measured(&cell).into_iter().filter_map(|block| block.phases.get(&phase));
+        let turns: Vec<[f64; 5]> = told.map(|spread| (*spread).into()).collect();
+        if turns.is_empty() {
+            return "not measured".into();
+        }
+        let number = |at| median(&turns.iter().map(|times| times[at]).collect::<Vec<_>>());
+        spread(Spread::from([0, 1, 2, 3, 4].map(number)))
     }
 
     fn work(&self, work: &Work<'_>, full: bool) -> Vec<Part> {
@@ -362,6 +392,19 @@ impl Detail<'_> {
 
 /// Load, clients and cores of published figures.
 type Place<'a> = (&'a str, Option<u32>, Option<u32>);
+
+/// The cell that stands for a published place.
+fn cell_of(works: &[Work<'_>], (load, clients, cores): Place<'_>, name: &str) -> Option<Cell> {
+    let is_it = |work: &&Work<'_>| work.load.id == load && cores.is_none_or(|cores| cores == work.cores);
+    let work = works.iter().rev().find(is_it)?;
+    let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
+    Some(work.cell(name, clients))
+}
+
+/// The five numbers of a phase, short.
+fn spread(spread: Spread) -> String {
+    <[f64; 5]>::from(spread).map(format::tick).join(" / ")
+}
 
 fn shown_file(what: &str, file: &Evidence) -> [Part; 2] {
     let link = Span::Link(file.path.clone(), Target::File(file.path.clone()));

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use crate::block::{Bar, Block, Cell, Circumstances, Sample};
 use crate::experiment::{Configuration, Experiment, Kind, Load};
 use crate::features::{self, Matrix, Verdict};
-use crate::figure::Figure;
+use crate::figure::{Figure, Phase, Phases, Spread};
 use crate::machine::Machine;
+use crate::tool::ToolName;
 
 const MADE: &str = "made";
 const TURNS: u32 = 3;
@@ -119,6 +120,7 @@ figures = { requests_per_s = 1560.2, total_s = 19.23, mean_ms = 142, min_ms = 0.
 load = "ab"
 contender = "nginx"
 clients = 400
+phases = { connect = [0, 0, 1.4, 0, 16], waiting = [0, 6, 10.0, 0, 80] }
 figures = { requests_per_s = 2216.11, p50_ms = 174, p99_ms = 231, bytes_per_s = 159823872 }
 [[published]]
 load = "ab"
@@ -355,6 +357,7 @@ impl Place<'_> {
             tool: format!("{} 4.1.0", self.load.tool),
             command: ["tool", "-c", &self.clients.to_string(), "-H", HOSTILE].map(str::to_owned).to_vec(),
             figures: figures.into_iter().collect(),
+            phases: if self.load.tool == ToolName::Ab { phases(mean_ms) } else { Phases::new() },
             histogram: if self.load.kind == Kind::Idle { Vec::new() } else { histogram(mean_ms, spread) },
             samples: samples(seconds.max(1.0), memory, cores, noise),
             circumstances: circumstances(cores),
@@ -373,6 +376,12 @@ impl Place<'_> {
             cores: self.cores,
         }
     }
+}
+
+/// Half of a request's time is waiting.
+fn phases(mean_ms: f64) -> Phases {
+    let waiting = [0.0, 0.5, 0.25, 0.5, 2.0].map(|part| part * mean_ms);
+    Phases::from([(Phase::Waiting, Spread::from(waiting))])
 }
 
 /// A refusal of one contender, failed answers of another, and a block of an experiment that is not known.

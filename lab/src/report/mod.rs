@@ -276,6 +276,16 @@ mod tests {
     }
 
     #[test]
+    fn published_phases_stand_beside_measured_ones() {
+        let (_, markdown) = fixture::report();
+        let rows: Vec<&str> =
+            markdown.lines().filter(|line| line.contains(", ms: min, mean, sd, median, max")).collect();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert!(rows[0].contains("connect") && rows[0].contains("0 / 0 / 1.4 / 0 / 16 | not measured"));
+        assert!(rows[1].contains("0 / 6 / 10 / 0 / 80 | 0 / "), "{rows:?}");
+    }
+
+    #[test]
     fn nothing_measured_is_a_report_too() {
         let out = tempfile::tempdir().unwrap();
         let written = write(out.path(), &fixture::experiments(), &[]).unwrap();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::reading::{Outcome, Received, number, percentile, says, word_after};
 use super::{Amount, Order, Report, Tool, ToolName};
 use crate::block::Bar;
-use crate::figure::Figure;
+use crate::figure::{Figure, Phase, Spread};
 
 /// ab 2.3. It speaks HTTP/1.0, on one thread. Its tables are in whole milliseconds; the file of `-e` is finer, and
 /// percentiles are taken from there.
@@ -127,16 +127,30 @@ fn broken(text: &str) -> Result<u64> {
 fn phases(text: &str, outcome: &mut Outcome) -> Result<()> {
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        match words.as_slice() {
-            ["Connect:", _, mean, _, _, _] => outcome.times.push((Figure::ConnectMs, number(mean)?)),
-            ["Waiting:", _, mean, _, _, _] => outcome.times.push((Figure::WaitingMs, number(mean)?)),
-            ["Total:", min, _, deviation, _, max] => outcome.times.extend([
-                (Figure::MinMs, number(min)?),
-                (Figure::DeviationMs, number(deviation)?),
-                (Figure::MaxMs, number(max)?),
-            ]),
-            _ => {}
-        }
+        let (phase, times) = match words.as_slice() {
+            ["Connect:", times @ ..] => (Phase::Connect, times),
+            ["Processing:", times @ ..] => (Phase::Processing, times),
+            ["Waiting:", times @ ..] => (Phase::Waiting, times),
+            ["Total:", times @ ..] => (Phase::Total, times),
+            _ => continue,
+        };
+        let times = times.iter().map(|time| number(time)).collect::<Result<Vec<f64>>>()?;
+        let times: [f64; 5] = times.try_into().ok().with_context(|| format!("not five times: {line}"))?;
+        outcome.phases.insert(phase, Spread::from(times));
+    }
+    let means = [
+        (Phase::Connect, Figure::ConnectMs),
+        (Phase::Processing, Figure::ProcessingMs),
+        (Phase::Waiting, Figure::WaitingMs),
+    ];
+    let means = means.map(|(phase, figure)| Some((figure, outcome.phases.get(&phase)?.mean_ms)));
+    outcome.times.extend(means.into_iter().flatten());
+    if let Some(total) = outcome.phases.get(&Phase::Total) {
+        outcome.times.extend([
+            (Figure::MinMs, total.min_ms),
+            (Figure::DeviationMs, total.deviation_ms),
+            (Figure::MaxMs, total.max_ms),
+        ]);
     }
     Ok(())
 }
@@ -196,6 +210,12 @@ mod tests {
         near(report.figures[&Figure::MeanMs], 6.404);
         near(report.figures[&Figure::ConnectMs], 4.0);
         near(report.figures[&Figure::WaitingMs], 2.0);
+        near(report.figures[&Figure::ProcessingMs], 2.0);
+        let spread = |phase| <[f64; 5]>::from(report.phases[&phase]);
+        assert_eq!(spread(Phase::Connect), [2.0, 4.0, 2.1, 3.0, 11.0]);
+        assert_eq!(spread(Phase::Processing), [0.0, 2.0, 1.6, 2.0, 8.0]);
+        assert_eq!(spread(Phase::Waiting), [0.0, 2.0, 1.4, 2.0, 7.0]);
+        assert_eq!(spread(Phase::Total), [3.0, 6.0, 3.0, 5.0, 17.0]);
         near(report.figures[&Figure::DeviationMs], 3.0);
         near(report.figures[&Figure::MinMs], 3.202);
         near(report.figures[&Figure::P90Ms], 10.584);

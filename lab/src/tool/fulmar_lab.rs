@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use super::reading::{Outcome, Received, says};
 use super::{Amount, Order, Report, Tool, ToolName};
-use crate::figure::Figure;
-use crate::load::document::{Document, Point};
+use crate::figure::{Figure, Phase, Phases, Spread};
+use crate::load::document::{Document, Point, Times};
 
 /// The generator is this program itself, so it is always there, and it takes every order.
 pub(super) const TOOL: Tool = Tool {
@@ -63,6 +63,7 @@ fn read(text: &str) -> Result<Report> {
         received: Received::Exactly(point.bytes.total),
         content_bytes: Some(point.bytes.content),
         times: times(point),
+        phases: phases(point),
         histogram: point.histogram.clone(),
     };
     outcome.report()
@@ -87,6 +88,24 @@ fn times(point: &Point) -> Vec<(Figure, f64)> {
     times
 }
 
+/// As ab's table has them.
+fn phases(point: &Point) -> Phases {
+    let phases = &point.phases;
+    let spread = |times: &Times| Spread {
+        min_ms: times.min_ms,
+        mean_ms: times.mean_ms,
+        deviation_ms: times.deviation_ms,
+        median_ms: times.median_ms,
+        max_ms: times.max_ms,
+    };
+    Phases::from([
+        (Phase::Connect, spread(&phases.connect)),
+        (Phase::Processing, spread(&phases.processing)),
+        (Phase::Waiting, spread(&phases.waiting)),
+        (Phase::Total, spread(&point.latency)),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +124,8 @@ mod tests {
         assert_eq!(report.figures[&Figure::RequestsPerS], 50.0 / report.figures[&Figure::TotalS]);
         let rising =
             [Figure::MinMs, Figure::P10Ms, Figure::P50Ms, Figure::P90Ms, Figure::P99Ms, Figure::MaxMs];
+        assert_eq!(report.phases.keys().copied().collect::<Vec<_>>(), Phase::ALL);
+        assert_eq!(report.phases[&Phase::Total].max_ms, report.figures[&Figure::MaxMs]);
         assert!(
             rising.windows(2).all(|pair| report.figures[&pair[0]] <= report.figures[&pair[1]]),
             "{report:?}"

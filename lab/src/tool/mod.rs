@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Bar;
 use crate::experiment::Tls;
-use crate::figure::Figure;
+use crate::figure::{Figure, Phases};
 
 pub use find::{FoundTool, find};
 
@@ -101,6 +101,8 @@ pub struct Report {
     pub requests: u64,
     /// The figures that it printed. [`Figure::RequestsPerS`], [`Figure::Failed`] and [`Figure::TotalS`] are always there.
     pub figures: BTreeMap<Figure, f64>,
+    /// How the parts of a request's time spread.
+    pub phases: Phases,
     /// Its histogram of latencies.
     pub histogram: Vec<Bar>,
 }

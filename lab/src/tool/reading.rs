@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::Report;
 use crate::block::Bar;
-use crate::figure::Figure;
+use crate::figure::{Figure, Phases};
 
 /// How a run went, in what every tool tells.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub(super) struct Outcome {
     pub(super) content_bytes: Option<u64>,
     /// Latencies and their kin, in milliseconds.
     pub(super) times: Vec<(Figure, f64)>,
+    /// How the parts of a request's time spread. Here a zero is what a tool prints of less than half a millisecond.
+    pub(super) phases: Phases,
     /// The tool's histogram.
     pub(super) histogram: Vec<Bar>,
 }
@@ -47,7 +49,12 @@ impl Outcome {
     pub(super) fn report(self) -> Result<Report> {
         ensure!(self.total_s.is_finite() && self.total_s > 0.0, "no total time");
         let answers = self.answers as f64;
-        let mut report = Report { requests: self.answers, figures: [].into(), histogram: self.histogram };
+        let mut report = Report {
+            requests: self.answers,
+            figures: [].into(),
+            phases: self.phases,
+            histogram: self.histogram,
+        };
         let mut put = |figure, value| report.figures.insert(figure, value);
         put(Figure::RequestsPerS, answers / self.total_s);
         put(Figure::Failed, self.failed as f64);
@@ -66,6 +73,7 @@ impl Outcome {
         }
         if self.answers == 0 {
             report.histogram.clear();
+            report.phases.clear();
             return Ok(report);
         }
         if let Some(bytes) = self.content_bytes {

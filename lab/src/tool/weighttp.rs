@@ -121,7 +121,7 @@ fn read(text: &str) -> Result<Report> {
         received: Received::Exactly(printed.traffic.bytes_total),
         content_bytes: Some(printed.traffic.bytes_body),
         times: times.into_iter().map(|(figure, us)| (figure, us / 1000.0)).collect(),
-        histogram: Vec::new(),
+        ..Outcome::default()
     };
     outcome.report()
 }
