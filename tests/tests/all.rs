@@ -16,6 +16,7 @@ mod manual;
 mod node;
 mod process;
 mod proxy;
+mod status;
 mod stock;
 mod tls;
 mod uploads;

@@ -3,7 +3,7 @@
 use crate::{AnyDirective, Directive, Rule};
 use conf::{Contexts, Diagnostic, Span};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A level of the configuration: the main level or the inside of a block.
@@ -17,6 +17,8 @@ pub struct Config {
     /// How many levels the base has.
     first: u32,
     sections: Vec<Section>,
+    /// The slots that any level has an entry in.
+    written: HashSet<&'static str>,
 }
 
 struct Section {
@@ -53,13 +55,18 @@ impl Config {
 
     /// A configuration with an empty main level.
     pub fn new() -> Config {
-        Config { base: None, first: 0, sections: vec![Section::new(None, Contexts::MAIN)] }
+        Config {
+            base: None,
+            first: 0,
+            sections: vec![Section::new(None, Contexts::MAIN)],
+            written: HashSet::new(),
+        }
     }
 
     /// A configuration that adds levels to this one.
     pub fn over(base: &Arc<Config>) -> Config {
         let first = base.first + u32::try_from(base.sections.len()).unwrap_or(u32::MAX);
-        Config { base: Some(Arc::clone(base)), first, sections: Vec::new() }
+        Config { base: Some(Arc::clone(base)), first, sections: Vec::new(), written: HashSet::new() }
     }
 
     /// Opens a level below `parent`.
@@ -95,6 +102,7 @@ impl Config {
             return Err(Diagnostic::emerg(message).at(span));
         }
         entries.push(Entry { name: info.name, value, span });
+        self.written.insert(info.slot);
         Ok(())
     }
 
@@ -128,6 +136,10 @@ impl Config {
     fn entries(&self, section: SectionId, info: &crate::Info) -> &[Entry] {
         let entries = &self.section(section).entries;
         entries.get(info.slot).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_written(&self, slot: &'static str) -> bool {
+        self.written.contains(slot) || self.base.as_ref().is_some_and(|base| base.is_written(slot))
     }
 
     /// Whether a level hands even unnamed settings down: `if`, `limit_except` and `.htaccess` files are
@@ -186,6 +198,11 @@ impl<'a> View<'a> {
     /// All values that this very level sets.
     pub fn here<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
         typed(self.config.entries(self.section, &directive.info))
+    }
+
+    /// Whether any level of the whole configuration sets it.
+    pub fn is_anywhere<T>(&self, directive: &Directive<T>) -> bool {
+        self.config.is_written(directive.info.slot)
     }
 
     /// The levels outside of this one, from the nearest to the main level.

@@ -15,6 +15,7 @@ pub mod empty_gif;
 pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
+pub mod fulmar_status;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
@@ -23,6 +24,7 @@ pub mod index;
 pub mod internal;
 pub mod keepalive;
 pub mod limit_conn;
+pub mod limit_rate;
 pub mod limit_req;
 pub mod lingering;
 pub mod map;
@@ -40,6 +42,7 @@ pub mod sending;
 pub mod server_tokens;
 pub mod ssl;
 pub mod static_files;
+pub mod stub_status;
 #[cfg(test)]
 mod testing;
 pub mod try_files;
@@ -70,6 +73,7 @@ pub static ALL: &[&Module] = &[
     &keepalive::MODULE,
     &lingering::MODULE,
     &sending::MODULE,
+    &limit_rate::MODULE,
     &open_file_cache::MODULE,
     &redirects::MODULE,
     &upstream::MODULE,
@@ -101,6 +105,8 @@ pub static ALL: &[&Module] = &[
     &headers::MODULE,
     &gzip::MODULE,
     &range::MODULE,
+    &stub_status::MODULE,
+    &fulmar_status::MODULE,
     &access_log::MODULE,
 ];
 
@@ -111,7 +117,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 2] = ["strict_line_ends", "htaccess"];
+    const OURS: [&str; 3] = ["strict_line_ends", "htaccess", "fulmar_status"];
 
     #[test]
     fn nothing_that_would_act_is_taken_in_silence() {

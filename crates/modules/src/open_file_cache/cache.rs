@@ -2,6 +2,7 @@
 
 use super::opened::Opened;
 use crate::shared::lru::Lru;
+use contract::counters::{self, Count};
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
@@ -99,6 +100,7 @@ impl Cache {
     }
 
     fn open_unknown(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Opened> {
+        counters::add(Count::FileCacheMisses);
         let result = Opened::open(path);
         if let Err(error) = &result
             && !is_kept(error, terms)
@@ -135,6 +137,8 @@ fn is_kept(error: &io::Error, terms: &Terms) -> bool {
 impl Entry {
     fn open(&mut self, path: &[u8], terms: &Terms, now: u64, memory: &Rc<Memory>) -> io::Result<Opened> {
         let is_valid = now.checked_sub(self.created).is_some_and(|age| age < terms.valid);
+        let is_hit = is_valid && !matches!(self.found, Found::Seldom);
+        counters::add(if is_hit { Count::FileCacheHits } else { Count::FileCacheMisses });
         let result = match &mut self.found {
             Found::Failed(number) if is_valid => return Err(io::Error::from_raw_os_error(*number)),
             Found::Opened(opened, share) if is_valid => {

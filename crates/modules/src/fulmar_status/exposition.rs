@@ -1,0 +1,148 @@
+//! The metrics as text (OpenMetrics 1.0).
+
+use super::tally::{self, BUCKETS_S, Sums};
+use contract::counters::{Count, total};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// The media type of [`text`].
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Every metric with its value.
+///
+/// # Errors
+/// None that a text in memory has.
+pub(super) fn text() -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("fulmar");
+    registry.register_collector(Box::new(Process));
+    registry.register_collector(Box::new(Places(tally::all().into_iter().map(of_place).collect())));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+type Label<'a> = (&'static str, &'a str);
+
+/// The counters of the process.
+#[derive(Debug)]
+struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        info(&mut encoder, "build", "The program", &[("version", env!("CARGO_PKG_VERSION"))])?;
+        let name = "connections";
+        let mut family =
+            encoder.encode_descriptor(name, "Connections by what they do", None, MetricType::Gauge)?;
+        let states = [("reading", Count::Reading), ("writing", Count::Writing), ("waiting", Count::Waiting)];
+        for (state, count) in states {
+            let value = i64::try_from(total(count)).unwrap_or(i64::MAX);
+            family.encode_family(&[("state", state)])?.encode_gauge(&value)?;
+        }
+        let counters = [
+            ("connections_accepted", "Connections that clients opened", Count::Accepted),
+            ("connections_handled", "Connections that there was a place for", Count::Handled),
+            ("requests", "Requests, those of broken heads included", Count::Requests),
+        ];
+        for (name, help, count) in counters {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&total(count), None)?;
+        }
+        let (name, help) = ("file_cache_lookups", "Looks for files by what open_file_cache had");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (result, count) in [("hit", Count::FileCacheHits), ("miss", Count::FileCacheMisses)] {
+            let labels = [("result", result)];
+            let mut metric = family.encode_family(&labels)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&total(count), None)?;
+        }
+        Ok(())
+    }
+}
+
+fn info(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &[Label<'_>]) -> fmt::Result {
+    encoder.encode_descriptor(name, help, None, MetricType::Info)?.encode_info(&labels)
+}
+
+/// What was answered, place by place.
+#[derive(Debug)]
+struct Places(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    server: Box<str>,
+    location: Box<str>,
+    sums: Sums,
+}
+
+fn of_place(((server, location), sums): ((Box<str>, Box<str>), Sums)) -> Row {
+    Row { server, location, sums }
+}
+
+impl Row {
+    fn labels(&self) -> [Label<'_>; 2] {
+        [("server", &self.server), ("location", &self.location)]
+    }
+}
+
+impl Collector for Places {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) = ("responses", "Responses by server, location and status");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for row in &self.0 {
+            let [server, location] = row.labels();
+            for (status, count) in &row.sums.statuses {
+                let status = status.map_or_else(|| "other".to_owned(), |status| status.to_string());
+                let labels = [server, location, ("status", &status)];
+                let mut metric = family.encode_family(&labels)?;
+                metric.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            }
+        }
+        let (name, help) = ("response", "Bytes sent, heads included");
+        let mut family = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Counter)?;
+        for row in &self.0 {
+            let labels = row.labels();
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&row.sums.bytes, None)?;
+        }
+        let (name, help) = ("request_duration", "From a request's first byte to the last one of its answer");
+        let mut family =
+            encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for row in &self.0 {
+            let ends = BUCKETS_S.into_iter().chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = ends.zip(row.sums.buckets).collect();
+            let count = row.sums.buckets.iter().sum();
+            let labels = row.labels();
+            let mut metric = family.encode_family(&labels)?;
+            metric.encode_histogram::<NoLabelSet>(row.sums.seconds, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::place;
+    use super::text;
+    use std::time::Duration;
+
+    #[test]
+    fn metrics_of_a_place() {
+        place("a.example", "~ \"\\.php$\"").count(200, 1_000, Duration::from_millis(2));
+        let text = text().unwrap();
+        let labels = "server=\"a.example\",location=\"~ \\\"\\\\.php$\\\"\"";
+        for line in [
+            format!("fulmar_responses_total{{{labels},status=\"200\"}} 1"),
+            format!("fulmar_response_bytes_total{{{labels}}} 1000"),
+            format!("fulmar_request_duration_seconds_count{{{labels}}} 1"),
+            format!("fulmar_request_duration_seconds_bucket{{le=\"0.001\",{labels}}} 0"),
+            format!("fulmar_request_duration_seconds_bucket{{le=\"0.0025\",{labels}}} 1"),
+            format!("fulmar_request_duration_seconds_bucket{{le=\"+Inf\",{labels}}} 1"),
+            "# TYPE fulmar_connections gauge".to_owned(),
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"), "{text}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What the server does, now and since it was started: a page for people, metrics for programs.
+//!
+//! Who asks for `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
+//! from elsewhere. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
+//! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
+//! latencies, hits and misses of `open_file_cache`.
+//!
+//! Only clients on this machine are let in, by a loopback address or a Unix socket; where another server passes
+//! requests on from the same machine, all of its clients look so, and `allow` and `deny` belong beside it. `anyone`
+//! leaves the question to them altogether.
+//!
+//! Requests are counted by server and location only where a location with `fulmar_status` is in the configuration:
+//! elsewhere nothing is spent on it. The figures are those of the worker process and begin at zero where a reload or
+//! an upgrade starts another one.
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     location = /metrics {
+//!         fulmar_status;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /metrics HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8
+//! ---
+//! GET /metrics HTTP/1.1
+//! Host: localhost
+//! Accept: text/html
+//!
+//! HTTP/1.1 200 OK
+//! Content-Type: text/html; charset=utf-8
+//! ```
+
+mod exposition;
+mod tally;
+
+use conf::value::choice;
+use conf::{Arity, Contexts, Diagnostic};
+use contract::log::Level;
+use contract::{
+    Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Peer, Phase, Rule, ScopeBuilder,
+    Step, View,
+};
+use http::{Method, Status};
+use std::sync::{Arc, OnceLock};
+
+/// Metrics and the status page.
+pub static MODULE: Module =
+    Module { name: "fulmar_status", directives: &[&FULMAR_STATUS], variables: &[], compile: Some(compile) };
+
+/// `fulmar_status [local | anyone]`
+pub static FULMAR_STATUS: Directive<Audience> =
+    Directive::new("fulmar_status", |args, _| match args.words() {
+        [] => Ok(Audience::Local),
+        _ => args.value(0, |word| choice(word, &[("local", Audience::Local), ("anyone", Audience::Anyone)])),
+    })
+    .within(Contexts::LOCATION)
+    .args(Arity::Range(0, 1))
+    .rule(Rule::Never)
+    .help("Answers with a status page, or with metrics.");
+
+/// Who may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Clients on this machine.
+    Local,
+    /// Everybody whom the location lets in.
+    Anyone,
+}
+
+const PAGE: &str = include_str!("page.html");
+
+/// The page's own script and style may run, nothing else, and nobody may frame it.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+    frame-ancestors 'none'";
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP)) || !view.is_anywhere(&FULMAR_STATUS) {
+        return Ok(());
+    }
+    if let Some(&audience) = view.get(&FULMAR_STATUS) {
+        builder.content(Shown(audience));
+    }
+    let location = builder.name.as_ref().map(as_written).unwrap_or_default();
+    builder.handle(Phase::Log, Counted { location, place: OnceLock::new() });
+    Ok(())
+}
+
+/// A location's name as the configuration has it.
+fn as_written(name: &LocationName) -> Box<str> {
+    let sign = match name.kind {
+        LocationKind::Prefix | LocationKind::Named => "",
+        LocationKind::PrefixOnly => "^~ ",
+        LocationKind::Exact => "= ",
+        LocationKind::Regex => "~ ",
+    };
+    format!("{sign}{}", String::from_utf8_lossy(&name.text)).into()
+}
+
+/// Counts the requests of a scope.
+struct Counted {
+    location: Box<str>,
+    place: OnceLock<Arc<tally::Place>>,
+}
+
+impl Handler for Counted {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let place = self
+            .place
+            .get_or_init(|| tally::place(&String::from_utf8_lossy(&exchange.server_name), &self.location));
+        place.count(exchange.response.status.0, exchange.wire.bytes, exchange.started.instant.elapsed());
+        Step::Next
+    }
+}
+
+/// Shows the figures.
+struct Shown(Audience);
+
+impl Handler for Shown {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if !matches!(exchange.request.method, Method::Get | Method::Head) {
+            return Step::Finish(Status::METHOD_NOT_ALLOWED);
+        }
+        if self.0 == Audience::Local && !is_local(&exchange.connection.peer) {
+            exchange.log(Level::Error, "\"fulmar_status\" is for clients on this machine");
+            return Step::Finish(Status::FORBIDDEN);
+        }
+        let accepted = exchange.request.head.fields.get("Accept").unwrap_or_default();
+        let wants_page = memmem(accepted, b"text/html");
+        let (media_type, content) = match (wants_page, exposition::text()) {
+            (true, _) => ("text/html; charset=utf-8", PAGE.into()),
+            (false, Ok(text)) => (exposition::MEDIA_TYPE, text),
+            (false, Err(_)) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        };
+        let response = &mut exchange.response;
+        response.status = Status::OK;
+        response.content_type = Some(media_type.into());
+        let fields = [("Cache-Control", "no-store"), ("Vary", "Accept"), ("Content-Security-Policy", POLICY)];
+        for (name, value) in fields {
+            let _ = response.fields.push(name.as_bytes(), value.as_bytes());
+        }
+        Step::Respond(Body::bytes(content))
+    }
+}
+
+fn memmem(text: &[u8], wanted: &[u8]) -> bool {
+    text.windows(wanted.len()).any(|window| window.eq_ignore_ascii_case(wanted))
+}
+
+fn is_local(peer: &Peer) -> bool {
+    match peer {
+        Peer::Inet(address) => address.ip().to_canonical().is_loopback(),
+        Peer::Unix(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, body_text, status};
+    use contract::{Peer, Phase, Step};
+
+    fn from(ip: &str) -> Peer {
+        Peer::Inet((ip.parse::<std::net::IpAddr>().unwrap(), 1).into())
+    }
+
+    #[test]
+    fn clients_elsewhere_are_kept_out() {
+        let answer = |conf: &str, peer: Peer| {
+            let site = Site::location(conf);
+            match site.run(Phase::Content, &mut site.request("/", peer)) {
+                Step::Respond(_) => 200,
+                step => status(&step),
+            }
+        };
+        for (ip, expected) in [("127.0.0.1", 200), ("::1", 200), ("::ffff:127.0.0.9", 200), ("10.0.0.1", 403)] {
+            assert_eq!(answer("fulmar_status;", from(ip)), expected, "{ip}");
+        }
+        assert_eq!(answer("fulmar_status local;", Peer::Unix(None)), 200);
+        assert_eq!(answer("fulmar_status anyone;", from("10.0.0.1")), 200);
+        assert_eq!(Site::error("fulmar_status all;"), "invalid value \"all\"");
+    }
+
+    #[test]
+    fn requests_are_counted_where_somebody_may_look() {
+        let counters = |conf: &str| Site::location(conf).get("/").scope.handlers(Phase::Log).len();
+        assert_eq!(counters("fulmar_status; access_log off;"), counters("access_log off;") + 1);
+    }
+
+    #[test]
+    fn browsers_get_a_page() {
+        let site = Site::location("fulmar_status;");
+        let mut exchange = site.get("/");
+        exchange.request.head.fields.push(b"Accept", b"text/html,*/*;q=0.8").unwrap();
+        let Step::Respond(body) = site.run(Phase::Content, &mut exchange) else { panic!() };
+        assert!(body_text(&body).starts_with("<!DOCTYPE html>"));
+        let Step::Respond(body) = site.run(Phase::Content, &mut site.get("/")) else { panic!() };
+        assert!(body_text(&body).ends_with("# EOF\n"));
+    }
+}

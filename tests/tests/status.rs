@@ -1,0 +1,138 @@
+//! The counters: `stub_status` beside nginx, the metrics, and the page in a browser.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tests::binary::Server;
+use tests::client::Client;
+use tests::parts;
+use tests::response::Response;
+use tests::site::{Running, Site};
+use tests::wait;
+
+/// The answer on a connection of its own.
+fn get(running: &Running, path: &str) -> Response {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    running.ask_bytes(request.as_bytes()).last().clone()
+}
+
+/// The numbers of `stub_status`: active, accepts, handled, requests, reading, writing, waiting.
+fn stub(running: &Running) -> [u64; 7] {
+    let text = get(running, "/stub").text();
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// What `stub_status` says of connections that wait, send half a head, and have an answer under way.
+fn states(server: Server) -> Vec<[u64; 3]> {
+    let site = Site::new(
+        "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /stub { stub_status; } }",
+    )
+    .file("large", vec![b'x'; 64 << 20]);
+    let running = site.start(server);
+    let states = || {
+        let [.., reading, writing, waiting] = stub(&running);
+        [reading, writing, waiting]
+    };
+    // Whoever asks writes; others are where the test puts them, as soon as the server has seen it.
+    let reach = |wanted: [u64; 3]| {
+        assert!(wait::until(Duration::from_secs(10), || states() == wanted), "{wanted:?}: {:?}", states());
+        wanted
+    };
+    let mut seen = vec![reach([0, 1, 0])];
+    let mut client = Client::connect(running.address());
+    seen.push(reach([0, 1, 1]));
+    client.send(b"GET /large HTTP/1.1\r\n");
+    seen.push(reach([1, 1, 0]));
+    client.send(b"Host: a\r\n\r\n");
+    seen.push(reach([0, 2, 0]));
+    drop(client);
+    seen.push(reach([0, 1, 0]));
+    seen
+}
+
+#[test]
+fn stub_status_tells_what_nginx_tells() {
+    assert_eq!(states(Server::Fulmar), states(Server::Nginx));
+}
+
+#[test]
+fn stub_status_counts_as_nginx_does() {
+    let counts = |server: Server| {
+        let site = Site::new("server { listen 127.0.0.1:%%PORT%%; location / { return 200 ok; } location /stub { stub_status; } }");
+        let running = site.start(server);
+        let before = stub(&running);
+        running.ask_bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        running.ask_bytes(b"GET / HTTP/1.1\r\nHost\r\nbad\r\n\r\n");
+        let after = stub(&running);
+        [1, 2, 3].map(|at| after[at] - before[at])
+    };
+    assert_eq!(counts(Server::Fulmar), [3, 3, 4]);
+    assert_eq!(counts(Server::Fulmar), counts(Server::Nginx));
+}
+
+const MEASURED: &str = "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; server_name a.example;
+    open_file_cache max=10; open_file_cache_min_uses 1;
+    location = /metrics { fulmar_status; }
+    location ~ \"^/gone$\" { return 410; } }";
+
+fn measured() -> Running {
+    let running = Site::new(MEASURED).file("page", "hello").start(Server::Fulmar);
+    for _ in 0..3 {
+        assert_eq!(get(&running, "/page").status, 200);
+        assert_eq!(get(&running, "/gone").status, 410);
+    }
+    running
+}
+
+#[test]
+fn metrics_by_server_location_and_status() {
+    let running = measured();
+    let gone = "server=\"a.example\",location=\"~ ^/gone$\"";
+    let counted = || get(&running, "/metrics").text();
+    // A request is counted once it has been answered, which its client may see a moment before.
+    let expected = format!("fulmar_responses_total{{{gone},status=\"410\"}} 3\n");
+    assert!(wait::until(Duration::from_secs(10), || counted().contains(&expected)), "{}", counted());
+    let text = counted();
+    for line in [
+        "fulmar_responses_total{server=\"a.example\",location=\"\",status=\"200\"} 3",
+        &format!("fulmar_request_duration_seconds_bucket{{le=\"+Inf\",{gone}}} 3"),
+        "fulmar_connections{state=\"writing\"} 1",
+        "fulmar_build_info{version=\"0.1.0\"} 1",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().parse::<u64>().unwrap()
+    };
+    let (hits, misses) = (
+        number("fulmar_file_cache_lookups_total{result=\"hit\"}"),
+        number("fulmar_file_cache_lookups_total{result=\"miss\"}"),
+    );
+    assert!(hits >= 1 && misses >= 1 && hits + misses == 3, "{hits} hits, {misses} misses");
+    assert!(text.ends_with("# EOF\n"));
+    running.stop();
+}
+
+#[test]
+fn the_page_draws_itself() {
+    let chromium = parts::program(&["chromium", "chromium-browser", "google-chrome"]);
+    if !parts::is_present("chromium", chromium.is_some()) {
+        return;
+    }
+    let running = measured();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium.unwrap())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("http://{}/metrics", running.address()))
+        .output()
+        .unwrap();
+    let page = String::from_utf8_lossy(&output.stdout);
+    for expected in ["<td class=\"\">~ ^/gone$</td>", "<dt>Found in file cache</dt>", "as of "] {
+        assert!(page.contains(expected), "{expected} is not in\n{page}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(!page.contains("No answer"), "{page}");
+    running.stop();
+}
