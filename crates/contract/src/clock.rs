@@ -36,6 +36,7 @@ struct Texts {
     log: String,
     iso8601: String,
     error_log: String,
+    syslog: String,
 }
 
 thread_local! {
@@ -56,6 +57,27 @@ pub fn write_log_time(time: Time, out: &mut Vec<u8>) {
 /// Local time as `$time_iso8601`: `2026-11-21T20:05:56+00:00`.
 pub fn iso8601(time: Time) -> String {
     with_texts(time, |texts| texts.iso8601.clone())
+}
+
+/// Appends local time as `$time_iso8601`.
+pub fn write_iso8601(time: Time, out: &mut Vec<u8>) {
+    with_texts(time, |texts| out.extend_from_slice(texts.iso8601.as_bytes()));
+}
+
+/// Local time with milliseconds (RFC 3339): `2026-11-21T20:05:56.123+00:00`.
+pub fn iso8601_milliseconds(time: Time) -> String {
+    with_texts(time, |texts| {
+        let (seconds, zone) = texts.iso8601.split_at(ISO8601_SECONDS.min(texts.iso8601.len()));
+        format!("{seconds}.{:03}{zone}", time.milliseconds)
+    })
+}
+
+/// How long `2026-11-21T20:05:56` is.
+const ISO8601_SECONDS: usize = 19;
+
+/// Appends local time as syslog has it (RFC 3164, section 4.1.2): `Nov  1 20:05:56`.
+pub fn write_syslog_time(time: Time, out: &mut Vec<u8>) {
+    with_texts(time, |texts| out.extend_from_slice(texts.syslog.as_bytes()));
 }
 
 /// Local time as the error log shows it: `2026/11/21 20:05:56`.
@@ -91,5 +113,6 @@ fn texts_of(second: i64) -> Texts {
         log: format(second, true, "%d/%b/%Y:%H:%M:%S %z"),
         iso8601: format(second, true, "%Y-%m-%dT%H:%M:%S%:z"),
         error_log: format(second, true, "%Y/%m/%d %H:%M:%S"),
+        syslog: format(second, true, "%b %e %H:%M:%S"),
     }
 }

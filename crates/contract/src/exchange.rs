@@ -1,7 +1,7 @@
 //! One request and its response, on their way through the server.
 
 use crate::clock::Time;
-use crate::log::{ErrorLog, Level};
+use crate::log::{About, ErrorLog, Level};
 use crate::{BodyStream, Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
@@ -291,20 +291,23 @@ impl Exchange {
 
     /// The scope's error log with what nginx tells of the request, for work that goes on without it.
     pub fn request_log(&self) -> RequestLog {
-        let text = String::from_utf8_lossy;
-        let client = self.connection.peer.address();
-        let server = text(&self.server_name).into_owned();
-        let mut about = format!("client: {client}, server: {server}");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut about = vec![
+            ("client", self.connection.peer.address().to_string()),
+            ("server", text(&self.server_name)),
+        ];
         if !self.request.head.line().is_empty() {
-            about += &format!(", request: \"{}\"", text(self.request.head.line()));
+            about.push(("request", text(self.request.head.line())));
         }
-        let mut fields = String::new();
-        for (name, shown) in [("host", "host"), ("referer", "referrer")] {
-            if let Some(value) = self.request.head.fields.get(name) {
-                fields += &format!(", {shown}: \"{}\"", text(value));
-            }
+        let fields = [("host", "host"), ("referer", "referrer")].into_iter().filter_map(|(name, shown)| {
+            self.request.head.fields.get(name).map(|value| (shown, text(value)))
+        });
+        RequestLog {
+            log: self.scope.policy.error_log.clone(),
+            connection: self.connection.serial,
+            about,
+            fields: fields.collect(),
         }
-        RequestLog { log: self.scope.policy.error_log.clone(), serial: self.connection.serial, about, fields }
     }
 }
 
@@ -312,16 +315,19 @@ impl Exchange {
 #[derive(Clone, Debug)]
 pub struct RequestLog {
     log: ErrorLog,
-    serial: u64,
-    about: String,
-    fields: String,
+    connection: u64,
+    about: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, String)>,
 }
 
 impl RequestLog {
     /// Writes a line; `upstream` is the URL of the server that was asked on behalf of the request.
     pub fn write(&self, level: Level, message: &str, upstream: Option<&str>) {
-        let RequestLog { log, serial, about, fields } = self;
-        let upstream = upstream.map(|url| format!(", upstream: \"{url}\"")).unwrap_or_default();
-        log.write(level, &format!("*{serial} {message}, {about}{upstream}{fields}"));
+        let mut members: Vec<(&str, &str)> = Vec::new();
+        members.extend(self.about.iter().map(|(name, value)| (*name, &**value)));
+        members.extend(upstream.map(|url| ("upstream", url)));
+        members.extend(self.fields.iter().map(|(name, value)| (*name, &**value)));
+        let about = About { connection: Some(self.connection), members: &members };
+        self.log.write_about(level, message, &about);
     }
 }

@@ -58,7 +58,7 @@ impl Template {
     /// Appends the text with the values that the variables have for this exchange; a variable
     /// without a value is empty.
     pub fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        self.write_with(exchange, out, |value, out| out.extend_from_slice(value), b"");
+        self.write_with(exchange, out, |_, _| {}, b"");
     }
 
     /// The text for this exchange.
@@ -68,31 +68,30 @@ impl Template {
         out
     }
 
-    /// Appends the text with each variable's value passed through `escape`, and `missing` in place of
-    /// a variable without a value, as access logs do.
+    /// Appends the text with each variable's value changed by `escape`, which is told where in the output the
+    /// value starts, and `missing` in place of a variable without a value, as access logs do.
     pub fn write_with(
         &self,
         exchange: &Exchange,
         out: &mut Vec<u8>,
-        escape: impl Fn(&[u8], &mut Vec<u8>),
+        escape: impl Fn(&mut Vec<u8>, usize),
         missing: &[u8],
     ) {
-        let mut value = Vec::new();
         for part in &self.parts {
+            let start = out.len();
             match part {
                 Part::Literal(text) => out.extend_from_slice(text),
                 Part::Variable(id) => {
-                    value.clear();
-                    if exchange.variable(*id, &mut value) {
-                        escape(&value, out);
+                    if exchange.variable(*id, out) {
+                        escape(out, start);
                     } else {
+                        out.truncate(start);
                         out.extend_from_slice(missing);
                     }
                 }
                 Part::Capture(index) => {
-                    value.clear();
-                    exchange.capture(*index, &mut value);
-                    escape(&value, out);
+                    exchange.capture(*index, out);
+                    escape(out, start);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::log::{ErrorLog, Level, LogFile};
+use contract::log::{ErrorLog, Level, LogFile, Target};
 
 use crate::configuration::{Read, Refusal};
 use crate::console::{err, say};
@@ -16,7 +16,7 @@ pub(crate) fn first_log(paths: &Paths) -> ErrorLog {
     let Some(path) = &paths.error_log else { return ErrorLog::default() };
     let file = LogFile::at(path);
     match file.open() {
-        Ok(()) => ErrorLog::new(vec![(Arc::new(file), Level::Notice)]),
+        Ok(()) => ErrorLog::new(vec![Target::file(Arc::new(file), Level::Notice)]),
         Err(error) => {
             if paths.error_log_given {
                 let reason = net::system_message(&error);

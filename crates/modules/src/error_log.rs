@@ -19,7 +19,7 @@
 
 use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::{ErrorLog, Level, LogFile, LogFiles};
+use contract::log::{ErrorLog, Level, LogFile, LogFiles, Target};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
 use std::sync::Arc;
 
@@ -46,23 +46,12 @@ pub static LOG_NOT_FOUND: Directive<bool> = Directive::new("log_not_found", |arg
     .default("on")
     .help("Whether a file that is not found is logged.");
 
-/// A log and the least level that it has.
-#[derive(Clone)]
-pub struct Target {
-    file: Arc<LogFile>,
-    level: Level,
-}
-
 /// The error log of a level: its own, or the one that it inherits, or the default one, which is then
 /// added to the files. The supervisor asks for the main level's.
 pub fn of_level(view: &View<'_>, logs: &LogFiles) -> ErrorLog {
-    let targets: Vec<_> = view
-        .all(&ERROR_LOG)
-        .iter()
-        .map(|written| (Arc::clone(&written.value.file), written.value.level))
-        .collect();
+    let targets: Vec<_> = view.all(&ERROR_LOG).iter().map(|written| written.value.clone()).collect();
     if targets.is_empty() {
-        return ErrorLog::new(vec![(logs.default_error_file(), Level::Error)]);
+        return ErrorLog::new(vec![Target::file(logs.default_error_file(), Level::Error)]);
     }
     ErrorLog::new(targets)
 }
@@ -81,7 +70,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
         b"stderr" => Arc::new(LogFile::stderr()),
         path => loading.logs.file(&loading.path(path)),
     };
-    Ok(Target { file, level })
+    Ok(Target::file(file, level))
 }
 
 fn level(args: &Args<'_>) -> Result<Level, Diagnostic> {

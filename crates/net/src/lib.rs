@@ -8,11 +8,14 @@
 //! This is the only crate with `unsafe` code; each block says why it is sound.
 
 pub mod address;
+pub mod append;
 pub mod bind;
 pub mod bound;
 pub mod channel;
 pub mod control;
+pub mod datagram;
 pub mod errno;
+pub mod host;
 pub mod identity;
 pub mod inherited;
 pub mod listener;
@@ -25,6 +28,7 @@ mod testing;
 pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
+pub use datagram::Datagrams;
 pub use errno::system_message;
 pub use listener::Listener;
 pub use stream::Stream;

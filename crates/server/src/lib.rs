@@ -14,6 +14,7 @@ mod keepalive;
 mod listens;
 mod load;
 mod locations;
+mod logs;
 mod overlay;
 mod pipeline;
 mod places;

@@ -2,6 +2,7 @@
 
 use crate::commands::Commands;
 use crate::conn::Connection;
+use crate::logs;
 use crate::places::Places;
 use crate::site::Site;
 use crate::timer::{Timer, Timers};
@@ -85,6 +86,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     runtime()?.block_on(async {
         tokio::select! {
             () = obey(worker.channel, &worker.site, &order, &orders) => {}
+            () = logs::write_when_due(&worker.site) => {}
             _ = ends.recv() => { order.send_replace(Order::Stop); }
         }
     });
@@ -92,6 +94,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     for handle in handles {
         handle.join().map_err(|_| io::Error::other("a thread of the worker panicked"))??;
     }
+    logs::finish(&worker.site);
     Ok(())
 }
 
@@ -122,7 +125,7 @@ async fn obey(
     };
     loop {
         match commands.next().await {
-            Command::ReopenLogs => reopen_logs(site, &commands),
+            Command::ReopenLogs => logs::reopen(site, &commands),
             Command::Terminate => {
                 order.send_replace(Order::Stop);
                 return;
@@ -132,14 +135,6 @@ async fn obey(
                 drained_or_terminated(&mut commands, order).await;
                 return;
             }
-        }
-    }
-}
-
-fn reopen_logs(site: &Site, commands: &Commands) {
-    for file in site.logs.iter() {
-        if let (Err(error), Some(path)) = (file.open(), file.path()) {
-            commands.report(format!("open() \"{}\" failed: {error}", path.display()));
         }
     }
 }

@@ -29,7 +29,7 @@ impl Line {
         for part in parts {
             match escape {
                 Escape::Default => part.write_with(exchange, out, hex, b"-"),
-                Escape::Json => part.write_with(exchange, out, http::escape::json, b""),
+                Escape::Json => part.write_with(exchange, out, json, b""),
                 Escape::None => part.write(exchange, out),
             }
         }
@@ -41,9 +41,8 @@ fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
         let start = out.len();
         if !get(exchange, rest, out) {
             out.push(b'-');
-        } else if out[start..].iter().copied().any(is_escaped) {
-            let value = out.split_off(start);
-            hex(&value, out);
+        } else {
+            hex(out, start);
         }
     };
     value(variables::remote_addr, "", out);
@@ -66,15 +65,26 @@ fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Writes what could end a value or a line, or is not ASCII, as `\xHH`.
-fn hex(value: &[u8], out: &mut Vec<u8>) {
-    for &byte in value {
+/// Writes what could end a value or a line, or is not ASCII, as `\xHH`, from this place on.
+fn hex(out: &mut Vec<u8>, start: usize) {
+    if !out[start..].iter().copied().any(is_escaped) {
+        return;
+    }
+    for byte in out.split_off(start) {
         if is_escaped(byte) {
             out.extend_from_slice(b"\\x");
             out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         } else {
             out.push(byte);
         }
+    }
+}
+
+/// Escapes as in a string of JSON, from this place on.
+fn json(out: &mut Vec<u8>, start: usize) {
+    if out[start..].iter().any(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
+        let value = out.split_off(start);
+        http::escape::json(&value, out);
     }
 }
 
@@ -88,8 +98,8 @@ mod tests {
 
     #[test]
     fn escapes() {
-        let mut out = Vec::new();
-        hex(b"a\x7f\n", &mut out);
-        assert_eq!(out, b"a\\x7F\\x0A");
+        let mut out = b"\na\x7f\n".to_vec();
+        hex(&mut out, 1);
+        assert_eq!(out, b"\na\\x7F\\x0A");
     }
 }

@@ -291,7 +291,11 @@ impl Handler for AccessLog {
 impl Place {
     fn append(&self, exchange: &Exchange, line: &[u8]) {
         match self {
-            Place::File(file) => file.append(line),
+            Place::File(file) => {
+                if let Some(complaint) = file.append(line) {
+                    exchange.log(Level::Alert, &complaint);
+                }
+            }
             Place::Computed { name, prefix } => {
                 let name = name.evaluate(exchange);
                 if let Err(error) = append_to(&name, prefix, line) {
@@ -312,7 +316,7 @@ fn append_to(name: &[u8], prefix: &Path, line: &[u8]) -> io::Result<()> {
     }
     let file = LogFile::at(&path);
     file.open()?;
-    file.append(line);
+    drop(file.write(line));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::transport::{Opening, Transport};
 use super::{Input, Io};
 use crate::encryption::Encryption;
 use contract::Tls;
-use contract::log::Level;
+use contract::log::{About, Level};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -117,10 +117,10 @@ impl Io {
     }
 
     fn log_handshake(&self, level: Level, message: &str) {
-        let (info, server) = (&self.info, &self.place().address);
-        let client = info.peer.address();
-        let text =
-            format!("*{} {message} while SSL handshaking, client: {client}, server: {server}", info.serial);
-        self.default_policy().error_log.write(level, &text);
+        let (client, server) = (self.info.peer.address(), self.place().address.to_string());
+        let members = [("client", &*client), ("server", &*server)];
+        let about = About { connection: Some(self.info.serial), members: &members };
+        let text = format!("{message} while SSL handshaking");
+        self.default_policy().error_log.write_about(level, &text, &about);
     }
 }

@@ -1,0 +1,283 @@
+//! The error log's lines.
+
+use super::{Level, LogFile, Syslog, thread};
+use crate::clock::{self, Time};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest line in bytes; what a request makes longer is cut.
+const LINE_MAX: usize = 2048;
+
+/// The longest member of an object in bytes, before it is escaped.
+const MEMBER_MAX: usize = LINE_MAX / 2;
+
+/// Where the error log of a scope goes.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorLog {
+    targets: Arc<[Target]>,
+}
+
+/// One of the places that it goes to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The place.
+    pub sink: Sink,
+    /// The least bad level that is shown.
+    pub level: Level,
+    /// How lines look.
+    pub form: Form,
+}
+
+/// What lines are written to.
+#[derive(Clone, Debug)]
+pub enum Sink {
+    /// A file, or the standard error stream.
+    File(Arc<LogFile>),
+    /// A syslog server.
+    Syslog(Arc<Syslog>),
+}
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As nginx writes them.
+    Text,
+    /// An object in JSON (RFC 8259).
+    Json,
+}
+
+impl Target {
+    /// Lines of text in a file.
+    pub fn file(file: Arc<LogFile>, level: Level) -> Target {
+        Target { sink: Sink::File(file), level, form: Form::Text }
+    }
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The number of the connection.
+    pub connection: Option<u64>,
+    /// What is known of the request, by name.
+    pub members: &'a [(&'a str, &'a str)],
+}
+
+/// A message with all that is shown beside it.
+struct Message<'a> {
+    time: Time,
+    level: Level,
+    text: &'a str,
+    about: &'a About<'a>,
+}
+
+impl ErrorLog {
+    /// A log with these targets.
+    pub fn new(targets: Vec<Target>) -> ErrorLog {
+        ErrorLog { targets: targets.into() }
+    }
+
+    /// The first file that it writes to; none if it writes to standard error only, or nowhere.
+    pub fn path(&self) -> Option<&Path> {
+        self.targets.iter().find_map(|target| match &target.sink {
+            Sink::File(file) => file.path(),
+            Sink::Syslog(_) => None,
+        })
+    }
+
+    /// The least bad level that any target shows.
+    pub fn shows(&self, level: Level) -> bool {
+        self.targets.iter().any(|target| level <= target.level)
+    }
+
+    /// Writes a line.
+    pub fn write(&self, level: Level, message: &str) {
+        self.write_about(level, message, &About::default());
+    }
+
+    /// Writes a line about a request.
+    pub fn write_about(&self, level: Level, text: &str, about: &About<'_>) {
+        if !self.shows(level) {
+            return;
+        }
+        let message = Message { time: Time::now(), level, text, about };
+        let forms = [Form::Text, Form::Json];
+        let lines = forms.map(|form| {
+            let wants = |target: &&Target| target.form == form && level <= target.level;
+            self.targets.iter().find(wants).map(|_| message.line(form))
+        });
+        for target in self.targets.iter().filter(|target| level <= target.level) {
+            let Some(line) = &lines[target.form as usize] else { continue };
+            if let Some(complaint) = target.sink.write(level, line) {
+                self.complain(target, &complaint);
+            }
+        }
+    }
+
+    /// Tells the others of a target that cannot be written, or the standard error stream.
+    fn complain(&self, about: &Target, complaint: &str) {
+        let (level, nobody) = (Level::Alert, About::default());
+        let message = Message { time: Time::now(), level, text: complaint, about: &nobody };
+        let others = self.targets.iter().filter(|target| !std::ptr::eq(*target, about));
+        let mut told = false;
+        for target in others.filter(|target| level <= target.level) {
+            told |= target.sink.write(level, &message.line(target.form)).is_none();
+        }
+        if !told {
+            drop(LogFile::stderr().write(message.line(Form::Text).as_bytes()));
+        }
+    }
+}
+
+impl Sink {
+    /// Writes a line with its end. What is given back is to be told.
+    fn write(&self, level: Level, line: &str) -> Option<String> {
+        match self {
+            Sink::File(file) => file.write(line.as_bytes()),
+            Sink::Syslog(syslog) => syslog.send(Some(level as u8), line.trim_end().as_bytes()),
+        }
+    }
+}
+
+impl Message<'_> {
+    fn line(&self, form: Form) -> String {
+        match form {
+            Form::Text => self.text(),
+            Form::Json => self.json(),
+        }
+    }
+
+    /// nginx's form, which tools such as fail2ban read.
+    fn text(&self) -> String {
+        let Message { time, level, text, about } = self;
+        let (process, thread, name) = (std::process::id(), thread(), level.name());
+        let mut line = clock::error_log_time(*time);
+        // Writing to memory does not fail.
+        let _ = write!(line, " [{name}] {process}#{thread}: ");
+        if let Some(connection) = about.connection {
+            let _ = write!(line, "*{connection} ");
+        }
+        let mut add = |text: &str| {
+            // A control character in a request must not forge a line.
+            line.extend(text.chars().map(|c| if c.is_control() { '?' } else { c }));
+        };
+        add(text);
+        for (name, value) in about.members {
+            let quote = if matches!(*name, "client" | "server") { "" } else { "\"" };
+            [", ", name, ": ", quote, value, quote].into_iter().for_each(&mut add);
+        }
+        line.truncate(line.floor_char_boundary(LINE_MAX - 1));
+        line.push('\n');
+        line
+    }
+
+    fn json(&self) -> String {
+        let Message { time, level, text, about } = self;
+        let (process, thread, name) = (std::process::id(), thread(), level.name());
+        let time = clock::iso8601_milliseconds(*time);
+        let mut line = format!(r#"{{"time":"{time}","level":"{name}","pid":{process},"thread":{thread}"#);
+        if let Some(connection) = about.connection {
+            let _ = write!(line, r#","connection":{connection}"#);
+        }
+        let message = [("message", *text)];
+        for (name, value) in message.iter().chain(about.members) {
+            let value = &value[..value.floor_char_boundary(MEMBER_MAX)];
+            let mut escaped = Vec::new();
+            http::escape::json(value.as_bytes(), &mut escaped);
+            let _ = write!(line, r#","{name}":"{}""#, String::from_utf8_lossy(&escaped));
+        }
+        line.push_str("}\n");
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{About, ErrorLog, Form, Level, LogFile, Sink, Target};
+    use std::path::Path;
+    use std::sync::Arc;
+    use tempfile::TempDir;
+
+    struct Test {
+        directory: TempDir,
+    }
+
+    impl Test {
+        fn new() -> Test {
+            Test { directory: tempfile::tempdir().unwrap() }
+        }
+
+        fn target(&self, name: &str, level: Level, form: Form) -> Target {
+            let file = Arc::new(LogFile::at(&self.directory.path().join(name)));
+            file.open().unwrap();
+            Target { sink: Sink::File(file), level, form }
+        }
+
+        fn text(&self, name: &str) -> String {
+            std::fs::read_to_string(self.directory.path().join(name)).unwrap()
+        }
+    }
+
+    const ABOUT: About<'_> = About {
+        connection: Some(7),
+        members: &[("client", "::1"), ("request", "GET /\"\u{e9}\x01 HTTP/1.1")],
+    };
+
+    #[test]
+    fn one_line_a_message_and_levels_filter() {
+        let test = Test::new();
+        let log = ErrorLog::new(vec![
+            test.target("a", Level::Error, Form::Text),
+            test.target("b", Level::Emerg, Form::Text),
+        ]);
+        log.write(Level::Warn, "quiet");
+        log.write(Level::Error, "*1 loud\n2026/01/01 forged");
+        let text = test.text("a");
+        assert_eq!(text.lines().count(), 1);
+        assert!(text.contains("[error]") && text.ends_with("*1 loud?2026/01/01 forged\n"), "{text}");
+        assert_eq!(test.text("b"), "");
+    }
+
+    #[test]
+    fn both_forms() {
+        let test = Test::new();
+        let targets = [("text", Form::Text), ("json", Form::Json)]
+            .map(|(name, form)| test.target(name, Level::Info, form));
+        ErrorLog::new(targets.into()).write_about(Level::Info, "a\tb", &ABOUT);
+        let end = "#0: *7 a?b, client: ::1, request: \"GET /\"\u{e9}? HTTP/1.1\"\n";
+        assert!(test.text("text").ends_with(end), "{}", test.text("text"));
+        let json = test.text("json");
+        let (start, rest) = json.split_once("\",\"level\":").unwrap();
+        assert_eq!(start.len(), "{\"time\":\"2026-11-21T20:05:56.123+00:00".len());
+        let process = std::process::id();
+        let end = r#","thread":0,"connection":7,"message":"a\tb","client":"::1","request":"GET /\""#;
+        assert_eq!(rest, format!("\"info\",\"pid\":{process}{end}\u{e9}\\u0001 HTTP/1.1\"}}\n"));
+    }
+
+    #[test]
+    fn lines_have_an_end() {
+        let test = Test::new();
+        let log = ErrorLog::new(vec![
+            test.target("text", Level::Info, Form::Text),
+            test.target("json", Level::Info, Form::Json),
+        ]);
+        log.write_about(Level::Info, &"\u{e9}".repeat(5000), &ABOUT);
+        let (text, json) = (test.text("text"), test.text("json"));
+        assert!((super::LINE_MAX - 2..=super::LINE_MAX).contains(&text.len()) && text.ends_with("\u{e9}\n"));
+        assert!(json.len() < 2 * super::LINE_MAX && json.ends_with("HTTP/1.1\"}\n"), "{json}");
+    }
+
+    #[test]
+    fn others_tell_of_a_log_that_fails() {
+        let test = Test::new();
+        let full = Arc::new(LogFile::at(Path::new("/dev/full")));
+        full.open().unwrap();
+        let log =
+            ErrorLog::new(vec![Target::file(full, Level::Info), test.target("a", Level::Crit, Form::Text)]);
+        log.write(Level::Info, "lost");
+        log.write(Level::Info, "lost");
+        let text = test.text("a");
+        assert_eq!(text.lines().count(), 1);
+        assert!(text.contains("[alert]") && text.contains("write() to \"/dev/full\" failed (28: "), "{text}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Logs while a worker serves: lines that were gathered are written when they are due, and all of them at its end.
+
+use crate::commands::Commands;
+use crate::site::Site;
+use contract::log::{Level, LogFiles};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::ready;
+use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// Writes gathered lines when they are due, off the event loop; never ends.
+pub(crate) async fn write_when_due(site: &Site) {
+    loop {
+        due(&site.logs).await;
+        let logs = site.logs.clone();
+        let complaints = spawn_blocking(move || logs.write_due(Instant::now())).await;
+        tell(site, complaints.unwrap_or_default());
+    }
+}
+
+/// Waits until something is due, which may come to be sooner than it was first said.
+async fn due(logs: &LogFiles) {
+    let mut timer = pin!(sleep(Duration::MAX));
+    poll_fn(|cx| {
+        let due = ready!(logs.poll_due(cx));
+        timer.as_mut().reset(due.into());
+        timer.as_mut().poll(cx)
+    })
+    .await;
+}
+
+/// Opens all logs anew.
+pub(crate) fn reopen(site: &Site, commands: &Commands) {
+    for (file, error) in site.logs.reopen() {
+        if let Some(path) = file.path() {
+            let reason = net::system_message(&error);
+            commands.report(format!("open() \"{}\" failed ({reason})", path.display()));
+        }
+    }
+}
+
+/// Writes all that was gathered.
+pub(crate) fn finish(site: &Site) {
+    tell(site, site.logs.flush());
+}
+
+fn tell(site: &Site, complaints: Vec<String>) {
+    complaints.iter().for_each(|complaint| site.log(Level::Alert, complaint));
+}
