@@ -34,6 +34,9 @@ pub fn normalise(answer: &Answer, running: &Running) -> Answer {
             };
         }
         response.body = body;
+        for (_, value) in &mut response.trailers {
+            *value = replaced.text(value);
+        }
     }
     answer
 }
@@ -82,6 +85,9 @@ fn describe(found: &mut String, x: &Response, y: &Response, times: [Option<Syste
     }
     if x.body != y.body {
         let _ = writeln!(found, "body differs ({} bytes, not {})", y.body.len(), x.body.len());
+    }
+    if x.trailers != y.trailers {
+        let _ = writeln!(found, "trailers: {:?}, not {:?}", y.trailers, x.trailers);
     }
     if x.broken != y.broken {
         let _ = writeln!(found, "framing: {:?}, not {:?}", y.broken, x.broken);

@@ -368,6 +368,7 @@ mod tests {
             reason: "OK".to_owned(),
             fields: vec![field("C", "x"), field("a", "b:99")],
             body: b"body".to_vec(),
+            trailers: Vec::new(),
             broken: None,
         };
         assert_eq!(exchange.check(Some(&good), ":99"), None);

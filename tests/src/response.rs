@@ -15,6 +15,8 @@ pub struct Response {
     pub fields: Vec<(String, String)>,
     /// Content.
     pub body: Vec<u8>,
+    /// Fields behind a chunked body, in the order received.
+    pub trailers: Vec<(String, String)>,
     /// What is wrong with the framing: the peer closed in the middle, or a chunk made no sense.
     pub broken: Option<&'static str>,
 }
@@ -53,6 +55,9 @@ impl fmt::Display for Response {
         if self.body.len() > SHOWN {
             write!(f, "… ({} bytes)", self.body.len())?;
         }
+        for (name, value) in &self.trailers {
+            write!(f, "\n[trailer] {name}: {value}")?;
+        }
         if let Some(broken) = self.broken {
             write!(f, "\n[broken: {broken}]")?;
         }
@@ -88,13 +93,13 @@ fn head(bytes: &[u8]) -> Response {
     let mut response = Response { version: words.next().unwrap_or_default(), ..Response::default() };
     response.status = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
     response.reason = words.next().unwrap_or_default();
-    response.fields = lines
-        .map(|line| {
-            let (name, value) = line.split_once(':').unwrap_or((line, ""));
-            (name.to_owned(), value.strip_prefix(' ').unwrap_or(value).to_owned())
-        })
-        .collect();
+    response.fields = lines.map(field).collect();
     response
+}
+
+fn field(line: &str) -> (String, String) {
+    let (name, value) = line.split_once(':').unwrap_or((line, ""));
+    (name.to_owned(), value.strip_prefix(' ').unwrap_or(value).to_owned())
 }
 
 /// Reads the body into `response`; gives the number of bytes used, or `None` when more are needed.
@@ -138,6 +143,9 @@ fn chunks(response: &mut Response, bytes: &[u8], ended: bool) -> Option<usize> {
             return Some(bytes.len());
         };
         let data = at + line + 2;
+        if size == 0 {
+            return trailers(response, bytes, data, ended);
+        }
         if bytes.len() < data + size + 2 {
             break;
         }
@@ -147,11 +155,23 @@ fn chunks(response: &mut Response, bytes: &[u8], ended: bool) -> Option<usize> {
         }
         response.body.extend_from_slice(&bytes[data..data + size]);
         at = data + size + 2;
-        if size == 0 {
-            return Some(at);
-        }
     }
     response.broken = Some("closed within a chunk");
+    ended.then_some(bytes.len())
+}
+
+/// Reads the fields from `at` on up to the empty line.
+fn trailers(response: &mut Response, bytes: &[u8], mut at: usize, ended: bool) -> Option<usize> {
+    response.trailers.clear();
+    while let Some(length) = find(&bytes[at..], b"\r\n") {
+        let line: String = bytes[at..at + length].iter().map(|&byte| char::from(byte)).collect();
+        at += length + 2;
+        if line.is_empty() {
+            return Some(at);
+        }
+        response.trailers.push(field(&line));
+    }
+    response.broken = Some("closed within the trailers");
     ended.then_some(bytes.len())
 }
 
@@ -190,6 +210,11 @@ mod tests {
         assert!(take("GET", format!("{head}3\r\nab").as_bytes(), false).is_none());
         let over = format!("{head}3\r\nabcd\r\n0\r\n\r\n");
         assert!(take("GET", over.as_bytes(), false).unwrap().0.broken.is_some());
+        let with_trailers = format!("{head}0\r\nA: b\r\nC:d\r\n\r\nrest");
+        let (response, used) = take("GET", with_trailers.as_bytes(), false).unwrap();
+        assert_eq!(response.trailers, [("A".into(), "b".into()), ("C".into(), "d".into())]);
+        assert_eq!(&with_trailers[used..], "rest");
+        assert!(take("GET", &with_trailers.as_bytes()[..used - 2], false).is_none());
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub struct Wire {
     pub bytes: u64,
     /// Bytes of the head among them.
     pub head_bytes: u64,
+    /// How many bytes a second are sent (`$limit_rate`), where something said so; 0 is any number.
+    pub limit_rate: Option<u64>,
 }
 
 /// One request and its response.

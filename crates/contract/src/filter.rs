@@ -13,4 +13,9 @@ use crate::{Body, Exchange};
 pub trait Filter: Send + Sync {
     /// Changes the exchange's response head and its body.
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body;
+
+    /// Adds trailers when all content was sent, where the response's head says that it expects any.
+    fn end(&self, exchange: &mut Exchange) {
+        let _ = exchange;
+    }
 }

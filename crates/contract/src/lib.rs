@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amount;
 mod args;
 pub mod body;
 pub mod clock;
@@ -33,6 +34,7 @@ mod template;
 mod types;
 mod variable;
 
+pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use config::{Config, SectionId, View, Written};

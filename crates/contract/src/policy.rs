@@ -1,7 +1,7 @@
 //! The settings of a scope that the server itself acts on.
 
 use crate::log::ErrorLog;
-use crate::{Overlay, Root, Template, TlsPolicy, Types};
+use crate::{Amount, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
 use conf::value::Pattern;
 use http::Status;
@@ -145,6 +145,10 @@ pub struct SendingPolicy {
     pub sendfile: bool,
     /// How much one `sendfile` may send, in bytes; zero is unlimited.
     pub sendfile_max_chunk: u64,
+    /// How many bytes a second are sent; none is any number.
+    pub limit_rate: Option<Amount>,
+    /// How many bytes go before that limit counts.
+    pub limit_rate_after: Option<Amount>,
     /// Whether a body of unknown length is chunked for HTTP/1.1.
     pub chunked: bool,
 }
@@ -306,6 +310,8 @@ impl Default for SendingPolicy {
             send_min_rate: 0,
             sendfile: false,
             sendfile_max_chunk: 2 * 1024 * 1024,
+            limit_rate: None,
+            limit_rate_after: None,
             chunked: true,
         }
     }

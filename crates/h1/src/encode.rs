@@ -62,7 +62,7 @@ pub fn frame_response(
     if method == Method::Head || head.status.is_bodiless() || tunnel {
         return ResponseFraming { chunked: false, keep_alive, has_body: false };
     }
-    let wanted = head.content_length.is_none() || !head.trailers.is_empty();
+    let wanted = head.content_length.is_none() || head.expects_trailers;
     let chunked = wanted && allow_chunked && version >= Version::Http11;
     let delimited = chunked || head.content_length.is_some();
     let keep_alive = keep_alive && delimited && version > Version::Http09;
@@ -350,7 +350,7 @@ mod tests {
         }
         let mut with_trailers = ResponseHead::new(Status::OK);
         with_trailers.content_length = Some(5);
-        with_trailers.trailers.push(b"A", b"b").unwrap();
+        with_trailers.expects_trailers = true;
         assert!(frame_response(&with_trailers, get, Version::Http11, true, true).chunked);
         let plain = frame_response(&ResponseHead::new(Status::OK), get, Version::Http11, true, false);
         assert_eq!(plain, ResponseFraming { chunked: false, keep_alive: false, has_body: true });

@@ -27,7 +27,9 @@ pub struct ResponseHead {
     pub vary: bool,
     /// All other fields, in order.
     pub fields: Fields,
-    /// Fields sent behind a chunked body (RFC 9110, section 6.5).
+    /// Whether fields are to be sent behind the content, which is chunked for it.
+    pub expects_trailers: bool,
+    /// Fields sent behind a chunked body (RFC 9110, section 6.5); they may be added until the content has ended.
     pub trailers: Fields,
 }
 
@@ -45,6 +47,7 @@ impl ResponseHead {
             accept_ranges: false,
             vary: false,
             fields: Fields::new(),
+            expects_trailers: false,
             trailers: Fields::new(),
         }
     }

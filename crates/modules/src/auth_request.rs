@@ -95,10 +95,7 @@ pub struct Assignment {
 impl Assignment {
     fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Assignment, Diagnostic> {
         let name = names::variable(args, args.word(0)?)?;
-        let target = match name.as_str() {
-            "args" => Target::Args,
-            _ => Target::Variable(loading.variables.define_if_new(&name, Definition::Slot)),
-        };
+        let target = Target::new(&name, loading, || Definition::Slot);
         Ok(Assignment { target, text: loading.template(args.word(1)?)? })
     }
 }

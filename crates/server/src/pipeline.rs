@@ -112,6 +112,14 @@ impl Flow {
         self.finish(status).unwrap_or_else(|| self.run())
     }
 
+    /// Lets the filters add what they know only when all content was sent.
+    pub(crate) fn end(&mut self) {
+        let scope = Arc::clone(&self.exchange.scope);
+        for filter in scope.filters() {
+            filter.end(&mut self.exchange);
+        }
+    }
+
     /// Runs the handlers of the log phase.
     pub(crate) fn log(&mut self) {
         let scope = Arc::clone(&self.exchange.scope);

@@ -86,6 +86,8 @@ pub struct Ignored(pub u32);
 impl Ignored {
     /// `X-Accel-Redirect`
     pub const REDIRECT: Ignored = Ignored(1);
+    /// `X-Accel-Limit-Rate`
+    pub const LIMIT_RATE: Ignored = Ignored(4);
     /// `X-Accel-Buffering`
     pub const BUFFERING: Ignored = Ignored(8);
 

@@ -100,6 +100,75 @@ fn inherit_merge() {
 }
 
 #[test]
+fn add_trailer() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            add_trailer X-Outer outer;
+            add_trailer X-Ranges $sent_http_accept_ranges;
+            add_trailer X-Outer-Seen $sent_trailer_x_outer;
+            add_trailer X-Always "$status $body_bytes_sent" always;
+            location /merge.txt { add_trailer_inherit merge; add_trailer X-Own own; }
+            location /off.txt { add_trailer_inherit off; }
+            location /own.txt { add_trailer X-Own "$host $arg_a"; }
+            location /none.txt { add_trailer X-None ""; }
+            location /unchunked.txt { chunked_transfer_encoding off; }
+            location /return { return 200 text; }
+            location /empty { return 200; }
+            location /moved { return 301 /; }
+            location /gone { return 410; }
+            location /page { error_page 404 /outer.txt; }
+            location /changed { error_page 404 =200 /outer.txt; }
+            location /if.txt { if ($arg_a) { add_trailer X-If $arg_a; } }
+            location /listed/ { autoindex on; autoindex_format json; add_trailer X-Listed yes; }
+        }
+        "#,
+    )
+    .file("outer.txt", "outer\n")
+    .file("merge.txt", "merge\n")
+    .file("off.txt", "off\n")
+    .file("own.txt", "own\n")
+    .file("none.txt", "none\n")
+    .file("unchunked.txt", "unchunked\n")
+    .file("if.txt", "if\n")
+    .file("void.txt", "")
+    .file("large.txt", "0123456789".repeat(10_000))
+    .file("listed/a", "");
+    agree(
+        &site,
+        &[
+            "GET /outer.txt",
+            "GET /outer.txt HTTP/1.0",
+            "HEAD /outer.txt",
+            "GET /outer.txt\nRange: bytes=0-1",
+            "GET /outer.txt\nRange: bytes=0-1,3-3",
+            "GET /outer.txt\nRange: bytes=9-",
+            "GET /outer.txt\nIf-None-Match: *",
+            "GET /merge.txt",
+            "GET /off.txt",
+            "GET /own.txt?a=b",
+            "GET /own.txt",
+            "GET /none.txt",
+            "GET /unchunked.txt",
+            "GET /return",
+            "GET /empty",
+            "GET /moved",
+            "GET /gone",
+            "GET /nowhere",
+            "GET /page",
+            "GET /changed",
+            "GET /if.txt?a=1",
+            "GET /if.txt",
+            "GET /void.txt",
+            "GET /large.txt",
+            "GET /listed/",
+        ],
+    );
+}
+
+#[test]
 fn expires() {
     let site = Site::new(
         r#"

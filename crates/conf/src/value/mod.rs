@@ -16,7 +16,7 @@ use crate::tree::{Node, Word};
 pub use address::{Address, Host, endpoint, listen, target};
 pub use choice::{access, bitmask, choice, flag};
 pub use network::{Network, cidr, subnet};
-pub use number::{bounded, number, offset, size, status};
+pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};
 pub use pattern::{Captures, Pattern, TooManySteps, pattern};
 pub use template::{Part, Template, template};

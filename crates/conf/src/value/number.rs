@@ -14,6 +14,11 @@ pub fn size(word: &Word) -> Result<u64, ValueError> {
     scaled(&word.text, &[(b'k', 10), (b'm', 20)])
 }
 
+/// As [`size`], for a text that was made while a request is served; `None` where it is no size.
+pub fn size_in_text(text: &[u8]) -> Option<u64> {
+    scaled(text, &[(b'k', 10), (b'm', 20)]).ok()
+}
+
 /// An offset in a file in bytes: digits, and `k`, `m` or `g` in either case.
 ///
 /// # Errors

@@ -47,13 +47,19 @@ impl Expires {
                 parse_moment(&text, self.modified).unwrap_or(Moment::Off)
             }
         };
-        let from = exchange.response.last_modified.filter(|_| self.modified);
+        let from = if self.modified { last_modified(exchange) } else { None };
         let Some((expires, control)) = fields(moment, from, Time::now()) else { return };
         let fields = &mut exchange.response.fields;
         // Both texts are made here, of digits and letters.
         let _ = fields.set("Expires", expires.as_bytes());
         let _ = fields.set("Cache-Control", control.as_bytes());
     }
+}
+
+/// When the content was modified: of a file, or as another server says.
+fn last_modified(exchange: &Exchange) -> Option<i64> {
+    let response = &exchange.response;
+    response.last_modified.or_else(|| http::parse_date(response.fields.get("last-modified")?))
 }
 
 pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Expires, Diagnostic> {

@@ -5,7 +5,7 @@
 //! `ETag` are not added but replaced, or taken away by an empty value. A level with an `add_header` of
 //! its own inherits none; `add_header_inherit merge` adds those from outside to its own, and `off`
 //! inherits none at all. `add_trailer` does the same behind the content, for clients of HTTP/1.1; its
-//! value is computed when the head is sent.
+//! value is computed when the content was sent, and may say what is known only then.
 //!
 //! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time
 //! after the last modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is
@@ -203,13 +203,18 @@ impl Filter for AddFields {
             let value = one_line(added.value.evaluate(exchange));
             add(exchange, &added.name, &value);
         }
+        exchange.response.expects_trailers |= self.trailers.iter().any(|added| good || added.always);
+        body
+    }
+
+    fn end(&self, exchange: &mut Exchange) {
+        let good = is_good(exchange.response.status);
         for added in self.trailers.iter().filter(|added| good || added.always) {
             let value = one_line(added.value.evaluate(exchange));
             if !value.is_empty() && exchange.response.trailers.push(&added.name, &value).is_err() {
                 complain(exchange, &added.name);
             }
         }
-        body
     }
 }
 
@@ -271,6 +276,9 @@ mod tests {
         for filter in scope.filters() {
             body = filter.apply(&mut exchange, body);
         }
+        for filter in scope.filters() {
+            filter.end(&mut exchange);
+        }
         exchange
     }
 
@@ -322,9 +330,11 @@ mod tests {
     fn trailers_are_kept_apart() {
         let site = Site::location("add_trailer X-T $status;");
         let exchange = filtered(&site, "/", 200);
+        assert!(exchange.response.expects_trailers);
         assert_eq!(exchange.response.trailers.get("x-t"), Some(&b"200"[..]));
         assert!(fields(&exchange).is_empty());
-        assert!(filtered(&site, "/", 500).response.trailers.is_empty());
+        let refused = filtered(&site, "/", 500).response;
+        assert!(refused.trailers.is_empty() && !refused.expects_trailers);
     }
 
     #[test]

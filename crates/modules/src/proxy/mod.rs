@@ -66,7 +66,7 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_redirect, answered, body_to_read, intercept, is_buffered, is_idempotent,
+    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, intercept, is_buffered, is_idempotent,
 };
 use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 use conf::{Arity, Contexts, Diagnostic, value};
@@ -313,6 +313,7 @@ impl Proxy {
         let attempts = crate::upstream::attempts(exchange);
         attempts.set_fields(received.head.fields.clone());
         let Received { head, .. } = &received;
+        accel_limit_rate(&self.settings, exchange, &head.fields);
         if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
             return step;
         }

@@ -88,6 +88,7 @@ use crate::open_file_cache::Files;
 use crate::shared::names;
 use answer::Answer;
 use condition::Condition;
+use conf::value::size_in_text;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
@@ -189,15 +190,33 @@ pub enum Instruction {
 pub enum Target {
     /// The query of the request.
     Args,
+    /// How fast the response is sent.
+    LimitRate,
     /// A variable of the configuration.
     Variable(VariableId),
 }
 
 impl Target {
+    /// The variable of this name; `unset` is what it is before it is set, where nothing else defines it.
+    pub(crate) fn new(name: &str, loading: &mut Loading, unset: impl FnOnce() -> Definition) -> Target {
+        match name {
+            "args" => Target::Args,
+            "limit_rate" => Target::LimitRate,
+            _ => Target::Variable(loading.variables.define_if_new(name, unset())),
+        }
+    }
+
     /// Gives it a value.
     pub(crate) fn set(self, exchange: &mut Exchange, value: Vec<u8>) {
         match self {
             Target::Args => exchange.request.args = Some(value),
+            Target::LimitRate => match size_in_text(&value) {
+                Some(rate) => exchange.wire.limit_rate = Some(rate),
+                None => {
+                    let shown = String::from_utf8_lossy(&value);
+                    exchange.log(Level::Error, &format!("invalid $limit_rate \"{shown}\""));
+                }
+            },
             Target::Variable(id) => exchange.set_slot(id, &value),
         }
     }
@@ -206,13 +225,8 @@ impl Target {
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagnostic> {
     let name = names::variable(args, args.word(0)?)?;
     let value = args.word(1)?;
-    let target = match name.as_str() {
-        "args" => Target::Args,
-        _ => {
-            let unset = Definition::Evaluated(Arc::new(Uninitialized::new(&name)));
-            Target::Variable(loading.variables.define_if_new(&name, unset))
-        }
-    };
+    let unset = || Definition::Evaluated(Arc::new(Uninitialized::new(&name)));
+    let target = Target::new(&name, loading, unset);
     Ok(Instruction::Set(target, Text::parse(&value.text, value.span, loading)?))
 }
 

@@ -1,6 +1,7 @@
 //! What the answers of other servers have in common, whatever protocol they came by.
 
 use bytes::Bytes;
+use conf::value::size_in_text;
 use contract::log::Level;
 use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
@@ -113,6 +114,16 @@ pub(crate) fn intercept(
         let _ = exchange.response.fields.push(b"WWW-Authenticate", value);
     }
     Some(Step::Finish(status))
+}
+
+/// Sets how fast the response is sent, where the answer says so.
+pub(crate) fn accel_limit_rate(settings: &Settings, exchange: &mut Exchange, fields: &Fields) {
+    let said = fields.get("X-Accel-Limit-Rate").filter(|_| !settings.ignored.has(Ignored::LIMIT_RATE));
+    // Digits without a unit, as in nginx.
+    let digits = said.filter(|text| text.iter().all(u8::is_ascii_digit));
+    if let Some(rate) = digits.and_then(size_in_text) {
+        exchange.wire.limit_rate = Some(rate);
+    }
 }
 
 /// Whether the answer is taken from the server as fast as it comes; the answer itself may say so.

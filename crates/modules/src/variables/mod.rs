@@ -85,7 +85,6 @@ static VARIABLES: &[Variable] = &[
     Variable::new("bytes_sent", response::bytes_sent),
     Variable::new("body_bytes_sent", response::body_bytes_sent),
     Variable::new("request_completion", response::request_completion),
-    Variable::new("limit_rate", response::limit_rate),
     // The connection.
     Variable::new("remote_addr", client::remote_addr),
     Variable::new("remote_port", client::remote_port),

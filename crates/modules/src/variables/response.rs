@@ -32,11 +32,6 @@ pub(super) fn request_completion(exchange: &Exchange, _: &str, out: &mut Vec<u8>
     put(if whole { "OK" } else { "" }, out)
 }
 
-/// No rate is limited.
-pub(super) fn limit_rate(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put("0", out)
-}
-
 /// The fields as they go out: those that have a type of their own, those that the server writes, and all
 /// others.
 pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {

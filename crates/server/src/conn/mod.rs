@@ -8,6 +8,7 @@ mod pace;
 mod pool;
 mod respond;
 mod send;
+mod throttle;
 mod transport;
 mod tunnel;
 mod work;
@@ -395,7 +396,7 @@ fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
         other => return Turn::Wait(Box::pin(work::finish(io, request, other))),
     };
     let (body, complete) = request.settle(&mut io, body);
-    if complete && respond::fits_in_memory(&body) {
+    if complete && respond::fits_in_memory(&body) && !throttle::is_limited(&request.flow.exchange) {
         return answer_in_memory(io, request, body);
     }
     Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))))

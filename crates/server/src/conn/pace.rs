@@ -1,5 +1,7 @@
-//! How slowly a client may send a body or take a response: between two pieces, and over all of it.
+//! How slowly a client may send a body or take a response: between two pieces, and over all of it. And how fast a
+//! response goes out.
 
+use super::throttle::Throttle;
 use crate::timer::{Elapsed, Timer};
 use contract::policy::{RequestBodyPolicy, SendingPolicy};
 use std::time::{Duration, Instant};
@@ -13,6 +15,7 @@ pub(crate) struct Pace {
     min_rate: u64,
     waited: Duration,
     bytes: u64,
+    throttle: Option<Throttle>,
 }
 
 impl Pace {
@@ -26,9 +29,22 @@ impl Pace {
         Pace::new(policy.send_timeout, policy.send_min_rate)
     }
 
+    /// The same, and no faster than this.
+    pub(crate) fn limited(self, throttle: Option<Throttle>) -> Pace {
+        Pace { throttle, ..self }
+    }
+
     /// For anything, with a limit for each wait and a least rate.
     pub(crate) fn new(timeout: Duration, min_rate: u64) -> Pace {
-        Pace { timeout, min_rate, waited: Duration::ZERO, bytes: 0 }
+        Pace { timeout, min_rate, waited: Duration::ZERO, bytes: 0, throttle: None }
+    }
+
+    /// Waits until something may be sent, and gives how much of the bytes that is.
+    pub(crate) async fn room(&self, bytes: usize) -> usize {
+        match &self.throttle {
+            None => bytes,
+            Some(throttle) => throttle.room(bytes).await,
+        }
     }
 
     /// Waits for the client, as long as it may still take.
@@ -53,6 +69,9 @@ impl Pace {
     /// Takes note of bytes that came or went.
     pub(crate) fn moved(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
+        if let Some(throttle) = &mut self.throttle {
+            throttle.moved(bytes, Instant::now());
+        }
     }
 
     /// What is left for the next wait: the timeout once for the whole, and a second for as many bytes as the rate

@@ -4,6 +4,7 @@ use super::Io;
 use super::exchange::Begun;
 use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
+use super::throttle::{self, Throttle};
 use super::{tunnel, work};
 use contract::policy::LingeringPolicy;
 use contract::{Body, Piece, Pull};
@@ -21,9 +22,14 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// Sends a response. After an error the connection is of no more use.
 pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, body: Body) -> io::Result<()> {
-    append_head(&mut io.output, &mut begun.flow, answer);
     let mut pace = Pace::of_response(&begun.flow.exchange.scope.policy.sending);
+    if throttle::is_limited(&begun.flow.exchange) {
+        // Earlier answers that were not sent yet have limits of their own.
+        flush(io, &mut pace).await?;
+        pace = pace.limited(Throttle::of(&mut begun.flow.exchange));
+    }
     let pace = &mut pace;
+    append_head(&mut io.output, &mut begun.flow, answer);
     if let Body::Tunnel(far) = body {
         begun.flow.exchange.wire.bytes += tunnel::run(io, far).await;
         return Ok(());
@@ -106,6 +112,7 @@ async fn send_file(
     flush_and_hold(io, pace).await?;
     while offset < end {
         let count = usize::try_from((end - offset).min(turn)).unwrap_or(usize::MAX);
+        let count = pace.room(count).await;
         let Io { stream, timer, .. } = io;
         let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
         let sent = pace.within(timer, sending).await.map_err(|_| timed_out())??;
@@ -166,8 +173,9 @@ pub(crate) fn reset_if_timed_out(io: &Io, error: &io::Error, policy: &LingeringP
 /// Writes all output.
 pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
+        let room = pace.room(io.output.bytes().len()).await;
         let Io { stream, timer, output, .. } = io;
-        let writing = poll_fn(|cx| stream.poll_write(cx, output.bytes()));
+        let writing = poll_fn(|cx| stream.poll_write(cx, &output.bytes()[..room]));
         let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
         pace.moved(count as u64);
         io.output.consume(count);
@@ -179,9 +187,10 @@ pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
 /// Writes all output and tells the kernel that more follows, so that a head leaves with its file.
 async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
+        let room = pace.room(io.output.bytes().len()).await;
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| {
-            let count = ready!(stream.poll_write_more(cx, output.bytes()))?;
+            let count = ready!(stream.poll_write_more(cx, &output.bytes()[..room]))?;
             Poll::Ready(io::Result::Ok(count))
         });
         let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
