@@ -120,6 +120,9 @@ pub struct Load {
     pub pipeline: u32,
     /// Whether the connection is TLS, and whether sessions are resumed.
     pub tls: Option<Tls>,
+    /// The version of HTTP that the tool speaks.
+    #[serde(default)]
+    pub protocol: Protocol,
     /// How many cores the contenders get; one series of measurements each.
     #[serde(default = "one_core")]
     pub cores: Vec<u32>,
@@ -240,6 +243,18 @@ pub struct Tls {
     /// Whether a client that was there before resumes its session.
     #[serde(default)]
     pub resume: bool,
+}
+
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// RFC 9112.
+    #[default]
+    Http1,
+    /// RFC 9113: `pipeline` is the number of streams at once. Over TLS it is chosen at the handshake; in clear the
+    /// tool knows it beforehand.
+    Http2,
 }
 
 /// Which of a contender's configurations.
@@ -436,6 +451,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../experiments/architectures.toml"),
     include_str!("../experiments/churn.toml"),
     include_str!("../experiments/pipelining.toml"),
+    include_str!("../experiments/http2.toml"),
     include_str!("../experiments/idle-connections.toml"),
     include_str!("../experiments/knee.toml"),
     include_str!("../experiments/tuning.toml"),

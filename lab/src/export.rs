@@ -33,7 +33,7 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
         let url = url(target, load)?;
         let counts = load.clients(false);
         for name in [ToolName::K6, ToolName::Jmeter] {
-            if let Some(why) = tool::named(name).and_then(|tool| (tool.refuses)(&order)) {
+            if let Some(why) = tool::named(name).and_then(|tool| tool.cannot(&order)) {
                 writeln!(commands, "# not exported for {name}: {why}")?;
                 continue;
             }
@@ -82,6 +82,7 @@ fn order(load: &Load, folder: &Path) -> Option<Order> {
         keep_alive: load.keep_alive,
         pipeline: load.pipeline,
         tls: load.tls,
+        protocol: load.protocol,
         rate: load.rate,
         fields: load.fields.clone(),
         threads: 1,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lab::contender::{Contender, Place, Running, find};
 use lab::engine::site::Site;
-use lab::experiment::{Configuration, SiteFile};
+use lab::experiment::{Configuration, Protocol, SiteFile};
 use lab::figure::Figure;
 use lab::tool::{Amount, Order, Report, ToolName, named};
 use rustix::process::{Pid, Signal, kill_process};
@@ -311,6 +311,7 @@ fn order(address: SocketAddr) -> Order {
         keep_alive: true,
         pipeline: 1,
         tls: None,
+        protocol: Protocol::Http1,
         rate: None,
         fields: Vec::new(),
         threads: 1,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
+use lab::experiment::Protocol;
 use lab::figure::Figure;
 use lab::tool::{self, Amount, Order, Report, Tool, ToolName};
 
@@ -97,12 +98,13 @@ fn installed_tools_do_what_they_are_told() {
                 keep_alive,
                 pipeline: 1,
                 tls: None,
+                protocol: Protocol::Http1,
                 rate,
                 fields: vec!["X-Lab: yes".into()],
                 threads: 1,
                 folder: folder.path().to_path_buf(),
             };
-            if (tool.refuses)(&order).is_some() {
+            if tool.cannot(&order).is_some() {
                 continue;
             }
             let report = run(tool, &order).unwrap();

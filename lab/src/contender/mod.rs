@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::experiment::Configuration;
@@ -80,6 +80,9 @@ pub struct Family {
     /// `{{option}}` in the templates.
     #[serde(default)]
     pub options: BTreeMap<String, BTreeMap<String, String>>,
+    /// Options that it cannot have, and why.
+    #[serde(default)]
+    pub cannot: BTreeMap<String, String>,
     /// The kin: contenders that differ in values only.
     pub contenders: Vec<Kin>,
 }
@@ -155,6 +158,9 @@ impl Contender {
     /// Whether the contender can do what these options ask for. The error says what it cannot.
     pub fn offers(&self, options: &BTreeMap<String, String>) -> Result<()> {
         for (name, setting) in options {
+            if let Some(why) = self.family.cannot.get(name) {
+                bail!("{} cannot: {why}", self.title);
+            }
             let settings = self.family.options.get(name);
             let settings = settings.with_context(|| format!("{} has no option {name}", self.name))?;
             let known = settings.contains_key(setting);
@@ -283,5 +289,9 @@ mod tests {
         };
         assert_eq!(option("colour", "red"), "nginx has no option colour");
         assert_eq!(option("access_log", "red"), "nginx: option access_log has no setting red");
+        let mut without = nginx.clone();
+        without.family.cannot.insert("http2".into(), "it speaks HTTP/1.1".into());
+        let options = BTreeMap::from([("http2".to_owned(), "on".to_owned())]);
+        assert_eq!(without.offers(&options).unwrap_err().to_string(), "nginx cannot: it speaks HTTP/1.1");
     }
 }

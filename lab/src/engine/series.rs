@@ -15,7 +15,7 @@ use super::site::{self, Site};
 use super::{Event, Lineup, Settings, TURNS, TURNS_QUICK, idle};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
-use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
+use crate::experiment::{Experiment, KNEE_MS, Kind, Load, Protocol};
 use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
 use crate::tool::{self, Order, Tool, ToolName};
@@ -199,6 +199,9 @@ impl Series<'_, '_> {
         if self.load.tls.is_some() {
             options.insert("tls".into(), "on".into());
         }
+        if self.load.protocol == Protocol::Http2 {
+            options.insert("http2".into(), "on".into());
+        }
         options
     }
 
@@ -336,6 +339,7 @@ impl Series<'_, '_> {
             keep_alive: self.load.keep_alive,
             pipeline: self.load.pipeline,
             tls: self.load.tls,
+            protocol: self.load.protocol,
             rate: self.load.rate,
             fields: self.load.fields.clone(),
             threads: (self.machine.cores - self.cores).max(1),
@@ -422,8 +426,8 @@ fn choose(name: ToolName, order: &Order) -> Result<(&'static Tool, PathBuf, Stri
     let mut reasons = Vec::new();
     for name in [name, ToolName::FulmarLab] {
         let Some(tool) = tool::named(name) else { continue };
-        if let Some(why) = (tool.refuses)(order) {
-            reasons.push(why.to_owned());
+        if let Some(why) = tool.cannot(order) {
+            reasons.push(why);
             continue;
         }
         let program =

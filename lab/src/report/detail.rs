@@ -10,7 +10,7 @@ use super::summary::{Summary, Work};
 use super::{Form, failures, format, verdict};
 use crate::audit::Remark;
 use crate::block::Cell;
-use crate::experiment::{Experiment, Generator, Published};
+use crate::experiment::{Experiment, Generator, Protocol, Published};
 use crate::figure::{Figure, Phase, Spread};
 use crate::findings::Answer;
 use crate::statistics::median;
@@ -285,11 +285,12 @@ impl Detail<'_> {
             Some(_) => ", TLS with a new session for each connection",
             None => "",
         };
+        let protocol = if load.protocol == Protocol::Http2 { ", HTTP/2" } else { "" };
         let configuration = format!("{:?}", load.configuration).to_lowercase();
         let options: String = load.options.iter().map(|(name, value)| format!(", {name} {value}")).collect();
         Text::default()
             .and(Span::Code(load.path.clone()))
-            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{tls}{behind}; {configuration} configurations{options}."))
+            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}; {configuration} configurations{options}."))
     }
 
     fn measured(&self, work: &Work<'_>) -> Table {

@@ -109,7 +109,7 @@ fn phases(point: &Point) -> Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Tls;
+    use crate::experiment::{Protocol, Tls};
 
     /// `fulmar-lab load --json -c 2 -t 1 -n 50 -k http://127.0.0.1:18460/1k`
     const OUTPUT: &str = include_str!("../../tests/outputs/fulmar-lab.json");
@@ -144,6 +144,7 @@ mod tests {
             keep_alive: true,
             pipeline: 4,
             tls: Some(Tls { resume: true }),
+            protocol: Protocol::Http1,
             rate: Some(100.0),
             fields: vec!["Accept-Encoding: gzip".into()],
             threads: 2,

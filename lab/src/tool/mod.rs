@@ -24,7 +24,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::block::Bar;
-use crate::experiment::Tls;
+use crate::experiment::{Protocol, Tls};
 use crate::figure::{Figure, Phases};
 
 pub use find::{FoundTool, find};
@@ -75,6 +75,8 @@ pub struct Order {
     pub pipeline: u32,
     /// TLS, if any. The certificate is not checked.
     pub tls: Option<Tls>,
+    /// The version of HTTP.
+    pub protocol: Protocol,
     /// Requests a second, where they are sent at a constant rate; as many as possible otherwise.
     pub rate: Option<f64>,
     /// Fields beside the tool's own, each `Name: value`.
@@ -117,7 +119,7 @@ pub struct Tool {
     pub install: &'static str,
     /// Arguments that make it print its version, and how the version is found in what it prints.
     pub version: fn(&Path) -> Option<String>,
-    /// Why an order is beyond the tool (a constant rate for ab), if it is.
+    /// Why an order is beyond the tool (a constant rate for ab), if it is; [`Tool::cannot`] asks it.
     pub refuses: fn(&Order) -> Option<&'static str>,
     /// Its arguments for an order. It may write files into the order's folder.
     pub arguments: fn(&Order) -> Result<Vec<String>>,
@@ -143,6 +145,16 @@ pub const ALL: &[Tool] = &[
 /// The tool of that name.
 pub fn named(name: ToolName) -> Option<&'static Tool> {
     ALL.iter().find(|tool| tool.name == name)
+}
+
+impl Tool {
+    /// Why an order is beyond the tool, if it is.
+    pub fn cannot(&self, order: &Order) -> Option<String> {
+        if order.protocol == Protocol::Http2 && self.name != ToolName::H2load {
+            return Some(format!("{} is not asked to speak HTTP/2", self.name));
+        }
+        (self.refuses)(order).map(str::to_owned)
+    }
 }
 
 impl Order {

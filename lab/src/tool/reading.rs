@@ -160,6 +160,7 @@ fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::experiment::Protocol;
     use crate::tool::{Amount, Order};
 
     /// Requests for a kilobyte by some clients.
@@ -172,6 +173,7 @@ pub(super) mod tests {
             keep_alive: true,
             pipeline: 1,
             tls: None,
+            protocol: Protocol::Http1,
             rate: None,
             fields: Vec::new(),
             threads: 1,
