@@ -1,5 +1,6 @@
-//! What the server must survive: framing and syntax of HTTP/1 (rows A…), paths and files (rows B…), other servers
-//! (rows G…) and applications (rows H…) of the catalogue of bad inputs. The numbers are the rows'.
+//! What the server must survive: framing and syntax of HTTP/1 (rows A…), paths and files (rows B…), slow and very many
+//! connections (rows C…), other servers (rows G…), applications (rows H…), and ranges (rows J…) of the catalogue of bad
+//! inputs. The numbers are the rows'.
 //!
 //! Common to all: bad framing is answered by one 4xx or 501 and the end of the connection, nothing that
 //! follows on it is answered, no reply repeats bad bytes, the log has exactly one line a request, and the
@@ -14,6 +15,8 @@ mod fastcgi;
 mod framing;
 mod paths;
 mod proxy;
+mod ranges;
+mod slow;
 mod syntax;
 
 /// A request that would be answered by 200 if anything after a refused one were read.
