@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::address::SocketAddress;
 use crate::bound::{BoundSocket, ListenOptions};
@@ -185,8 +185,9 @@ pub fn remove_path(socket: &BoundSocket) {
 fn open(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Result<BoundSocket, BindError> {
     let kernel_address = address.to_kernel().map_err(failure("address", address))?;
     let kind = Type::STREAM.nonblocking().cloexec();
+    let protocol = (options.multipath && !address.is_unix()).then_some(Protocol::MPTCP);
     let socket =
-        Socket::new_raw(kernel_address.domain(), kind, None).map_err(failure("socket()", address))?;
+        Socket::new_raw(kernel_address.domain(), kind, protocol).map_err(failure("socket()", address))?;
     socket.set_reuse_address(true).map_err(failure("setsockopt(SO_REUSEADDR)", address))?;
     if reuseport {
         socket.set_reuse_port(true).map_err(failure("setsockopt(SO_REUSEPORT)", address))?;
@@ -367,6 +368,21 @@ mod tests {
         assert_eq!(accept_all(&sockets[0]), 1);
         drop(sockets);
         assert_in_use(&address);
+    }
+
+    /// A connection over several paths is, for a client that knows of none, an ordinary one.
+    #[test]
+    fn several_paths() {
+        if !Path::new("/proc/sys/net/mptcp/enabled").exists() {
+            return;
+        }
+        let multipath = ListenOptions { multipath: true, reuseport: true, ..options() };
+        let sockets = bind(&loopback(), &multipath, 2).unwrap();
+        assert_eq!(spread(&sockets, 8).iter().sum::<usize>(), 8);
+        for socket in &sockets {
+            let protocol = socket2::SockRef::from(socket).protocol().unwrap();
+            assert_eq!(protocol, Some(Protocol::MPTCP));
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct ListenOptions {
     pub sndbuf: Option<usize>,
     /// TCP keep-alive probes; none leaves the system's setting.
     pub keepalive: Option<KeepAlive>,
+    /// Connections may have several paths (Multipath TCP, RFC 8684).
+    pub multipath: bool,
 }
 
 impl Default for ListenOptions {
@@ -42,6 +44,7 @@ impl Default for ListenOptions {
             rcvbuf: None,
             sndbuf: None,
             keepalive: None,
+            multipath: false,
         }
     }
 }
@@ -92,7 +95,7 @@ impl BoundSocket {
 
     /// Applies changed options to a socket that is listening already, after a reload or an upgrade.
     ///
-    /// `ipv6only` and `reuseport` belong to the binding and are left as they are.
+    /// `ipv6only`, `reuseport` and `multipath` belong to the binding and are left as they are.
     pub fn configure(&self, options: &ListenOptions) -> io::Result<()> {
         listen(&self.socket, &self.address, options)
     }

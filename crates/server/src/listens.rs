@@ -5,7 +5,9 @@ use conf::value::{self, Host};
 use conf::{Diagnostic, Level, Span, Word};
 use contract::{Args, Loading};
 use net::{KeepAlive, ListenOptions, SocketAddress};
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 /// One `listen`.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ impl ListenSpec {
 
 pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<ListenSpec, Diagnostic> {
     let word = args.word(0)?;
-    let addresses = addresses(args, word)?;
+    let mut addresses = addresses(args, word)?;
     let mut options = ListenOptions::default();
     let (mut default_server, mut ssl, mut has_options) = (false, false, false);
     for word in args.words().iter().skip(1) {
@@ -49,6 +51,10 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
             (b"bind", None) => has_options = true,
             (name, value) => {
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
+                if name == b"quic" {
+                    // Datagrams: of TCP, this line says nothing.
+                    addresses.clear();
+                }
             }
         }
     }
@@ -63,25 +69,39 @@ fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// The addresses, each once.
 fn addresses(args: &Args<'_>, word: &Word) -> Result<Vec<SocketAddress>, Diagnostic> {
+    let complain = |message: &str| {
+        let message = format!("{message} in \"{word}\" of the \"listen\" directive");
+        Diagnostic::emerg(message).at(args.node.span).under(word.span)
+    };
     let address = args.value(0, |word| value::listen(word, 80))?;
     match &address.host {
         Host::Ip(_) => Ok(address.socket_addrs().map(SocketAddress::Inet).collect()),
         Host::Unix(path) => {
-            use std::os::unix::ffi::OsStrExt;
             let path = std::ffi::OsStr::from_bytes(path);
             Ok(vec![SocketAddress::Unix(path.into())])
         }
         Host::Name(name) => {
-            let resolve = |port| (&**name, port).to_socket_addrs();
-            let found: Result<Vec<_>, _> = (address.port..=address.last_port).map(resolve).collect();
-            let not_found = |_| {
-                let message = format!("host not found in \"{word}\" of the \"listen\" directive");
-                Diagnostic::emerg(message).at(args.node.span).under(word.span)
-            };
-            Ok(found.map_err(not_found)?.into_iter().flatten().map(SocketAddress::Inet).collect())
+            let found = (&**name, address.port).to_socket_addrs().map_err(|_| complain("host not found"))?;
+            let ips = in_order(found.map(|found| found.ip()));
+            let ports = address.port..=address.last_port;
+            let of_ip = |ip| ports.clone().map(move |port| SocketAddress::Inet((ip, port).into()));
+            Ok(ips.into_iter().flat_map(of_ip).collect())
         }
     }
+}
+
+/// The addresses of a name: each once, first those of IPv4, whatever order the system has today.
+fn in_order(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut ips: Vec<IpAddr> = Vec::new();
+    for ip in found {
+        if !ips.contains(&ip) {
+            ips.push(ip);
+        }
+    }
+    ips.sort_by_key(IpAddr::is_ipv6);
+    ips
 }
 
 /// Reads one parameter; tells whether it sets an option of the socket.
@@ -92,7 +112,8 @@ fn socket_option(
     (args, word): (&Args<'_>, &Word),
     loading: &mut Loading,
 ) -> Result<bool, Diagnostic> {
-    let invalid = || args.invalid(word);
+    let complain = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
+    let invalid = || complain(format!("invalid {} \"{word}\"", String::from_utf8_lossy(name)));
     let value_word = |value: &[u8]| Word { text: value.into(), quoted: false, span: word.span };
     let number = |value: &[u8]| {
         let number = value::number(&value_word(value)).map_err(|_| invalid())?;
@@ -100,7 +121,8 @@ fn socket_option(
     };
     let size = |value: &[u8]| {
         let size = value::size(&value_word(value)).map_err(|_| invalid())?;
-        usize::try_from(size).map_err(|_| invalid())
+        // The kernel takes no larger one.
+        i32::try_from(size).ok().and_then(|size| usize::try_from(size).ok()).ok_or_else(invalid)
     };
     match (name, value) {
         (b"backlog", Some(value)) => {
@@ -114,43 +136,159 @@ fn socket_option(
         (b"sndbuf", Some(value)) => options.sndbuf = Some(size(value)?),
         (b"reuseport", None) => options.reuseport = true,
         (b"deferred", None) => options.deferred = true,
+        (b"multipath", None) => options.multipath = true,
         (b"ipv6only", Some(value)) => {
-            options.ipv6only = value::flag(&value_word(value)).map_err(|_| invalid())?;
+            options.ipv6only = value::flag(&value_word(value)).map_err(|_| {
+                complain(format!("invalid ipv6only flags \"{}\"", String::from_utf8_lossy(value)))
+            })?;
         }
-        (b"so_keepalive", Some(value)) => options.keepalive = Some(keepalive(value).ok_or_else(invalid)?),
+        (b"so_keepalive", Some(value)) => {
+            options.keepalive = Some(keepalive(value, word).ok_or_else(|| {
+                complain(format!("invalid so_keepalive value: \"{}\"", String::from_utf8_lossy(value)))
+            })?);
+        }
         _ => match judge_parameter("listen", word) {
             Some(told) if told.level == Level::Emerg => return Err(told.at(args.node.span).under(word.span)),
             Some(told) => {
                 loading.note(told.at(args.node.span).under(word.span));
                 return Ok(false);
             }
-            None => return Err(invalid()),
+            None => return Err(args.invalid(word)),
         },
     }
     Ok(true)
 }
 
-/// `on`, `off`, or `idle:interval:count` with one or two of them left out.
-fn keepalive(value: &[u8]) -> Option<KeepAlive> {
+/// `on`, `off`, or `idle:interval:count`, of which parts may be left out.
+fn keepalive(value: &[u8], word: &Word) -> Option<KeepAlive> {
     let text = std::str::from_utf8(value).ok()?;
     match text {
         "on" => return Some(KeepAlive::On { idle: None, interval: None, count: None }),
         "off" => return Some(KeepAlive::Off),
         _ => {}
     }
-    let parts: Vec<&str> = text.split(':').collect();
-    let [idle, interval, count] = parts.as_slice() else { return None };
-    if text == "::" {
-        return None;
-    }
-    let seconds = |part: &str| -> Option<Option<std::time::Duration>> {
-        if part.is_empty() {
-            return Some(None);
-        }
-        let span = Span { file: conf::FileId(0), start: 0, end: 0, line: 0 };
-        let seconds = value::time_s(&Word::new(part, span)).ok()?;
-        Some(Some(std::time::Duration::from_secs(seconds)))
+    let part = |text: Option<&str>| -> Option<Option<Word>> {
+        Some(text.filter(|text| !text.is_empty()).map(|text| Word::new(text, word.span)))
     };
-    let count = if count.is_empty() { None } else { Some(count.parse().ok()?) };
-    Some(KeepAlive::On { idle: seconds(idle)?, interval: seconds(interval)?, count })
+    let seconds = |text: Option<&str>| -> Option<Option<Duration>> {
+        let Some(word) = part(text)? else { return Some(None) };
+        let seconds = value::time_s(&word).ok()?;
+        // Zero asks for what the system does anyway.
+        Some(Some(Duration::from_secs(seconds)).filter(|time| !time.is_zero()))
+    };
+    let mut parts = text.splitn(3, ':');
+    let (idle, interval) = (seconds(parts.next())?, seconds(parts.next())?);
+    let count = match part(parts.next())? {
+        Some(word) => Some(u32::try_from(value::number(&word).ok()?).ok()?).filter(|count| *count > 0),
+        None => None,
+    };
+    let says_something = idle.is_some() || interval.is_some() || count.is_some();
+    says_something.then_some(KeepAlive::On { idle, interval, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+    use crate::testing;
+    use net::{KeepAlive, ListenOptions};
+    use std::time::Duration;
+
+    fn options(parameters: &str) -> Result<ListenOptions, String> {
+        let (_, mut site) = testing::site(&format!("server {{ listen 1 {parameters}; }}"), &[])?;
+        Ok(site.listens.remove(0).options)
+    }
+
+    #[test]
+    fn every_parameter() {
+        let defaults = ListenOptions::default();
+        assert_eq!(options("default_server bind").unwrap(), defaults);
+        let parameters =
+            "backlog=64 fastopen=7 rcvbuf=8k sndbuf=1m reuseport deferred multipath ipv6only=off";
+        let expected = |keepalive| {
+            let (rcvbuf, sndbuf) = (Some(8192), Some(1 << 20));
+            let (backlog, fastopen, ipv6only) = (64, Some(7), false);
+            let (reuseport, deferred, multipath) = (true, true, true);
+            ListenOptions {
+                backlog,
+                ipv6only,
+                reuseport,
+                deferred,
+                fastopen,
+                rcvbuf,
+                sndbuf,
+                keepalive,
+                multipath,
+            }
+        };
+        assert_eq!(options(parameters).unwrap(), expected(None));
+        let with_probes = format!("{parameters} so_keepalive=off");
+        assert_eq!(options(&with_probes).unwrap(), expected(Some(KeepAlive::Off)));
+    }
+
+    #[test]
+    fn probes_in_parts() {
+        let on = |idle: Option<u64>, interval: Option<u64>, count| {
+            let (idle, interval) = (idle.map(Duration::from_secs), interval.map(Duration::from_secs));
+            Some(KeepAlive::On { idle, interval, count })
+        };
+        for (text, expected) in [
+            ("on", on(None, None, None)),
+            ("30m::10", on(Some(1800), None, Some(10))),
+            ("30m", on(Some(1800), None, None)),
+            (":5s", on(None, Some(5), None)),
+            ("::3", on(None, None, Some(3))),
+            ("1:2:3", on(Some(1), Some(2), Some(3))),
+        ] {
+            let parsed = options(&format!("so_keepalive={text}")).map(|options| options.keepalive);
+            assert_eq!(parsed, Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (parameter, message) in [
+            ("backlog=0", "invalid backlog \"backlog=0\""),
+            ("backlog=x", "invalid backlog \"backlog=x\""),
+            ("fastopen=", "invalid fastopen \"fastopen=\""),
+            ("rcvbuf=4g", "invalid rcvbuf \"rcvbuf=4g\""),
+            ("sndbuf=4096m", "invalid sndbuf \"sndbuf=4096m\""),
+            ("ipv6only=yes", "invalid ipv6only flags \"yes\""),
+            ("so_keepalive=::", "invalid so_keepalive value: \"::\""),
+            ("so_keepalive=1:2:3:4", "invalid so_keepalive value: \"1:2:3:4\""),
+            ("so_keepalive=0", "invalid so_keepalive value: \"0\""),
+            ("ipv6only=0", "invalid ipv6only flags \"0\""),
+            ("backlog", "invalid parameter \"backlog\""),
+            ("nonsense", "invalid parameter \"nonsense\""),
+        ] {
+            assert_eq!(options(parameter).unwrap_err(), message, "{parameter}");
+        }
+        for parameter in ["setfib=1", "accept_filter=httpready", "proxy_protocol", "spdy"] {
+            let message = options(parameter).unwrap_err();
+            assert!(message.contains(parameter.split('=').next().unwrap()), "{message}");
+            assert!(message.contains("is not "), "{message}");
+        }
+    }
+
+    /// The usual pair of lines for HTTP/3 is one address of TCP.
+    #[test]
+    fn a_line_about_datagrams_is_none_of_tcp() {
+        let text = "server { listen 1 quic reuseport; listen 1; } server { listen 1 quic; listen 1; server_name b; }";
+        let (loaded, site) = testing::site(text, &[]).unwrap();
+        assert_eq!(site.listens.len(), 1);
+        assert_eq!(site.listens[0].options, ListenOptions::default());
+        assert_eq!(loaded.loading.notes.len(), 2);
+    }
+
+    #[test]
+    fn names_are_addresses_each_once() {
+        let ips = ["::1", "127.0.0.1", "::1", "10.0.0.1"].map(|ip| ip.parse().unwrap());
+        let ordered: Vec<String> = in_order(ips.into_iter()).iter().map(ToString::to_string).collect();
+        assert_eq!(ordered, ["127.0.0.1", "10.0.0.1", "::1"]);
+        let (_, site) = testing::site("server { listen localhost:1-2; }", &[]).unwrap();
+        let shown: Vec<_> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
+        assert!(shown.starts_with(&["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()]), "{shown:?}");
+        let missing =
+            testing::site("server { listen no.such.host.invalid:1; }", &[]).map(|_| ()).unwrap_err();
+        assert_eq!(missing, "host not found in \"no.such.host.invalid:1\" of the \"listen\" directive");
+    }
 }

@@ -463,8 +463,6 @@ mod tests {
                 "server { listen 1 default_server; } server { listen 1 default_server; }",
                 "a duplicate default server for 0.0.0.0:1",
             ),
-            ("server { listen 1 so_keepalive=::; }", "invalid parameter \"so_keepalive=::\""),
-            ("server { listen 1 backlog=0; }", "invalid parameter \"backlog=0\""),
         ] {
             assert_eq!(testing::site(text, &[]).map(|_| ()).unwrap_err(), message, "{text}");
         }
