@@ -70,7 +70,8 @@ fn a_file_in_memory_needs_none() {
     let site = Arc::new(Site::compile(&mut loaded, &modules).unwrap());
     let (supervisor, channel) = channel().unwrap();
     let (sockets, shutdown_timeout) = (vec![sockets], None);
-    let worker = Worker { site, sockets, threads: 1, connections: 10, shutdown_timeout, channel };
+    let processors = Vec::new();
+    let worker = Worker { site, sockets, threads: 1, processors, connections: 10, shutdown_timeout, channel };
     let worker = std::thread::spawn(move || run(worker));
     let mut client = Client::connect(address);
     client.extend(2 * LIMIT);

@@ -4,4 +4,5 @@ mod command_line;
 mod deadlines;
 mod listening;
 mod reload;
+mod settings;
 mod signals;

@@ -44,6 +44,11 @@ thread_local! {
     static ZONE: TimeZone = TimeZone::system();
 }
 
+/// Lets the threads that start from now on look the time zone up anew: the environment, which names it, changed.
+pub fn forget_zone() {
+    jiff::tz::reset_system_time_zone_cache();
+}
+
 /// The value of a `Date` field (RFC 9110, section 6.6.1).
 pub fn http_date(time: Time) -> [u8; HTTP_DATE_LENGTH] {
     with_texts(time, |texts| texts.http)

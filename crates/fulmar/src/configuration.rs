@@ -159,7 +159,8 @@ fn check(loaded: &mut server::Loaded, modules: &[&'static Module]) -> Result<Che
     if let Some(error) = loaded.error.take() {
         return Err(error);
     }
-    let process = modules::process::settings(&loaded.config.view(Config::MAIN))?;
+    let main = loaded.config.view(Config::MAIN);
+    let process = modules::process::settings(&main, &mut loaded.loading.notes)?;
     let identity = match &process.user {
         Some(user) if is_superuser() => Some(look_up(user)?),
         Some(user) => {

@@ -20,6 +20,7 @@ mod serve;
 mod sockets;
 mod start;
 mod supervisor;
+mod surroundings;
 mod tell;
 mod test_mode;
 mod upgrade;

@@ -8,6 +8,7 @@ use net::process::Pid;
 use net::{BoundSocket, inherited, system_message};
 
 use crate::supervisor::{Supervisor, parent};
+use crate::surroundings;
 
 /// Where this supervisor stands among those that share its sockets.
 #[derive(Debug)]
@@ -57,9 +58,10 @@ impl Supervisor {
         }
         let arguments = self.upgrade.arguments.clone().unwrap_or_default();
         let program = arguments.first().cloned().unwrap_or_default();
+        let environment = surroundings::of_successor(&self.current.configuration.process);
         let started = self.current.sockets.duplicates().and_then(|sockets| {
             let sockets: Vec<BoundSocket> = sockets.into_iter().flatten().collect();
-            inherited::execute(Path::new(&program), &arguments, &sockets)
+            inherited::execute(Path::new(&program), &arguments, &environment, &sockets)
         });
         match started {
             Ok(pid) => {

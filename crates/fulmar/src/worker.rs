@@ -16,6 +16,7 @@ use net::{BoundSocket, system_message};
 use server::Site;
 
 use crate::configuration::Configuration;
+use crate::surroundings::{Surroundings, processors};
 
 /// The exit status of a worker that another try would not help.
 pub(crate) const FATAL: i32 = 2;
@@ -65,6 +66,7 @@ pub(crate) struct Task {
     worker: server::Worker,
     identity: Option<Identity>,
     open_files: OpenFiles,
+    surroundings: Surroundings,
     directory: Option<std::path::PathBuf>,
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn launch(
         site: Arc::clone(&configuration.site),
         sockets,
         threads: process.threads,
+        processors: processors(process),
         connections: usize::try_from(process.connections).unwrap_or(usize::MAX),
         shutdown_timeout: process.shutdown_timeout,
         channel: worker_end,
@@ -95,6 +98,7 @@ pub(crate) fn launch(
                     worker,
                     identity: configuration.identity.clone(),
                     open_files: OpenFiles::new(configuration),
+                    surroundings: Surroundings::new(process),
                     directory: process.working_directory.clone(),
                 })));
             }
@@ -143,9 +147,11 @@ impl Task {
         };
         signal::restore_after_fork().map_err(failed("sigprocmask()"))?;
         self.open_files.allow(&self.worker.site);
+        self.surroundings.assume(&self.worker.site);
         if let Some(identity) = &self.identity {
             identity.assume().map_err(|error| error.to_string())?;
         }
+        self.surroundings.allow_core_file(&self.worker.site);
         if let Some(directory) = &self.directory {
             let call = format!("chdir(\"{}\")", directory.display());
             std::env::set_current_dir(directory).map_err(failed(&call))?;

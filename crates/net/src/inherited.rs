@@ -85,16 +85,22 @@ pub fn take() -> io::Result<Option<Inherited>> {
     Ok(Some(Inherited { value, sockets, problems }))
 }
 
-/// Starts a program that inherits the sockets and this process's environment, and returns its identifier.
+/// Starts a program that inherits the sockets, in this environment, and returns its identifier.
 ///
 /// `arguments` begins with the program's own name. The program starts with no signal blocked. The child is to
 /// be [reaped](crate::process::reap) like any other.
 #[allow(unsafe_code)]
-pub fn execute(program: &Path, arguments: &[OsString], sockets: &[BoundSocket]) -> io::Result<Pid> {
+pub fn execute(
+    program: &Path,
+    arguments: &[OsString],
+    environment: &[(OsString, OsString)],
+    sockets: &[BoundSocket],
+) -> io::Result<Pid> {
     let mut command = Command::new(program);
     if let Some((name, rest)) = arguments.split_first() {
         command.arg0(name).args(rest);
     }
+    command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     let descriptors: Vec<RawFd> = sockets.iter().map(|socket| socket.as_fd().as_raw_fd()).collect();
     let list: String = descriptors.iter().map(|fd| format!("{fd};")).collect();
     command.env(VARIABLE, list);
@@ -219,7 +225,8 @@ mod tests {
             let arguments = ["fulmar", "inherited::tests::heir", "--exact", "--nocapture"];
             let arguments = arguments.map(OsString::from);
             let queue = crate::signal::SignalQueue::new().unwrap();
-            execute(&env::current_exe().unwrap(), &arguments, &sockets).unwrap();
+            let environment: Vec<_> = env::vars_os().collect();
+            execute(&env::current_exe().unwrap(), &arguments, &environment, &sockets).unwrap();
             for socket in &sockets {
                 assert!(fcntl_getfd(socket).unwrap().contains(FdFlags::CLOEXEC));
             }

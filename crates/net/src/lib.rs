@@ -1,9 +1,11 @@
 //! Sockets, processes and signals: everything that needs the operating system's own words.
 //!
 //! The supervisor binds ([`mod@bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
-//! ([`control`]), and talks to its worker ([`channel`]). The worker gives up its privileges
-//! ([`identity`]) and accepts ([`Listener`]) streams ([`Stream`]). Listening sockets outlive both, even
-//! over the execution of a new binary ([`inherited`]).
+//! ([`control`]), talks to its worker ([`channel`]), and tells the service manager how it does ([`notify`]). The
+//! worker gives up its privileges ([`identity`]) and its environment ([`environment`]), and accepts ([`Listener`])
+//! streams ([`Stream`]) on the processors that it is given ([`processors`]). Listening sockets outlive both, even over
+//! the execution of a new binary ([`inherited`]). Logs are files that lines are appended to ([`append`]) and
+//! receivers of datagrams ([`Datagrams`]).
 //!
 //! This is the only crate with `unsafe` code; each block says why it is sound.
 
@@ -14,12 +16,15 @@ pub mod bound;
 pub mod channel;
 pub mod control;
 pub mod datagram;
+pub mod environment;
 pub mod errno;
 pub mod host;
 pub mod identity;
 pub mod inherited;
 pub mod listener;
+pub mod notify;
 pub mod process;
+pub mod processors;
 pub mod signal;
 pub mod stream;
 #[cfg(test)]

@@ -86,6 +86,19 @@ pub fn nofile_limit() -> io::Result<u64> {
     Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
 }
 
+/// Sets the limit of the length of core files in bytes, the soft and the hard one (`worker_rlimit_core`).
+pub fn set_core_limit(bytes: u64) -> io::Result<()> {
+    Ok(setrlimit(Resource::RLIMIT_CORE, bytes, bytes)?)
+}
+
+/// Sets the niceness of the process (`worker_priority`); what is beyond the range means its end, see
+/// setpriority(2).
+///
+/// It holds for this thread and for those that it starts from now on.
+pub fn set_priority(niceness: i32) -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(None, niceness)?)
+}
+
 /// Whether a crash leaves a core file and others of the same user may trace the process.
 ///
 /// The kernel turns it off when a process changes its user; see PR_SET_DUMPABLE(2const).
@@ -177,6 +190,19 @@ mod tests {
             assert_eq!(nofile_limit().unwrap(), 40);
             assert_eq!(raise_nofile_limit().unwrap(), 77);
             assert_eq!(nofile_limit().unwrap(), 77);
+        });
+    }
+
+    #[test]
+    fn priority_and_core_files() {
+        alone(|| {
+            let before = rustix::process::getpriority_process(None).unwrap();
+            set_priority(before + 1).unwrap();
+            assert_eq!(rustix::process::getpriority_process(None).unwrap(), before + 1);
+            set_priority(1000).unwrap();
+            assert_eq!(rustix::process::getpriority_process(None).unwrap(), 19);
+            set_core_limit(0).unwrap();
+            assert_eq!(getrlimit(Resource::RLIMIT_CORE).unwrap(), (0, 0));
         });
     }
 

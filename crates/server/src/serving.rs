@@ -80,7 +80,8 @@ impl Serving {
         let site = Arc::new(Site::compile(&mut loaded, modules).unwrap());
         let (supervisor, channel) = channel().unwrap();
         let (sockets, shutdown_timeout) = (vec![sockets], None);
-        let worker = Worker { site, sockets, threads: 1, connections, shutdown_timeout, channel };
+        let processors = Vec::new();
+        let worker = Worker { site, sockets, threads: 1, processors, connections, shutdown_timeout, channel };
         Serving { address, supervisor, worker: std::thread::spawn(move || run(worker)) }
     }
 

@@ -35,6 +35,8 @@ pub struct Worker {
     pub sockets: Vec<Vec<BoundSocket>>,
     /// How many threads serve.
     pub threads: usize,
+    /// The processors that may run each thread, by their numbers; none leaves the choice to the kernel.
+    pub processors: Vec<Vec<usize>>,
     /// How many connections a thread may have.
     pub connections: usize,
     /// How long a graceful stop may take.
@@ -72,8 +74,10 @@ pub fn run(worker: Worker) -> io::Result<()> {
         let (site, orders, ready) = (Arc::clone(&worker.site), orders.clone(), ready.clone());
         let end = End(end.clone());
         let settings = (worker.connections, worker.shutdown_timeout);
+        let processors = worker.processors.get(index).cloned().unwrap_or_default();
         std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
             let _end = end;
+            stay_on(&processors, &site);
             serve(index, site, sockets, settings, (orders, ready))
         })
     };
@@ -96,6 +100,17 @@ pub fn run(worker: Worker) -> io::Result<()> {
     }
     logs::finish(&worker.site);
     Ok(())
+}
+
+/// Ties this thread to its processors, where it has any of its own.
+fn stay_on(processors: &[usize], site: &Site) {
+    if processors.is_empty() {
+        return;
+    }
+    if let Err(error) = net::processors::stay_on(processors) {
+        let reason = net::system_message(&error);
+        site.log(Level::Alert, &format!("sched_setaffinity() failed ({reason})"));
+    }
 }
 
 /// Tells of the end of a thread, however it comes.

@@ -7,6 +7,17 @@
 //! supervisor may choose. A worker that is leaving closes its last connections after
 //! `worker_shutdown_timeout`.
 //!
+//! `worker_cpu_affinity` ties threads to processors: a mask for each thread, whose last digit is the first
+//! processor, or `auto`, which takes those that the process may use (or those of a mask behind it) in turn.
+//! `worker_priority` is the niceness of the worker, and raising it needs a superuser.
+//!
+//! The worker keeps `TZ` and the variables of the environment that `env` names, and has those that `env` sets; a new
+//! program that takes over (USR2) gets the same, and what it needs to talk to the service manager. With
+//! `master_process off` the environment stays as it is, and so do priority and limits.
+//!
+//! A worker leaves a core file only where `worker_rlimit_core` asks for one: a process that may leave one can also be
+//! looked into by others of its user. Core files go to `working_directory`.
+//!
 //! `load_module` is accepted for what is built in, and with a warning for what is not: the directives of
 //! that module say more where they stand.
 //!
@@ -20,6 +31,12 @@
 //!     worker_connections 1024;
 //! }
 //! ```
+
+mod affinity;
+mod environment;
+
+pub use affinity::{Affinity, PROCESSORS_MAX};
+pub use environment::{Env, environment};
 
 use conf::catalogue::{Loadable, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
@@ -38,8 +55,12 @@ pub static MODULE: Module = Module {
         &DAEMON,
         &MASTER_PROCESS,
         &WORKER_PROCESSES,
+        &WORKER_CPU_AFFINITY,
+        &WORKER_PRIORITY,
         &WORKER_RLIMIT_NOFILE,
+        &WORKER_RLIMIT_CORE,
         &WORKER_SHUTDOWN_TIMEOUT,
+        &ENV,
         &WORKING_DIRECTORY,
         &LOAD_MODULE,
         &EVENTS,
@@ -80,10 +101,28 @@ pub static WORKER_PROCESSES: Directive<usize> = Directive::new("worker_processes
     .default("1")
     .help("How many threads serve; `auto` is one for each processor.");
 
+/// `worker_cpu_affinity MASK … | auto [MASK]`
+pub static WORKER_CPU_AFFINITY: Directive<Affinity> = Directive::new("worker_cpu_affinity", affinity::parse)
+    .within(Contexts::MAIN)
+    .args(Arity::AtLeast(1))
+    .help("Which processors run which thread.");
+
+/// `worker_priority NUMBER`
+pub static WORKER_PRIORITY: Directive<i32> = Directive::new("worker_priority", parse_priority)
+    .within(Contexts::MAIN)
+    .default("0")
+    .help("The niceness of the worker, from -20 (first) to 19.");
+
 /// `worker_rlimit_nofile NUMBER`
 pub static WORKER_RLIMIT_NOFILE: Directive<u64> = Directive::number("worker_rlimit_nofile")
     .within(Contexts::MAIN)
     .help("How many files each thread may have open.");
+
+/// `worker_rlimit_core SIZE`
+pub static WORKER_RLIMIT_CORE: Directive<u64> =
+    Directive::new("worker_rlimit_core", |args, _| args.value(0, value::offset))
+        .within(Contexts::MAIN)
+        .help("How long a core file of the worker may be.");
 
 /// `worker_shutdown_timeout TIME`
 pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
@@ -95,6 +134,13 @@ pub static WORKING_DIRECTORY: Directive<PathBuf> =
     Directive::new("working_directory", |args, _| Ok(OsStr::from_bytes(&args.word(0)?.text).into()))
         .within(Contexts::MAIN)
         .help("The directory that the worker works in, where core files go.");
+
+/// `env NAME[=VALUE]`
+pub static ENV: Directive<Env> = Directive::new("env", environment::parse)
+    .within(Contexts::MAIN)
+    .rule(Rule::List)
+    .default("TZ")
+    .help("A variable of the environment that the worker keeps, or is given.");
 
 /// `load_module FILE`
 pub static LOAD_MODULE: Directive<()> = Directive::new("load_module", parse_load_module)
@@ -142,19 +188,27 @@ pub struct ProcessSettings {
     pub threads: usize,
     /// How many connections each thread may have.
     pub connections: u64,
+    /// Which processors run which thread.
+    pub affinity: Option<Affinity>,
+    /// The niceness of the worker, where it is not that of the supervisor.
+    pub priority: Option<i32>,
     /// How many files each thread may have open.
     pub open_files: Option<u64>,
+    /// How long a core file may be, in bytes.
+    pub core_file: Option<u64>,
+    /// Which variables the worker has.
+    pub env: Vec<Env>,
     /// After how long a leaving worker closes its connections.
     pub shutdown_timeout: Option<Duration>,
     /// Where the worker works.
     pub working_directory: Option<PathBuf>,
 }
 
-/// The settings of processes, read from the main level.
+/// The settings of processes, read from the main level; what is odd about them is added to `notes`.
 ///
 /// # Errors
 /// Settings that do not fit together.
-pub fn settings(main: &View<'_>) -> Result<ProcessSettings, Diagnostic> {
+pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessSettings, Diagnostic> {
     let events = main.get(&EVENTS).map(|&section| main.at(section));
     let connections = events.and_then(|events| events.get(&WORKER_CONNECTIONS).copied());
     let open_files = main.written(&WORKER_RLIMIT_NOFILE);
@@ -164,14 +218,25 @@ pub fn settings(main: &View<'_>) -> Result<ProcessSettings, Diagnostic> {
         let message = "\"worker_rlimit_nofile\" leaves no file to open";
         return Err(Diagnostic::emerg(message).at(written.span));
     }
+    let threads = main.get(&WORKER_PROCESSES).copied().unwrap_or(1).max(1);
+    let affinity = main.written(&WORKER_CPU_AFFINITY);
+    if let Some(written) = &affinity
+        && let Some(warning) = written.value.warning(threads)
+    {
+        notes.push(Diagnostic::warn(warning).at(written.span));
+    }
     Ok(ProcessSettings {
         user: main.get(&USER).cloned(),
         pid: main.get(&PID).cloned().unwrap_or_else(|| PathBuf::from("/run/fulmar.pid")),
         daemon: main.get(&DAEMON).copied().unwrap_or(true),
         master_process: main.get(&MASTER_PROCESS).copied().unwrap_or(true),
-        threads: main.get(&WORKER_PROCESSES).copied().unwrap_or(1).max(1),
+        threads,
         connections: connections.unwrap_or(512),
+        affinity: affinity.map(|written| written.value.clone()),
+        priority: main.get(&WORKER_PRIORITY).copied().filter(|priority| *priority != 0),
         open_files: open_files.map(|written| *written.value),
+        core_file: main.get(&WORKER_RLIMIT_CORE).copied(),
+        env: main.all(&ENV).iter().map(|written| written.value.clone()).collect(),
         shutdown_timeout: main.get(&WORKER_SHUTDOWN_TIMEOUT).copied().filter(|timeout| !timeout.is_zero()),
         working_directory: main.get(&WORKING_DIRECTORY).cloned(),
     })
@@ -190,6 +255,18 @@ fn parse_threads(args: &Args<'_>, _: &mut Loading) -> Result<usize, Diagnostic> 
     }
     let number = value::number(word).ok().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| args.error("invalid value"))
+}
+
+fn parse_priority(args: &Args<'_>, _: &mut Loading) -> Result<i32, Diagnostic> {
+    let word = args.word(0)?;
+    let (sign, digits) = match &*word.text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let digits = Word { text: digits.into(), quoted: false, span: word.span };
+    let number = value::number(&digits).ok().and_then(|number| i32::try_from(number).ok());
+    number.map(|number| sign * number).ok_or_else(|| args.error("invalid number"))
 }
 
 fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
@@ -231,7 +308,7 @@ mod tests {
 
     fn of(text: &str) -> ProcessSettings {
         let (config, _) = main_level(text).unwrap();
-        settings(&config.view(contract::Config::MAIN)).unwrap()
+        settings(&config.view(contract::Config::MAIN), &mut Vec::new()).unwrap()
     }
 
     #[test]
@@ -246,6 +323,7 @@ mod tests {
     fn everything_written() {
         let settings = of("user www adm; pid /run/x.pid; daemon off; master_process off; \
             worker_processes 3; worker_rlimit_nofile 99; worker_shutdown_timeout 2s; \
+            worker_priority -5; worker_rlimit_core 2g; env A=b; env C; \
             events { worker_connections 7; }");
         let user = settings.user.unwrap();
         assert_eq!((user.name.as_str(), user.group.as_deref()), ("www", Some("adm")));
@@ -253,6 +331,8 @@ mod tests {
         assert!(!settings.daemon && !settings.master_process);
         assert_eq!((settings.threads, settings.connections, settings.open_files), (3, 7, Some(99)));
         assert_eq!(settings.shutdown_timeout, Some(Duration::from_secs(2)));
+        assert_eq!((settings.priority, settings.core_file), (Some(-5), Some(2 << 30)));
+        assert_eq!(settings.env.len(), 2);
     }
 
     #[test]
@@ -262,6 +342,23 @@ mod tests {
         let error = |text| main_level(text).map(|_| ()).unwrap_err();
         assert_eq!(error("worker_processes many;"), "\"worker_processes\" directive invalid value");
         assert_eq!(error("events { worker_connections x; }"), "invalid number \"x\"");
+    }
+
+    #[test]
+    fn priorities_have_signs() {
+        assert_eq!([of("worker_priority +7;").priority, of("worker_priority 0;").priority], [Some(7), None]);
+        for text in ["worker_priority --1;", "worker_priority x;", "worker_priority 99999999999;"] {
+            let error = main_level(text).map(|_| ()).unwrap_err();
+            assert_eq!(error, "\"worker_priority\" directive invalid number", "{text}");
+        }
+    }
+
+    #[test]
+    fn masks_for_every_thread() {
+        let (config, _) = main_level("worker_processes 3; worker_cpu_affinity 01 10;").unwrap();
+        let mut notes = Vec::new();
+        settings(&config.view(contract::Config::MAIN), &mut notes).unwrap();
+        assert!(notes[0].message.contains("using last mask"), "{notes:?}");
     }
 
     #[test]
