@@ -188,6 +188,27 @@ fn idle_connections_are_held_until_the_input_ends() {
 }
 
 #[test]
+fn idle_connections_are_no_longer_opened_once_one_waits_in_vain() {
+    let silence = || Reply { bytes: Vec::new(), is_last: false };
+    let server = Server::start(move |request| if request < 100 { ok(10) } else { silence() });
+    let (url, options) = (server.url(), ["--json", "--idle", "-t", "1", "--timeout", "1", "-d", "0.1"]);
+    let output = load(&[&options[..], &["-c", "1000", &url]].concat()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (held, last) = text.split_once('\n').unwrap();
+    assert_eq!(held, "{\"held\":100}");
+    let point = &serde_json::from_str::<Value>(last).unwrap()["points"][0];
+    let (waited, unsent) = (number(point, "/failed/timeout"), number(point, "/unsent"));
+    assert!(waited >= 1 && waited + unsent == 900, "{point}");
+}
+
+#[test]
+fn connections_that_change_their_protocol_are_held() {
+    let server = Server::start(|_| plain("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", 0));
+    let point = server.load(&["--idle", "-d", "0.1", "-c", "10"], &["-H", "Upgrade: x"]);
+    assert_eq!((number(&point, "/statuses/101"), number(&point, "/failed/total")), (10, 0), "{point}");
+}
+
+#[test]
 fn an_interrupt_ends_it_with_what_was_measured() {
     for limit in ["4000", "200"] {
         let server = Server::start(|_| ok(10));
@@ -498,8 +519,10 @@ fn limited(limit: &str, arguments: &[&str]) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
+/// What it printed last.
 fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap()
 }
 
 fn number(point: &Value, pointer: &str) -> u64 {

@@ -138,8 +138,9 @@ impl Reader {
         };
         self.answer_head += used as u64;
         self.state = match self.head {
+            // What follows a 101 is another protocol (RFC 9110, section 15.2.2).
+            Head { status: 101 | 204 | 304, .. } => State::Content(0),
             Head { status: 100..200, .. } => State::Head,
-            Head { status: 204 | 304, .. } => State::Content(0),
             Head { chunked: true, .. } => State::Chunked(Chunk::Size { size: 0, digits: 0 }),
             Head { length: Some(length), coded: false, .. } => State::Content(length),
             _ => State::UntilClose,

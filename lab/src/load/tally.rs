@@ -18,7 +18,7 @@ pub(super) struct Failures {
     pub(super) timeout: u64,
     /// What came was no HTTP.
     pub(super) malformed: u64,
-    /// An answer outside of 2xx.
+    /// An answer outside of 2xx that is no change of protocol.
     pub(super) status: u64,
     /// An answer of another length than expected.
     pub(super) length: u64,
@@ -32,6 +32,9 @@ pub(super) enum Failure {
     Timeout,
     Malformed,
 }
+
+/// The status of a connection that speaks another protocol from then on.
+const SWITCHED: u16 = 101;
 
 /// Counts and times.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -94,7 +97,9 @@ impl Tally {
         self.head_bytes += answer.head;
         self.content_bytes += answer.content;
         self.count_status(answer.status, 1);
-        if !(200..300).contains(&answer.status) {
+        if answer.status == SWITCHED {
+            // Only who asks for another protocol is told that.
+        } else if !(200..300).contains(&answer.status) {
             self.failures.status += 1;
         } else if answer.content != expected {
             self.failures.length += 1;
@@ -174,13 +179,13 @@ mod tests {
     #[test]
     fn an_answer_fails_once() {
         let mut tally = Tally::default();
-        for (status, content) in [(200, 7), (206, 7), (200, 6), (404, 7), (301, 0)] {
+        for (status, content) in [(200, 7), (206, 7), (200, 6), (404, 7), (301, 0), (101, 0)] {
             tally.answer(answer(status, content), 7);
         }
         assert_eq!(tally.failures, Failures { status: 2, length: 1, ..Failures::default() });
-        assert_eq!((tally.answers, tally.failures.total()), (5, 3));
-        assert_eq!((tally.head_bytes, tally.content_bytes), (500, 27));
-        assert_eq!(tally.statuses, [(200, 2), (206, 1), (404, 1), (301, 1)]);
+        assert_eq!((tally.answers, tally.failures.total()), (6, 3));
+        assert_eq!((tally.head_bytes, tally.content_bytes), (600, 27));
+        assert_eq!(tally.statuses, [(200, 2), (206, 1), (404, 1), (301, 1), (101, 1)]);
     }
 
     #[test]

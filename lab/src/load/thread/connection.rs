@@ -266,6 +266,8 @@ impl Thread<'_> {
         client.flights.clear();
         client.close(0);
         self.is_refused |= failure == Failure::Connect;
+        // Who lets one wait will let all wait, a time limit each.
+        self.is_full |= failure == Failure::Timeout && self.plan.idle;
         self.settled_ns = self.now_ns;
         if count == 0 {
             // It is parked already.
@@ -280,7 +282,7 @@ impl Thread<'_> {
     }
 
     fn begin_next(&mut self) {
-        if self.fresh < self.clients.len() {
+        if self.fresh < self.clients.len() && !self.is_full {
             self.again.push(self.fresh);
             self.fresh += 1;
         }

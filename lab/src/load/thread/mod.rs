@@ -63,6 +63,8 @@ pub(super) struct Thread<'a> {
     answered_ns: u64,
     settled_ns: u64,
     is_refused: bool,
+    /// No more idle connections are opened, because one was not answered in time.
+    is_full: bool,
     is_holding: bool,
 }
 
@@ -93,6 +95,7 @@ impl<'a> Thread<'a> {
             answered_ns: 0,
             settled_ns: 0,
             is_refused: false,
+            is_full: false,
             is_holding: false,
         })
     }
@@ -116,7 +119,8 @@ impl<'a> Thread<'a> {
 
     fn is_over(&mut self) -> bool {
         let is_done = self.parked.len() == self.clients.len() && self.claims.are_taken();
-        if self.plan.idle && is_done && !self.is_holding {
+        let is_settled = is_done || self.is_full && self.parked.len() == self.fresh;
+        if self.plan.idle && is_settled && !self.is_holding {
             self.is_holding = true;
             let open = self.clients.iter().filter(|client| client.stage == Stage::Open).count();
             self.tally.seconds = self.now_ns as f64 / 1e9;
