@@ -2,8 +2,8 @@
 //! The report reads nothing else.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{Configuration, Kind};
 use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
+
+/// The file of blocks in the folder of results.
+pub const FILE: &str = "blocks.jsonl";
 
 /// What is measured: everything that has to be equal for two blocks to be repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,18 +140,45 @@ pub fn append(path: &Path, block: &Block) -> Result<()> {
 /// All blocks of a file; none if it does not exist. A last line that was cut short, because the lab was killed
 /// while it wrote it, is left out.
 pub fn read(path: &Path) -> Result<Vec<Block>> {
-    let Ok(file) = File::open(path) else { return Ok(Vec::new()) };
-    let lines = BufReader::new(file).lines().collect::<Result<Vec<_>, _>>()?;
-    let count = lines.len();
-    let mut blocks = Vec::with_capacity(count);
-    for (number, line) in lines.iter().enumerate() {
-        match serde_json::from_str(line) {
-            Ok(block) => blocks.push(block),
-            Err(_) if number + 1 == count => break,
-            Err(error) => return Err(error).context(format!("{}:{}", path.display(), number + 1)),
-        }
+    let text = text_of(path)?;
+    let (whole, cut) = split(&text);
+    let mut blocks = Vec::new();
+    for (number, line) in whole.lines().enumerate() {
+        let block = serde_json::from_str(line);
+        blocks.push(block.with_context(|| format!("{}:{}", path.display(), number + 1))?);
     }
+    blocks.extend(serde_json::from_str::<Block>(cut).ok());
     Ok(blocks)
+}
+
+/// Makes a file fit to be appended to: a last line that was cut short is cut off, and ended where only its end is
+/// missing.
+pub fn mend(path: &Path) -> Result<()> {
+    let text = text_of(path)?;
+    let (whole, cut) = split(&text);
+    if cut.is_empty() {
+        return Ok(());
+    }
+    let mut file = File::options().append(true).open(path)?;
+    let mended = match serde_json::from_str::<Block>(cut) {
+        Ok(_) => file.write_all(b"\n"),
+        Err(_) => file.set_len(whole.len() as u64),
+    };
+    mended.with_context(|| format!("mending {}", path.display()))
+}
+
+/// The text of a file, which may end within a letter; of one that does not exist, none.
+fn text_of(path: &Path) -> Result<String> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+/// The lines that were written to their end, and what follows them.
+fn split(text: &str) -> (&str, &str) {
+    text.split_at(text.rfind('\n').map_or(0, |end| end + 1))
 }
 
 #[cfg(test)]
@@ -205,10 +235,32 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blocks.jsonl");
         append(&path, &block("nginx", "l", 10, &[])).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, format!("{text}{}", &text[..20])).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}{}", &text[..20])).unwrap();
         assert_eq!(read(&path).unwrap().len(), 1);
-        std::fs::write(&path, format!("{}\n{text}", &text[..20])).unwrap();
+        fs::write(&path, format!("{}\n{text}", &text[..20])).unwrap();
         assert!(read(&path).unwrap_err().to_string().ends_with(":1"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_can_be_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        mend(&path).unwrap();
+        assert!(!path.exists());
+        for contender in ["a", "b"] {
+            append(&path, &block(contender, "l", 10, &[])).unwrap();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let second = text.find('\n').unwrap() + 1;
+        // Cut in the middle of the second line, before its end, behind it, and in the first.
+        for (length, expected) in [(second + 9, "ac"), (text.len() - 1, "abc"), (text.len(), "abc"), (9, "c")]
+        {
+            fs::write(&path, &text[..length]).unwrap();
+            mend(&path).unwrap();
+            append(&path, &block("c", "l", 10, &[])).unwrap();
+            let names: String = read(&path).unwrap().into_iter().map(|block| block.cell.contender).collect();
+            assert_eq!(names, expected);
+        }
     }
 }

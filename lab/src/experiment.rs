@@ -26,9 +26,6 @@ pub struct Experiment {
     /// How the repetition differs from what was published.
     #[serde(default)]
     pub departures: Vec<String>,
-    /// Whether its loads are compared with each other, and are therefore measured in turn. They are all requests.
-    #[serde(default)]
-    pub interleaved: bool,
     /// How often each block is repeated in a full run, where the publication says so.
     pub turns: Option<u32>,
     /// The files that are served.

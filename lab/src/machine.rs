@@ -44,12 +44,52 @@ impl Machine {
     }
 }
 
-/// Seconds that the hypervisor took from all cores since the start.
-pub fn steal_s() -> f64 {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks =
-        stat.lines().next().and_then(|line| line.split_ascii_whitespace().nth(8)?.parse::<f64>().ok());
-    ticks.unwrap_or_default() / 100.0
+/// What all cores together did since the start, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    busy: u64,
+    stolen: u64,
+    all: u64,
+}
+
+/// A second has so many ticks, on every Linux there is.
+const TICKS_PER_S: f64 = 100.0;
+
+impl Ticks {
+    /// Until now.
+    pub fn now() -> Ticks {
+        Ticks::read(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Seconds that the hypervisor took from all cores.
+    pub fn stolen_s(self) -> f64 {
+        self.stolen as f64 / TICKS_PER_S
+    }
+
+    /// How busy the cores were since an earlier look: 100 is all of them. `None` where no tick has passed.
+    pub fn percent_since(self, before: Ticks) -> Option<f64> {
+        let all = self.all.saturating_sub(before.all);
+        (all > 0).then(|| self.busy.saturating_sub(before.busy) as f64 / all as f64 * 100.0)
+    }
+
+    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+    fn read(stat: &str) -> Ticks {
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<u64> =
+            line.split_ascii_whitespace().skip(1).filter_map(|tick| tick.parse().ok()).collect();
+        let at = |index: usize| ticks.get(index).copied().unwrap_or_default();
+        let busy = [0, 1, 2, 5, 6].map(at).iter().sum();
+        Ticks { busy, stolen: at(7), all: busy + at(3) + at(4) + at(7) }
+    }
+}
+
+/// Bytes of memory that nobody else could have: what `free` calls used.
+pub fn used_memory_bytes() -> u64 {
+    used_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+fn used_bytes(meminfo: &str) -> u64 {
+    kilobytes(meminfo, "MemTotal").saturating_sub(kilobytes(meminfo, "MemAvailable")) * 1024
 }
 
 /// The load average of the last minute.
@@ -84,5 +124,17 @@ mod tests {
     fn values_are_found_by_name() {
         assert_eq!(value("a: 1\nb c\t: \"2\"\n", "b c", ':').as_deref(), Some("2"));
         assert_eq!(kilobytes("MemTotal:    24 kB\n", "MemTotal"), 24);
+        assert_eq!(used_bytes("MemTotal:    24 kB\nMemFree: 1 kB\nMemAvailable:   20 kB\n"), 4096);
+        assert!((1 << 20..Machine::this().memory_bytes).contains(&used_memory_bytes()));
+    }
+
+    #[test]
+    fn cores_are_busy_idle_or_stolen() {
+        let before = Ticks::read("cpu  10 0 10 70 5 1 1 3 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
+        let after = Ticks::read("cpu  30 5 25 100 10 6 6 18 4 0\n");
+        assert_eq!(after.percent_since(before), Some(50.0));
+        assert_eq!(after.stolen_s() - before.stolen_s(), 0.18 - 0.03);
+        assert_eq!(after.percent_since(after), None);
+        assert!(Ticks::now().percent_since(Ticks::read("")).is_some_and(|percent| percent <= 100.0));
     }
 }

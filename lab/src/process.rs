@@ -72,6 +72,18 @@ pub fn children_cpu_s() -> f64 {
     (user + system) as f64 / 1e9
 }
 
+/// How many files a process may have open, where it is there and limited.
+pub fn open_files_max(pid: u32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
 /// The kernel's unit of times in `stat`, on every Linux there is.
 const TICK_NS: u64 = 10_000_000;
 
@@ -129,6 +141,8 @@ mod tests {
         assert_eq!(family(own).first(), Some(&own));
         assert!(cpu_ns(&[own]) > 0);
         assert!(pss_bytes(&[own]) > 0);
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        assert_eq!(open_files_max(own), limit);
         assert_eq!(cpu_ns(&[u32::MAX]), 0);
     }
 }

@@ -50,19 +50,21 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let experiments = experiments(arguments, pair)?;
     let interrupted = interrupted()?;
     let turns = arguments.turns.unwrap_or(if arguments.quick { 3 } else { 20 });
+    let known = arguments.common.experiments()?;
     let settings = Settings {
         out: arguments.out.clone(),
         // The loads are those of a full run: only their repetitions are fewer.
         quick: false,
         turns: Some(turns),
         resume: false,
+        known: &known,
         only: Vec::new(),
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
-    let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
     print(&blocks, pair);
     if turns < 20 {
         println!("Fewer than 20 pairs: the figures are indicative.");

@@ -15,7 +15,7 @@ use crate::comparison::Comparison;
 use crate::engine::{self, Settings};
 use crate::experiment::Experiment;
 use crate::figure::Figure;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Machine, Ticks};
 
 /// What the doctor takes.
 #[derive(Clone, Debug, Args)]
@@ -76,7 +76,7 @@ pub(super) fn main(arguments: &DoctorArguments) -> Result<ExitCode> {
     println!(
         "  load average {:.2}, taken by the hypervisor since the start: {:.0} s",
         machine::load_average(),
-        machine::steal_s()
+        Ticks::now().stolen_s()
     );
     let limit = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
@@ -138,13 +138,14 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
         quick: false,
         turns: Some(arguments.turns),
         resume: false,
+        known: &[],
         only: Vec::new(),
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &arguments.common.lineup()?, &mut |event| progress.tell(&event))?;
     progress.end();
-    let blocks = block::read(&arguments.out.join("blocks.jsonl"))?;
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
     let blocks: Vec<_> = blocks.iter().collect();
     let twin = block::twin_of(name);
     for figure in [Figure::CpuUsPerRequest, Figure::RequestsPerS] {

@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, Parser, Subcommand};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::contender::Contender;
 use crate::engine::Lineup;
@@ -73,8 +74,8 @@ struct Common {
     experiment_files: Vec<PathBuf>,
 }
 
-/// The file of blocks in the folder of results.
-const BLOCKS: &str = "blocks.jsonl";
+/// The exit code of a program that was ended by SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
@@ -133,11 +134,11 @@ fn chosen(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>> {
     Ok(all.into_iter().filter(|experiment| names.is_empty() || names.contains(&experiment.id)).collect())
 }
 
-/// A flag that Ctrl-C and TERM set. A second Ctrl-C ends the program at once.
+/// A flag that is set by Ctrl-C, by TERM, and when the terminal goes away. Nothing ends at once: all that was started
+/// has to be ended first, which is bounded.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)

@@ -6,9 +6,11 @@ use crate::block::Block;
 use crate::engine::Event;
 use crate::figure::Figure;
 
-/// The bar of the load that is being measured.
+/// The bar of the loads that are being measured.
 pub(super) struct Progress {
     bar: ProgressBar,
+    /// Whether there are several, which lines have to name.
+    several: bool,
     /// Whether contenders that answer as they should are shown.
     ready: bool,
 }
@@ -16,15 +18,21 @@ pub(super) struct Progress {
 impl Progress {
     /// With a line for each block, and with `ready` also for each contender that answers as it should.
     pub(super) fn new(ready: bool) -> Progress {
-        Progress { bar: ProgressBar::hidden(), ready }
+        Progress { bar: ProgressBar::hidden(), several: false, ready }
     }
 
     /// Shows an event.
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         match event {
-            Event::Load { experiment, load, blocks } => {
+            Event::PutAside(folder) => {
+                println!("What was measured before has been moved to {}", folder.display());
+            }
+            Event::Loads { experiment, loads, blocks } => {
                 self.bar.finish_and_clear();
-                println!("{}: {}", experiment.id, load.title);
+                self.several = loads.len() > 1;
+                let titles: Vec<&str> = loads.iter().map(|load| load.title.as_str()).collect();
+                let in_turn = if self.several { " (in turn)" } else { "" };
+                println!("{}: {}{in_turn}", experiment.id, titles.join("; "));
                 self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
                 let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
                 self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -36,7 +44,7 @@ impl Progress {
             }
             Event::Ready { .. } => {}
             Event::Block(block) => {
-                self.bar.suspend(|| println!("  {}", line(block)));
+                self.bar.suspend(|| println!("  {}", line(block, self.several)));
                 self.bar.inc(1);
             }
         }
@@ -47,9 +55,10 @@ impl Progress {
     }
 }
 
-fn line(block: &Block) -> String {
+fn line(block: &Block, several: bool) -> String {
     let cell = &block.cell;
-    let start = format!("{:<18} {:>6} clients", cell.contender, cell.clients);
+    let load = if several { format!("{:<16} ", cell.load) } else { String::new() };
+    let start = format!("{load}{:<18} {:>6} clients", cell.contender, cell.clients);
     if let Some(failure) = &block.failure {
         return format!("{start}  – {failure}");
     }
@@ -71,4 +80,18 @@ fn line(block: &Block) -> String {
         text += &format!("  {failed} FAILED");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::tests::block;
+
+    #[test]
+    fn lines_name_the_load_where_there_are_several() {
+        let block =
+            block("nginx", "access-log", 64, &[(Figure::RequestsPerS, 1234.4), (Figure::Failed, 2.0)]);
+        assert_eq!(line(&block, false), "nginx                  64 clients       1234 requests/s  2 FAILED");
+        assert!(line(&block, true).starts_with("access-log       nginx "));
+    }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::{BLOCKS, Common, chosen};
+use super::{Common, chosen};
 use crate::audit;
 use crate::block::{self, Block};
 use crate::experiment::Experiment;
@@ -45,7 +45,7 @@ pub(super) struct AuditArguments {
 pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
     let arguments = &all.of;
     let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
-    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
     ensure!(
         !blocks.is_empty(),
         "nothing was measured in {}: run `fulmar-lab run` first",
@@ -65,7 +65,7 @@ pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
 
 /// Looks whether figures, published and measured, fit together.
 pub(super) fn audit(arguments: &AuditArguments) -> Result<ExitCode> {
-    let blocks = block::read(&arguments.out.join(BLOCKS))?;
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
     for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
         let remarks = audit::audit(&experiment, &blocks);
         audit::print(&mut io::stdout().lock(), &experiment, &remarks)?;

@@ -1,14 +1,16 @@
-//! `fulmar-lab run`: experiments, and the report about them.
+//! `fulmar-lab run`: experiments, and the report about them. `fulmar-lab check` is a run that measures nothing.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use super::progress::Progress;
-use super::{BLOCKS, Common, chosen, interrupted, report};
-use crate::block;
+use super::{Common, INTERRUPTED, chosen, interrupted, report};
+use crate::block::{self, Block};
 use crate::engine::{self, Settings};
 use crate::experiment::Experiment;
 
@@ -17,13 +19,16 @@ use crate::experiment::Experiment;
 pub(super) struct RunArguments {
     /// The experiments; all of them where none is named.
     experiments: Vec<String>,
+    /// The experiments that answer publications, and those of the lab's own that their findings name.
+    #[arg(long, conflicts_with = "experiments")]
+    published: bool,
     /// Only these contenders.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
-    /// Goes on with the results that are there.
+    /// Goes on with the results that are there. Without it they are moved into a folder of their own.
     #[arg(long)]
     resume: bool,
     /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick).
@@ -36,41 +41,80 @@ pub(super) struct RunArguments {
     common: Common,
 }
 
-/// Runs the experiments and writes the report.
+/// Runs the experiments and writes the report. Fails where it was interrupted, after the report.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
-    let experiments = run(arguments, arguments.turns)?;
-    let blocks = block::read(&arguments.out.join(BLOCKS))?;
-    let failed = blocks.iter().filter(|block| block.failure.is_some()).count();
-    println!("\n{} blocks in {}, {failed} of them without figures", blocks.len(), arguments.out.display());
-    report::write_and_tell(&arguments.out, &experiments, &blocks)
+    let done = run(arguments, arguments.turns, arguments.out.clone())?;
+    let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
+    println!(
+        "\n{} blocks in {}, {failed} of them without figures",
+        done.blocks.len(),
+        arguments.out.display()
+    );
+    if done.is_interrupted && done.blocks.is_empty() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let code = report::write_and_tell(&arguments.out, &done.experiments, &done.blocks)?;
+    if done.is_interrupted {
+        println!("Interrupted: `--resume` goes on where it was.");
+    }
+    Ok(if done.is_interrupted { ExitCode::from(INTERRUPTED) } else { code })
 }
 
-/// Starts and checks every contender, and measures nothing. Fails if one answers differently.
+/// Starts and checks every contender, and measures nothing. Fails if one answers differently. What was measured is left
+/// alone: the results of a check have a folder of their own.
 pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
-    run(arguments, Some(0))?;
-    let blocks = block::read(&arguments.out.join(BLOCKS))?;
-    let wrong = blocks.iter().filter(|block| !block.version.is_empty()).count();
+    let out = arguments.out.join("check");
+    forget(&out)?;
+    let done = run(arguments, Some(0), out)?;
+    let wrong = done.blocks.iter().filter(|block| !block.version.is_empty()).count();
     println!("{wrong} contenders that are here cannot take part as they should");
-    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match wrong {
+        _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
 }
 
-fn run(arguments: &RunArguments, turns: Option<u32>) -> Result<Vec<Experiment>> {
-    let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
+/// What a run came to.
+struct Done {
+    experiments: Vec<Experiment>,
+    /// All that were measured, those of an earlier run that this one went on with among them.
+    blocks: Vec<Block>,
+    is_interrupted: bool,
+}
+
+fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Done> {
+    let known = arguments.common.experiments()?;
+    let experiments = match arguments.published {
+        true => Experiment::answering_publications(&known).into_iter().cloned().collect(),
+        false => chosen(known.clone(), &arguments.experiments)?,
+    };
     let lineup = arguments.common.lineup()?;
     for name in &arguments.only {
         lineup.find(name)?;
     }
     let interrupted = interrupted()?;
     let settings = Settings {
-        out: arguments.out.clone(),
+        out,
         quick: arguments.quick,
         turns,
         resume: arguments.resume,
+        known: &known,
         only: arguments.only.clone(),
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(turns == Some(0));
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
-    Ok(experiments)
+    let blocks = block::read(&settings.out.join(block::FILE))?;
+    Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed) })
+}
+
+/// Deletes what an earlier check wrote.
+fn forget(out: &Path) -> Result<()> {
+    let path = out.join(block::FILE);
+    if path.exists() {
+        fs::remove_file(&path).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }

@@ -55,6 +55,7 @@ pub struct Running {
     pub digest: String,
     /// What it stands in front of.
     behind: Option<Box<Running>>,
+    is_asked_to_end: bool,
 }
 
 /// How long a contender may take to start and to end.
@@ -98,8 +99,17 @@ impl Running {
         let digest = digest_of(&files, &values);
         let files = files.into_keys().map(|name| folder.join(name)).collect();
         let child = spawn(found, &values, &folder, &place.cores)?;
-        let mut running =
-            Running { child, found: found.clone(), values, folder, files, address, digest, behind };
+        let mut running = Running {
+            child,
+            found: found.clone(),
+            values,
+            folder,
+            files,
+            address,
+            digest,
+            behind,
+            is_asked_to_end: false,
+        };
         running.wait_until_ready().with_context(|| format!("starting {}", found.contender.name))?;
         Ok(running)
     }
@@ -168,6 +178,13 @@ impl Running {
         }
     }
 
+    /// Tells it to end, and does not wait for that.
+    pub fn ask_to_end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.signal(self.found.contender.family.stop);
+        self.is_asked_to_end = true;
+    }
+
     fn signal(&self, signal: Signal) -> Result<()> {
         let pid = pid(self.child.id()).context("no process")?;
         kill_process(pid, code(signal)).context("sending a signal")
@@ -190,7 +207,10 @@ impl Drop for Running {
     /// Asks the contender to end, and ends what is left of it when it does not.
     fn drop(&mut self) {
         let family = process::family(self.child.id());
-        let _ = self.signal(self.found.contender.family.stop);
+        // A second signal would be a stronger one to some.
+        if !self.is_asked_to_end {
+            self.ask_to_end();
+        }
         let end = Instant::now() + LIMIT / 4;
         while self.is_alive() && Instant::now() < end {
             thread::park_timeout(STEP);

@@ -1,66 +1,193 @@
-//! What an idle connection costs.
+//! What idle connections cost. The lab's own generator opens them and holds them: it comes from several addresses of
+//! the loopback and runs in several processes where one has too few ports or descriptors. What remains as the limit
+//! is how many files a process of the contender may have open.
 
-use std::thread;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, mem, thread};
 
-use anyhow::{Context, Result, ensure};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::fetch::{self, Connection};
+use super::cores::Cores;
+use super::memory::{Idle, Memory};
+use super::process::Process;
 use crate::contender::Running;
 use crate::experiment::Load;
+use crate::load::document::{Document, Point};
+use crate::load::sources_for;
 use crate::process;
-
-/// Descriptors that this process needs beside the connections.
-const RESERVE: u64 = 100;
 
 /// How long a contender has to come to rest.
 const REST: Duration = Duration::from_millis(500);
 
-/// Memory of a contender with so many open connections that had one request each, for each of the numbers.
-/// A contender that does not keep that many open gives an error in the place of the number.
-pub(super) fn memory(running: &Running, load: &Load, counts: &[u32]) -> Result<Vec<(u32, Result<u64>)>> {
-    let most = counts.iter().copied().max().unwrap_or_default();
-    raise_limit(u64::from(most) + RESERVE)?;
-    let mut open: Vec<Connection> = Vec::new();
-    let mut sizes = Vec::new();
-    for &count in counts {
-        let reached = fill(&mut open, count, running, load);
-        thread::park_timeout(REST);
-        sizes.push((count, reached.map(|()| process::pss_bytes(&running.processes()))));
-    }
-    // The last ones and the first one still answer: none was closed behind our back to save memory.
-    if sizes.iter().all(|(_, size)| size.is_ok()) {
-        let last = open.len().saturating_sub(1);
-        for index in [0, last] {
-            if let Some(connection) = open.get_mut(index).filter(|_| load.expected_status() == 200) {
-                fetch::get(connection, &load.path, &[]).context("an idle connection was closed")?;
+/// How often the generator is looked at.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How long so many connections may take, and those that a contender closes.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Seconds that one answer may take.
+const TIMEOUT_S: u32 = 10;
+
+/// How idle connections are held.
+pub(super) struct Idling<'a> {
+    pub(super) running: &'a Running,
+    pub(super) load: &'a Load,
+    /// Cores of the generator. The lab itself keeps to them meanwhile.
+    pub(super) cores: Cores,
+    /// Threads of the generator.
+    pub(super) threads: u32,
+    /// What the contender's start cost the machine.
+    pub(super) idle: Idle,
+    /// Ends it when it is set.
+    pub(super) interrupted: &'a AtomicBool,
+}
+
+/// A number of connections, and what memory the contender has when it holds so many.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) connections: u32,
+    /// The generator's command line.
+    pub(super) command: Vec<String>,
+    /// The memory of its processes, and what the machine uses because of it; or why there is none.
+    pub(super) bytes: Result<(f64, f64)>,
+}
+
+impl Idling<'_> {
+    /// Opens more and more connections, each with one request. The numbers rise, and each comes with the file for the
+    /// generator's output. The first number that is not reached ends it.
+    pub(super) fn steps(&self, counts: &[(u32, PathBuf)]) -> Result<Vec<Step>> {
+        let _confined = self.cores.confine()?;
+        let most = counts.iter().map(|(count, _)| *count).max().unwrap_or_default();
+        let before = Memory::of(&self.running.processes());
+        let (mut generators, mut sizes) = (Vec::new(), Vec::new());
+        let mut open = 0;
+        for (count, raw) in counts {
+            let mut generator = Generator::start(self, count.saturating_sub(open), most, raw)?;
+            let is_reached = generator.held(self.interrupted)? == u64::from(generator.connections);
+            generators.push(generator);
+            sizes.push(self.bytes(before, &generators));
+            if !is_reached {
+                break;
             }
+            open = *count;
+        }
+        let mut closed = 0;
+        let mut steps = Vec::new();
+        for ((mut generator, bytes), (count, _)) in generators.into_iter().zip(sizes).zip(counts) {
+            let point = generator.end(self.interrupted)?;
+            // A connection that was closed counts for its own number and those above it.
+            closed += point.dropped;
+            let wrong = self.wrong(&point, generator.held(self.interrupted)?, closed);
+            let command = mem::take(&mut generator.process.command);
+            steps.push(Step {
+                connections: *count,
+                command,
+                bytes: wrong.map_or(Ok(bytes), |why| bail!(why)),
+            });
+        }
+        Ok(steps)
+    }
+
+    /// Why a number of connections is none that was held, if it is not.
+    fn wrong(&self, point: &Point, held: u64, closed: u64) -> Option<String> {
+        let expected = self.load.expected_status();
+        if held < u64::from(point.clients) {
+            let failed = point.failed.named();
+            let failed: Vec<String> = failed.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+            let files = process::open_files_max(self.running.roots().first().copied().unwrap_or_default());
+            let files =
+                files.map_or(String::new(), |files| format!("; a process of it may open {files} files"));
+            return Some(format!(
+                "it held {held} of {} more connections ({}){files}",
+                point.clients,
+                failed.join(", ")
+            ));
+        }
+        if let Some((status, count)) = point.statuses.iter().find(|(status, _)| **status != expected) {
+            return Some(format!("status {status} instead of {expected} on {count} connections"));
+        }
+        (closed > 0).then(|| format!("it closed {closed} idle connections meanwhile"))
+    }
+
+    fn bytes(&self, before: Memory, generators: &[Generator]) -> (f64, f64) {
+        thread::park_timeout(REST);
+        let now = Memory::of(&self.running.processes());
+        let own = generators.iter().flat_map(|generator| process::family(generator.process.id()));
+        let own = process::pss_bytes(&own.collect::<Vec<_>>()) as f64;
+        (now.processes_bytes, now.system_bytes(before, self.idle) - own)
+    }
+
+    /// Arguments of the generator for so many connections, of `most` in all.
+    fn arguments(&self, connections: u32, most: u32) -> Vec<String> {
+        let words = ["load", "--idle", "--json", "-t", &self.threads.to_string()];
+        let mut arguments: Vec<String> = words.map(str::to_owned).into();
+        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        add("-c", connections.to_string());
+        add("--timeout", TIMEOUT_S.to_string());
+        if sources_for(most) > 1 {
+            add("--sources", sources_for(most).to_string());
+        }
+        for field in &self.load.fields {
+            add("-H", field.clone());
+        }
+        let scheme = if self.load.tls.is_some() { "https" } else { "http" };
+        arguments.push(format!("{scheme}://{}{}", self.running.address, self.load.path));
+        arguments
+    }
+}
+
+/// A generator that opens connections and holds them until its input ends.
+struct Generator {
+    process: Process,
+    input: Option<ChildStdin>,
+    connections: u32,
+    raw: PathBuf,
+}
+
+impl Generator {
+    fn start(idling: &Idling<'_>, connections: u32, most: u32, raw: &Path) -> Result<Generator> {
+        let arguments = idling.arguments(connections, most);
+        let mut process =
+            Process::start(&env::current_exe()?, &arguments, idling.cores, Stdio::piped(), raw)?;
+        let input = process.take_input();
+        Ok(Generator { process, input, connections, raw: raw.to_owned() })
+    }
+
+    /// Waits until no more connections are opened, and says how many are open.
+    fn held(&mut self, interrupted: &AtomicBool) -> Result<u64> {
+        self.says(interrupted, |text| {
+            let (first, _) = text.split_once('\n')?;
+            serde_json::from_str::<serde_json::Value>(first).ok()?.get("held")?.as_u64()
+        })
+    }
+
+    /// Closes all connections, and says what became of them.
+    fn end(&mut self, interrupted: &AtomicBool) -> Result<Point> {
+        self.input = None;
+        self.says(interrupted, |text| {
+            let document: Document = serde_json::from_str(text.lines().last()?).ok()?;
+            document.points.into_iter().next()
+        })
+    }
+
+    /// Waits for something in what it prints.
+    fn says<T>(&mut self, interrupted: &AtomicBool, find: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let ended = self.process.ended()?;
+            let text = fs::read_to_string(&self.raw).with_context(|| self.raw.display().to_string())?;
+            if let Some(found) = find(&text) {
+                return Ok(found);
+            }
+            if let Some(status) = ended {
+                bail!("the generator: {status}: {}", text.trim_end());
+            }
+            ensure!(!interrupted.load(Ordering::Relaxed), "interrupted");
+            ensure!(Instant::now() < end, "the generator takes longer than {} s", LIMIT.as_secs());
+            thread::park_timeout(STEP);
         }
     }
-    Ok(sizes)
-}
-
-fn fill(open: &mut Vec<Connection>, count: u32, running: &Running, load: &Load) -> Result<()> {
-    while open.len() < usize::try_from(count)? {
-        let number = open.len() + 1;
-        let connection = fetch::connect(running.address, load.tls.is_some());
-        let mut connection = connection.with_context(|| format!("connection {number}"))?;
-        let fields: Vec<&str> = load.fields.iter().map(String::as_str).collect();
-        let answer = fetch::get(&mut connection, &load.path, &fields);
-        let answer = answer.with_context(|| format!("connection {number}"))?;
-        ensure!(answer.status == load.expected_status(), "status {} on connection {number}", answer.status);
-        open.push(connection);
-    }
-    Ok(())
-}
-
-/// Lets this process, and the contenders that it starts later, open as many files.
-pub(super) fn raise_limit(wanted: u64) -> Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised).with_context(|| format!("{wanted} open files are needed"))
 }

@@ -1,28 +1,28 @@
 //! One block: a tool loads one contender while both are watched.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+use std::{fs, mem, thread};
 
-use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use anyhow::{Context, Result, ensure};
 
-use super::watch::Watch;
+use super::cores::Cores;
+use super::memory::{Idle, Memory};
+use super::process::Process;
+use super::watch::{Seen, Watch};
 use crate::block::{Circumstances, Sample};
 use crate::contender::Running;
 use crate::figure::Figure;
+use crate::machine::Ticks;
 use crate::tool::{Amount, Order, Report, Tool};
 use crate::{machine, process};
 
 /// What one block came to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
-    pub(super) began_s: f64,
     pub(super) report: Report,
     pub(super) command: Vec<String>,
     pub(super) samples: Vec<Sample>,
@@ -33,13 +33,15 @@ pub(super) struct Measured {
 pub(super) struct Bench<'a> {
     pub(super) tool: &'a Tool,
     pub(super) program: &'a Path,
-    /// Cores of the contender and of the tool, as taskset takes them.
-    pub(super) server_cores: &'a str,
-    pub(super) tool_cores: &'a str,
+    /// Cores of the contender and of the tool. The lab itself keeps to those of the tool meanwhile.
+    pub(super) server_cores: Cores,
+    pub(super) tool_cores: Cores,
     /// Where the tool's output goes.
     pub(super) raw: PathBuf,
     /// Tells the contender to read its configuration anew, that often.
     pub(super) reload_every: Option<Duration>,
+    /// What the contender's start cost the machine.
+    pub(super) idle: Idle,
     /// Ends the block when it is set.
     pub(super) interrupted: &'a AtomicBool,
 }
@@ -54,99 +56,85 @@ impl Bench<'_> {
     /// Runs the tool once.
     pub(super) fn run(&self, running: &Running, order: &Order) -> Result<Measured> {
         let arguments = (self.tool.arguments)(order)?;
-        let program = self.program.display().to_string();
-        let words: Vec<String> =
-            ["taskset", "--cpu-list", self.tool_cores, &program].map(str::to_owned).into();
-        let command = [words, arguments].concat();
-        // As it is written down, without the folder of the program, which is nobody's business.
-        let name = self.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let told = command.iter().map(|word| if *word == program { name.clone() } else { word.clone() });
-        let told = told.collect();
-        let roots = running.roots();
-        let before = Counters::of(running);
+        let _confined = self.tool_cores.confine()?;
         let load_average = machine::load_average();
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let watch = Watch::start(roots);
+        let before = Counters::of(running);
         let start = Instant::now();
-        let ended = self.spawn(&command).and_then(|child| self.wait(child, running, order));
+        let mut tool = Process::start(self.program, &arguments, self.tool_cores, Stdio::null(), &self.raw)?;
+        let watch = Watch::start(running.roots());
+        let ended = self.wait(&mut tool, running, order);
         let seconds = start.elapsed().as_secs_f64();
-        let samples = watch.stop();
+        let command = mem::take(&mut tool.command);
+        // What it took is known once it has been waited for.
+        drop(tool);
         let after = Counters::of(running);
+        let seen = watch.stop();
         let text = fs::read_to_string(&self.raw).unwrap_or_default();
         ended.with_context(|| format!("{}: {}", self.tool.name, last_lines(&text)))?;
         running.empty_logs();
 
         let mut report = (self.tool.read)(order, &text)?;
         ensure!(report.requests > 0, "no request was answered: {}", last_lines(&text));
+        report.figures.insert(Figure::Connections, f64::from(order.clients));
+        self.add_figures(&mut report, [&before, &after], &seen, seconds);
+        let circumstances = Circumstances {
+            server_cores: self.server_cores.to_string(),
+            tool_cores: self.tool_cores.to_string(),
+            tool_busy: (after.tool_s - before.tool_s) / seconds,
+            steal_s: after.ticks.stolen_s() - before.ticks.stolen_s(),
+            context_switches: after.switches.saturating_sub(before.switches),
+            load_average,
+        };
+        Ok(Measured { report, command, samples: seen.samples, circumstances })
+    }
+
+    /// What the contender and the machine spent on the requests.
+    fn add_figures(&self, report: &mut Report, [before, after]: [&Counters; 2], seen: &Seen, seconds: f64) {
         let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns) as f64;
         let figures = &mut report.figures;
         figures.insert(Figure::CpuUsPerRequest, cpu_ns / 1000.0 / report.requests as f64);
         figures.insert(Figure::CpuPercent, cpu_ns / 1e9 / seconds * 100.0);
-        let peak = samples.iter().map(|sample| sample.cpu_percent).fold(0.0, f64::max);
+        let peak = seen.samples.iter().map(|sample| sample.cpu_percent).fold(0.0, f64::max);
         figures.insert(Figure::CpuPeakPercent, peak);
-        figures.insert(Figure::MemoryBytes, process::pss_bytes(&running.processes()) as f64);
-        figures.insert(Figure::Connections, f64::from(order.clients));
-        let circumstances = Circumstances {
-            server_cores: self.server_cores.to_owned(),
-            tool_cores: self.tool_cores.to_owned(),
-            tool_busy: (after.tool_s - before.tool_s) / seconds,
-            steal_s: after.steal_s - before.steal_s,
-            context_switches: after.switches.saturating_sub(before.switches),
-            load_average,
-        };
-        Ok(Measured { began_s: began.as_secs_f64(), report, command: told, samples, circumstances })
+        figures.insert(Figure::MemoryBytes, after.memory.processes_bytes);
+        figures.insert(Figure::SystemMemoryBytes, after.memory.system_bytes(before.memory, self.idle));
+        let system =
+            after.ticks.percent_since(before.ticks).map(|percent| (Figure::SystemCpuPercent, percent));
+        let peak = seen.system_cpu_peak_percent.map(|percent| (Figure::SystemCpuPeakPercent, percent));
+        figures.extend(system.into_iter().chain(peak));
     }
 
-    fn spawn(&self, command: &[String]) -> Result<Child> {
-        let folder = self.raw.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        let output = File::create(&self.raw).with_context(|| self.raw.display().to_string())?;
-        let errors = output.try_clone()?;
-        let (program, arguments) = command.split_first().context("no command")?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
-        command.spawn().with_context(|| format!("running {program}"))
-    }
-
-    /// Waits for the tool, and ends it where it takes too long or the lab is to end.
-    fn wait(&self, mut child: Child, running: &Running, order: &Order) -> Result<()> {
+    /// Waits for the tool. Fails where it takes too long or the lab is to end.
+    fn wait(&self, tool: &mut Process, running: &Running, order: &Order) -> Result<()> {
         let limit = match order.amount {
             Amount::Seconds(seconds) => Duration::from_secs_f64(seconds) + PATIENCE,
             Amount::Requests(_) => PATIENCE * 2,
         };
         let start = Instant::now();
         let mut reloaded = start;
-        let failure = loop {
-            if let Some(status) = child.try_wait()? {
+        loop {
+            if let Some(status) = tool.ended()? {
                 ensure!(status.success(), "{status}");
                 return Ok(());
             }
-            if self.interrupted.load(Ordering::Relaxed) {
-                break "interrupted".to_owned();
-            }
-            if start.elapsed() > limit {
-                break format!("it took longer than {} s", limit.as_secs());
-            }
+            ensure!(!self.interrupted.load(Ordering::Relaxed), "interrupted");
+            ensure!(start.elapsed() <= limit, "it took longer than {} s", limit.as_secs());
             if self.reload_every.is_some_and(|every| reloaded.elapsed() >= every) {
                 running.reload()?;
                 reloaded = Instant::now();
             }
             thread::park_timeout(STEP);
-        };
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, Signal::KILL);
         }
-        child.wait()?;
-        bail!(failure)
     }
 }
 
-/// What only ever grows.
+/// What only ever grows, and the memory.
 struct Counters {
     cpu_ns: u64,
     switches: u64,
     tool_s: f64,
-    steal_s: f64,
+    ticks: Ticks,
+    memory: Memory,
 }
 
 impl Counters {
@@ -156,7 +144,8 @@ impl Counters {
             cpu_ns: process::cpu_ns(&processes),
             switches: process::context_switches(&processes),
             tool_s: process::children_cpu_s(),
-            steal_s: machine::steal_s(),
+            ticks: Ticks::now(),
+            memory: Memory::of(&processes),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! Running experiments: starting the contenders of a load, seeing that they answer alike, and measuring them in turn.
 
 mod check;
+mod cores;
+mod earlier;
 pub mod fetch;
+mod groups;
 mod idle;
 mod lineup;
 mod measure;
+mod memory;
+mod process;
 mod series;
 pub mod site;
 mod watch;
@@ -13,10 +18,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 
 pub use lineup::Lineup;
@@ -38,6 +44,8 @@ pub struct Settings<'a> {
     pub turns: Option<u32>,
     /// Whether cells that were measured before are left out.
     pub resume: bool,
+    /// All experiments: their findings say which loads are compared with each other, and are measured in turn.
+    pub known: &'a [Experiment],
     /// Only these contenders, if any are named.
     pub only: Vec<String>,
     /// Ends the run after the current step.
@@ -47,13 +55,15 @@ pub struct Settings<'a> {
 /// What the caller is told while a run goes on.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// So many blocks are to come in this load.
-    Load {
+    /// What was measured before has been moved into this folder.
+    PutAside(&'a Path),
+    /// So many blocks are to come in these loads, which are measured in turn.
+    Loads {
         /// The experiment.
         experiment: &'a Experiment,
-        /// The load.
-        load: &'a Load,
-        /// Blocks to come.
+        /// The loads, each once.
+        loads: Vec<&'a Load>,
+        /// Blocks to come at most.
         blocks: usize,
     },
     /// A contender runs and answers as it should.
@@ -66,6 +76,9 @@ pub enum Event<'a> {
     /// A block is done, or cannot be.
     Block(&'a Block),
 }
+
+/// Files that a process has open beside its connections.
+const RESERVE: u64 = 1000;
 
 /// Repetitions of a quick run.
 const TURNS_QUICK: u32 = 2;
@@ -81,17 +94,19 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<()> {
     fs::create_dir_all(&settings.out).with_context(|| settings.out.display().to_string())?;
-    let path = settings.out.join("blocks.jsonl");
-    let before = if settings.resume { block::read(&path)? } else { Vec::new() };
+    let path = settings.out.join(block::FILE);
+    if settings.resume {
+        block::mend(&path)?;
+    } else if let Some(folder) = earlier::put_aside(&settings.out)? {
+        tell(Event::PutAside(&folder));
+    }
     let (done, failed): (Vec<Block>, Vec<Block>) =
-        before.into_iter().partition(|block| block.failure.is_none());
+        block::read(&path)?.into_iter().partition(|block| block.failure.is_none());
     let done: BTreeSet<(Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
     let failed: BTreeSet<Cell> = failed.into_iter().map(|block| block.cell).collect();
-    if !settings.resume {
-        fs::write(&path, "").with_context(|| path.display().to_string())?;
-    }
     let machine = Machine::this();
     let place = place()?;
+    raise_limit(experiments)?;
     let tell = RefCell::new(tell);
     for experiment in experiments {
         let site = Site::create(&place.path().join(&experiment.id), &experiment.files)?;
@@ -101,6 +116,7 @@ pub fn run(
         let series: Vec<Series<'_, '_>> = series
             .map(|(load, cores)| Series {
                 settings,
+                lineup,
                 experiment,
                 load,
                 cores,
@@ -112,33 +128,50 @@ pub fn run(
                 tell: &tell,
             })
             .collect();
-        if experiment.interleaved {
-            interleaved(&series, lineup)?;
-        } else {
-            for one in &series {
-                if !settings.interrupted.load(Ordering::Relaxed) {
-                    one.run(lineup)?;
-                }
+        let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
+        for group in groups::groups(&experiment.id, &places, settings.known) {
+            if settings.interrupted.load(Ordering::Relaxed) {
+                return Ok(());
             }
+            measure(&group.iter().map(|index| &series[*index]).collect::<Vec<_>>())?;
         }
     }
     Ok(())
 }
 
-/// Measures loads that are compared with each other turn by turn, in the next turn in the opposite order.
-fn interleaved(series: &[Series<'_, '_>], lineup: &Lineup) -> Result<()> {
+/// Measures a group turn by turn, in the next turn in the opposite order.
+fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
+    let Some(first) = group.first() else { return Ok(()) };
+    let mut loads: Vec<&Load> = group.iter().map(|one| one.load).collect();
+    loads.dedup_by_key(|load| &load.id);
+    let blocks = group.iter().map(|one| one.blocks()).sum();
+    (first.tell.borrow_mut())(Event::Loads { experiment: first.experiment, loads, blocks });
     let mut prepared = Vec::new();
-    for one in series {
-        prepared.extend(one.prepare(lineup)?.map(|prepared| (one, prepared)));
+    for one in group {
+        prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
     }
-    let turns = prepared.iter().map(|(one, _)| one.count_of_turns()).max().unwrap_or_default();
-    for turn in 0..turns {
+    for turn in 0..first.count_of_turns() {
         for (one, prepared) in &prepared {
             one.turn(prepared, turn)?;
         }
         prepared.reverse();
     }
     Ok(())
+}
+
+/// Lets the contenders, which inherit it, and the generator have as many files open as the loads have clients, or as
+/// many as this process may allow them.
+fn raise_limit(experiments: &[Experiment]) -> Result<()> {
+    let clients =
+        experiments.iter().flat_map(|experiment| &experiment.loads).flat_map(|load| load.clients(false));
+    let wanted = u64::from(clients.max().unwrap_or_default()) + RESERVE;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).with_context(|| format!("{wanted} open files are needed"))
 }
 
 /// A folder for what is served and for the contenders that run, which is gone when the run ends. Contenders that give up

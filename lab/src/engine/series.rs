@@ -5,23 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::check::Expected;
+use super::cores::Cores;
+use super::groups::Place as Measures;
+use super::idle::Idling;
 use super::measure::{self, Bench, Measured};
+use super::memory::{Idle, Memory};
 use super::site::{self, Site};
-use super::{Event, Lineup, Settings, TURNS, TURNS_QUICK, idle};
+use super::{Event, Lineup, Settings, TURNS, TURNS_QUICK};
 use crate::block::{self, Block, Cell, Circumstances};
 use crate::contender::{Found, Place, Running};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load, Protocol};
 use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
-use crate::tool::{self, Order, Tool, ToolName};
+use crate::tool::Order;
 
 /// The folder of raw outputs within that of the results.
-const RAW: &str = "raw";
+pub(super) const RAW: &str = "raw";
+
+/// The folder of configurations as they were run, each by its digest.
+pub(super) const CONFIGURATIONS: &str = "configurations";
 
 /// The folder of the server that requests are passed on to.
 const BACKEND: &str = "backend";
@@ -32,6 +39,7 @@ const RELOAD_EVERY: Duration = Duration::from_millis(250);
 /// One load with one number of cores.
 pub(super) struct Series<'a, 'b> {
     pub(super) settings: &'a Settings<'a>,
+    pub(super) lineup: &'a Lineup,
     pub(super) experiment: &'a Experiment,
     pub(super) load: &'a Load,
     pub(super) cores: u32,
@@ -57,48 +65,72 @@ struct Ready {
     label: String,
     running: Running,
     content_bytes: u64,
+    /// What its start cost the machine.
+    idle: Idle,
+}
+
+impl Drop for Prepared {
+    /// All of them end at once, instead of one after the other.
+    fn drop(&mut self) {
+        self.ready.iter_mut().for_each(|contender| contender.running.ask_to_end());
+    }
 }
 
 impl Series<'_, '_> {
-    /// Starts and checks the contenders, and measures them.
-    pub(super) fn run(&self, lineup: &Lineup) -> Result<()> {
-        let Some(prepared) = self.prepare(lineup)? else { return Ok(()) };
-        let turns = self.count_of_turns();
-        match self.load.kind {
-            _ if turns == 0 => Ok(()),
-            Kind::Idle => self.idle(&prepared.ready),
-            Kind::Knee => (0..turns).try_for_each(|turn| self.knee(&prepared.ready, turn)),
-            Kind::Load | Kind::Reload => (0..turns).try_for_each(|turn| self.turn(&prepared, turn)),
-        }
+    /// What it measures.
+    pub(super) fn measures(&self) -> Measures {
+        Measures { load: self.load.id.clone(), kind: self.load.kind, cores: self.cores }
     }
 
-    /// Starts and checks the contenders; `None` where the machine has too few cores.
-    pub(super) fn prepare(&self, lineup: &Lineup) -> Result<Option<Prepared>> {
-        let labels = self.labels();
-        let counts = self.counts();
-        let blocks = labels.len() * counts.len() * usize::try_from(self.count_of_turns())?;
-        (self.tell.borrow_mut())(Event::Load { experiment: self.experiment, load: self.load, blocks });
-        if self.cores > self.machine.cores {
-            for label in &labels {
-                let why = format!("{} cores are needed, and there are {}", self.cores, self.machine.cores);
-                self.fail(label, counts[0], None, &why)?;
+    /// How many blocks there are at most.
+    pub(super) fn blocks(&self) -> usize {
+        let turns =
+            if self.load.kind == Kind::Idle { self.count_of_turns().min(1) } else { self.count_of_turns() };
+        self.labels().len() * self.counts().len() * usize::try_from(turns).unwrap_or(usize::MAX)
+    }
+
+    /// Starts and checks the contenders; `None` where none of them can take part, which is said of each.
+    pub(super) fn prepare(&self) -> Result<Option<Prepared>> {
+        let backend = self.backend();
+        let backend = match backend {
+            Ok(backend) => backend,
+            Err(why) => {
+                for label in &self.labels() {
+                    self.fail(label, self.clients(), None, &format!("{why:#}"))?;
+                }
+                return Ok(None);
             }
-            return Ok(None);
-        }
-        let backend = match &self.load.backend {
-            Some(name) => {
-                let started = lineup.find(name).and_then(|found| self.start(&found, None, BACKEND, None));
-                Some(started.with_context(|| format!("the server behind, {name}"))?)
-            }
-            None => None,
         };
-        let ready = self.start_all(&labels, lineup, backend.as_ref())?;
+        let ready = self.start_all(&self.labels(), backend.as_ref())?;
         Ok(Some(Prepared { ready, _backend: backend }))
+    }
+
+    /// The server behind the contenders, if there is one. Fails where nothing can be measured without it, or on so few
+    /// cores.
+    fn backend(&self) -> Result<Option<Running>> {
+        let here = self.machine.cores;
+        ensure!(self.cores <= here, "{} cores are needed, and there are {here}", self.cores);
+        let start = |name: &String| {
+            let started = self.lineup.find(name).and_then(|found| self.start(&found, None, BACKEND, None));
+            started.with_context(|| format!("the server behind, {name}"))
+        };
+        self.load.backend.as_ref().map(start).transpose()
+    }
+
+    /// Measures everything once. Connections that are idle are measured in the first turn only, since a contender that
+    /// had them before does not begin as it began.
+    pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+        match self.load.kind {
+            Kind::Idle if turn > 0 => Ok(()),
+            Kind::Idle => self.idle(&prepared.ready),
+            Kind::Knee => self.knee(&prepared.ready, turn),
+            Kind::Load | Kind::Reload => self.blocks_of(prepared, turn),
+        }
     }
 
     /// One block for each number of clients and contender. The contenders of a number follow one another, in the next
     /// turn in the opposite order, so that what drifts meets all of them alike.
-    pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+    fn blocks_of(&self, prepared: &Prepared, turn: u32) -> Result<()> {
         for clients in self.counts() {
             let mut order: Vec<&Ready> = prepared.ready.iter().collect();
             if turn % 2 == 1 {
@@ -147,11 +179,14 @@ impl Series<'_, '_> {
     }
 
     /// Starts all that can take part, and says of the others why they cannot.
-    fn start_all(&self, labels: &[String], lineup: &Lineup, backend: Option<&Running>) -> Result<Vec<Ready>> {
+    fn start_all(&self, labels: &[String], backend: Option<&Running>) -> Result<Vec<Ready>> {
         let mut ready: Vec<Ready> = Vec::new();
         let mut expected = None;
         for label in labels {
-            let found = lineup.find(block::original_of(label).unwrap_or(label));
+            if self.is_interrupted() {
+                break;
+            }
+            let found = self.lineup.find(block::original_of(label).unwrap_or(label));
             let found = found.and_then(|found| found.contender.offers(&self.options()).map(|()| found));
             let found = match found {
                 Ok(found) => found,
@@ -160,9 +195,11 @@ impl Series<'_, '_> {
                     continue;
                 }
             };
-            let behind = found.contender.family.behind.as_ref().map(|name| lineup.find(name)).transpose();
+            let behind =
+                found.contender.family.behind.as_ref().map(|name| self.lineup.find(name)).transpose();
+            let before = Memory::of(&[]);
             let started = behind.and_then(|behind| self.start(&found, behind.as_ref(), label, backend));
-            match started.and_then(|running| self.check(running, label, &mut expected)) {
+            match started.and_then(|running| self.check(running, label, before, &mut expected)) {
                 Ok(contender) => ready.push(contender),
                 Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
             }
@@ -181,7 +218,7 @@ impl Series<'_, '_> {
         let place = Place {
             folder: self.folder.to_owned(),
             root: self.site.root.clone(),
-            cores: cores(0, self.cores),
+            cores: Cores::behind(0, self.cores).to_string(),
             threads: self.cores,
             configuration: self.load.configuration,
             options,
@@ -205,7 +242,14 @@ impl Series<'_, '_> {
         options
     }
 
-    fn check(&self, running: Running, label: &str, expected: &mut Option<Expected>) -> Result<Ready> {
+    /// Sees that a contender answers as it should. `before` is the memory before its start.
+    fn check(
+        &self,
+        running: Running,
+        label: &str,
+        before: Memory,
+        expected: &mut Option<Expected>,
+    ) -> Result<Ready> {
         let load = self.load;
         if expected.is_none() {
             let path = load.path.split('?').next().unwrap_or_default();
@@ -225,12 +269,13 @@ impl Series<'_, '_> {
         };
         (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
-        Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64 })
+        let idle = Memory::of(&running.processes()).since_start(before);
+        Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64, idle })
     }
 
     /// Keeps the configuration as it was run, under its digest.
     fn keep_configuration(&self, running: &Running, label: &str) -> Result<()> {
-        let folder = self.settings.out.join("configurations").join(&running.digest);
+        let folder = self.settings.out.join(CONFIGURATIONS).join(&running.digest);
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         for path in running.files() {
             let name = path.strip_prefix(running.folder()).unwrap_or(path).display().to_string();
@@ -258,36 +303,64 @@ impl Series<'_, '_> {
     }
 
     fn idle(&self, ready: &[Ready]) -> Result<()> {
-        let counts = self.counts();
         for contender in ready {
-            let sizes = idle::memory(&contender.running, self.load, &counts);
-            let sizes = match sizes {
-                Ok(sizes) => sizes,
-                Err(error) => {
-                    let found = contender.running.found().clone();
-                    self.fail(&contender.label, counts[0], Some(&found), &format!("{error:#}"))?;
-                    continue;
-                }
-            };
-            let first = sizes.iter().find_map(|(count, size)| Some((*count, *size.as_ref().ok()?)));
-            for (count, size) in &sizes {
-                let mut block = self.empty(&contender.label, *count, Some(contender.running.found()));
-                block.configuration_digest.clone_from(&contender.running.digest);
-                match size {
-                    Ok(bytes) => {
-                        block.figures.insert(Figure::Connections, f64::from(*count));
-                        block.figures.insert(Figure::MemoryBytes, *bytes as f64);
-                        if let Some((fewer, less)) = first.filter(|(fewer, _)| fewer < count) {
-                            let slope = (*bytes as f64 - less as f64) / f64::from(count - fewer);
-                            block.figures.insert(Figure::MemoryPerConnectionBytes, slope);
-                        }
-                    }
-                    Err(error) => block.failure = Some(format!("{error:#}")),
-                }
-                self.write(&block)?;
+            let cells = self.counts().into_iter().map(|count| self.empty_for(contender, count, 0));
+            let mut blocks: Vec<Block> = cells.collect();
+            let is_done = blocks.iter().all(|block| self.done.contains(&(block.cell.clone(), 0)));
+            if self.is_interrupted() || is_done {
+                continue;
             }
+            let measured = self.hold(contender, &mut blocks);
             if self.is_interrupted() {
                 return Ok(());
+            }
+            if let Err(error) = measured {
+                blocks.truncate(1);
+                blocks[0].failure = Some(format!("{error:#}"));
+            }
+            blocks.iter().try_for_each(|block| self.write(block))?;
+        }
+        Ok(())
+    }
+
+    /// Fills the blocks of idle connections. Those of numbers that were not tried are taken away.
+    fn hold(&self, contender: &Ready, blocks: &mut Vec<Block>) -> Result<()> {
+        let (server_cores, tool_cores) = self.cores_of_both();
+        let idling = Idling {
+            running: &contender.running,
+            load: self.load,
+            cores: tool_cores,
+            threads: self.tool_threads(),
+            idle: contender.idle,
+            interrupted: self.settings.interrupted,
+        };
+        let raws = blocks.iter().map(|block| self.raw(&block.cell, 0));
+        let raws: Vec<PathBuf> = raws.collect();
+        let counts =
+            blocks.iter().zip(&raws).map(|(block, raw)| (block.cell.clients, self.settings.out.join(raw)));
+        let steps = idling.steps(&counts.collect::<Vec<_>>())?;
+        let version = self.lineup.own_version();
+        blocks.truncate(steps.len());
+        let mut first = None;
+        for ((block, step), raw) in blocks.iter_mut().zip(steps).zip(raws) {
+            block.tool.clone_from(&version);
+            block.command = step.command;
+            block.raw = raw.display().to_string();
+            block.circumstances.server_cores = server_cores.to_string();
+            block.circumstances.tool_cores = tool_cores.to_string();
+            match step.bytes {
+                Ok((memory_bytes, system_bytes)) => {
+                    let figures = &mut block.figures;
+                    figures.insert(Figure::Connections, f64::from(step.connections));
+                    figures.insert(Figure::MemoryBytes, memory_bytes);
+                    figures.insert(Figure::SystemMemoryBytes, system_bytes);
+                    let (fewer, less) = *first.get_or_insert((step.connections, memory_bytes));
+                    if step.connections > fewer {
+                        let slope = (memory_bytes - less) / f64::from(step.connections - fewer);
+                        figures.insert(Figure::MemoryPerConnectionBytes, slope);
+                    }
+                }
+                Err(error) => block.failure = Some(format!("{error:#}")),
             }
         }
         Ok(())
@@ -295,15 +368,12 @@ impl Series<'_, '_> {
 
     /// Measures one block and writes it; `None` where it was measured before.
     fn block(&self, contender: &Ready, clients: u32, turn: u32) -> Result<Option<Block>> {
-        let mut block = self.empty(&contender.label, clients, Some(contender.running.found()));
-        block.turn = turn;
-        block.configuration_digest.clone_from(&contender.running.digest);
+        let mut block = self.empty_for(contender, clients, turn);
         if self.done.contains(&(block.cell.clone(), turn)) {
             return Ok(None);
         }
-        match self.measure(contender, clients, turn, &mut block) {
+        match self.measure(contender, clients, &mut block) {
             Ok(measured) => {
-                block.began_s = measured.began_s;
                 block.command = measured.command;
                 block.figures = measured.report.figures;
                 measure::complete(&mut block.figures, contender.content_bytes);
@@ -312,22 +382,14 @@ impl Series<'_, '_> {
                 block.samples = measured.samples;
                 block.circumstances = measured.circumstances;
             }
-            Err(_) if self.is_interrupted() => return Ok(None),
             Err(error) => block.failure = Some(format!("{error:#}")),
         }
         self.write(&block)?;
         Ok(Some(block))
     }
 
-    fn measure(&self, contender: &Ready, clients: u32, turn: u32, block: &mut Block) -> Result<Measured> {
-        let raw = Path::new(RAW).join(&self.experiment.id).join(measure::file_name(&[
-            &self.load.id,
-            &contender.label,
-            &clients.to_string(),
-            &self.cores.to_string(),
-            &turn.to_string(),
-        ]));
-        let raw = raw.with_added_extension("txt");
+    fn measure(&self, contender: &Ready, clients: u32, block: &mut Block) -> Result<Measured> {
+        let raw = self.raw(&block.cell, block.turn);
         block.raw = raw.display().to_string();
         let raw = self.settings.out.join(raw);
         let (server_cores, tool_cores) = self.cores_of_both();
@@ -342,17 +404,18 @@ impl Series<'_, '_> {
             protocol: self.load.protocol,
             rate: self.load.rate,
             fields: self.load.fields.clone(),
-            threads: (self.machine.cores - self.cores).max(1),
+            threads: self.tool_threads(),
             folder: raw.with_extension("d"),
         };
-        let (tool, program, version) = choose(self.load.tool, &order)?;
-        block.tool = version;
+        let found = self.lineup.tool(self.load.tool, &order)?;
+        block.tool.clone_from(&found.version);
         let bench = Bench {
-            tool,
-            program: &program,
-            server_cores: &server_cores,
-            tool_cores: &tool_cores,
+            tool: found.tool,
+            program: &found.program,
+            server_cores,
+            tool_cores,
             raw,
+            idle: contender.idle,
             reload_every: (self.load.kind == Kind::Reload).then_some(RELOAD_EVERY),
             interrupted: self.settings.interrupted,
         };
@@ -368,11 +431,32 @@ impl Series<'_, '_> {
         self.load.clients(self.settings.quick).first().copied().unwrap_or(1)
     }
 
+    /// Where the tool's output goes, below the folder of results.
+    fn raw(&self, cell: &Cell, turn: u32) -> PathBuf {
+        let name = [
+            &cell.load,
+            &cell.contender,
+            &cell.clients.to_string(),
+            &cell.cores.to_string(),
+            &turn.to_string(),
+        ];
+        let path = Path::new(RAW).join(&cell.experiment).join(measure::file_name(&name.map(String::as_str)));
+        path.with_added_extension("txt")
+    }
+
     /// The tool has the cores behind those of the contenders; where none is left, all.
-    fn cores_of_both(&self) -> (String, String) {
+    fn cores_of_both(&self) -> (Cores, Cores) {
         let all = self.machine.cores;
-        let tool = if self.cores < all { cores(self.cores, all) } else { cores(0, all) };
-        (cores(0, self.cores), tool)
+        let tool = if self.cores < all {
+            Cores::behind(self.cores, all - self.cores)
+        } else {
+            Cores::behind(0, all)
+        };
+        (Cores::behind(0, self.cores), tool)
+    }
+
+    fn tool_threads(&self) -> u32 {
+        self.machine.cores.saturating_sub(self.cores).max(1)
     }
 
     fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
@@ -382,14 +466,27 @@ impl Series<'_, '_> {
     }
 
     fn write(&self, block: &Block) -> Result<()> {
-        if block.failure.is_some() && self.failed.contains(&block.cell) {
+        // What was interrupted has not failed.
+        let is_known = self.failed.contains(&block.cell) || self.is_interrupted();
+        if block.failure.is_some() && is_known {
             return Ok(());
         }
-        block::append(&self.settings.out.join("blocks.jsonl"), block)?;
+        block::append(&self.settings.out.join(block::FILE), block)?;
         (self.tell.borrow_mut())(Event::Block(block));
         Ok(())
     }
 
+    fn empty_for(&self, contender: &Ready, clients: u32, turn: u32) -> Block {
+        let running = &contender.running;
+        let digest = running.digest.clone();
+        Block {
+            turn,
+            configuration_digest: digest,
+            ..self.empty(&contender.label, clients, Some(running.found()))
+        }
+    }
+
+    /// A block that begins now.
     fn empty(&self, label: &str, clients: u32, found: Option<&Found>) -> Block {
         Block {
             cell: Cell {
@@ -401,7 +498,7 @@ impl Series<'_, '_> {
             },
             kind: self.load.kind,
             turn: 0,
-            began_s: 0.0,
+            began_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             quick: self.settings.quick,
             version: found.map_or_else(String::new, |found| found.version.clone()),
             origin: found.map_or_else(String::new, |found| found.origin.clone()),
@@ -418,44 +515,5 @@ impl Series<'_, '_> {
             raw: String::new(),
             failure: None,
         }
-    }
-}
-
-/// The tool of the publication with its program and version; the lab's own where that one is missing or refuses the order.
-fn choose(name: ToolName, order: &Order) -> Result<(&'static Tool, PathBuf, String)> {
-    let mut reasons = Vec::new();
-    for name in [name, ToolName::FulmarLab] {
-        let Some(tool) = tool::named(name) else { continue };
-        if let Some(why) = tool.cannot(order) {
-            reasons.push(why);
-            continue;
-        }
-        let program =
-            if name == ToolName::FulmarLab { std::env::current_exe()? } else { PathBuf::from(tool.program) };
-        match (tool.version)(&program) {
-            Some(version) => return Ok((tool, program, version)),
-            None => reasons.push(format!("{name} is missing: {}", tool.install)),
-        }
-    }
-    bail!("no tool for this load: {}", reasons.join("; "))
-}
-
-/// Cores from the first up to the one before the last, as taskset takes them.
-fn cores(from: u32, upto: u32) -> String {
-    match upto - from {
-        1 => from.to_string(),
-        _ => format!("{from}-{}", upto - 1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cores_as_taskset_takes_them() {
-        assert_eq!(cores(0, 1), "0");
-        assert_eq!(cores(1, 2), "1");
-        assert_eq!(cores(0, 4), "0-3");
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at a contender while it is under load.
+//! Looking at a contender and the machine while a load goes on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::block::Sample;
+use crate::machine::Ticks;
 use crate::process;
 
 /// How often CPU is looked at.
@@ -14,10 +15,19 @@ const STEP: Duration = Duration::from_millis(100);
 /// Memory is dearer to look at: every so many steps.
 const STEPS_FOR_MEMORY: usize = 5;
 
-/// A thread that looks until it is told to stop.
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The contender.
+    pub(super) samples: Vec<Sample>,
+    /// The highest CPU of the machine between two looks, if there were two: 100 is all of its cores.
+    pub(super) system_cpu_peak_percent: Option<f64>,
+}
+
+/// A thread that looks until it is told to stop. It runs on the cores of the thread that starts it.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Sample>>,
+    thread: JoinHandle<Seen>,
 }
 
 impl Watch {
@@ -25,39 +35,51 @@ impl Watch {
     pub(super) fn start(roots: Vec<u32>) -> Watch {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = thread::spawn(move || samples(&roots, &seen));
+        let thread = thread::spawn(move || look(&roots, &seen));
         Watch { stop, thread }
     }
 
     /// What was seen.
-    pub(super) fn stop(self) -> Vec<Sample> {
+    pub(super) fn stop(self) -> Seen {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()
     }
 }
 
-fn samples(roots: &[u32], stop: &AtomicBool) -> Vec<Sample> {
+fn look(roots: &[u32], stop: &AtomicBool) -> Seen {
+    let mut seen = Seen::default();
+    let processes = families(roots);
+    let mut memory_bytes = process::pss_bytes(&processes);
     let began = Instant::now();
-    let mut samples = Vec::new();
-    let mut before = (began, process::cpu_ns(&families(roots)));
-    let mut memory_bytes = process::pss_bytes(&families(roots));
+    let mut before = (began, process::cpu_ns(&processes), Ticks::now());
     while !stop.load(Ordering::Relaxed) {
         thread::park_timeout(STEP);
-        let processes = families(roots);
-        let now = (Instant::now(), process::cpu_ns(&processes));
-        let passed = now.0.duration_since(before.0);
+        let passed = before.0.elapsed();
         if passed < STEP / 2 {
             continue;
         }
-        if samples.len() % STEPS_FOR_MEMORY == STEPS_FOR_MEMORY - 1 {
+        let processes = families(roots);
+        let now = (Instant::now(), process::cpu_ns(&processes), Ticks::now());
+        let passed = now.0.duration_since(before.0);
+        if seen.samples.len() % STEPS_FOR_MEMORY == STEPS_FOR_MEMORY - 1 {
             memory_bytes = process::pss_bytes(&processes);
         }
         let cpu_percent = now.1.saturating_sub(before.1) as f64 / passed.as_nanos() as f64 * 100.0;
-        samples.push(Sample { at_s: now.0.duration_since(began).as_secs_f64(), cpu_percent, memory_bytes });
+        seen.samples.push(Sample {
+            at_s: now.0.duration_since(began).as_secs_f64(),
+            cpu_percent,
+            memory_bytes,
+        });
+        let system = now.2.percent_since(before.2);
+        seen.system_cpu_peak_percent = highest(seen.system_cpu_peak_percent, system);
         before = now;
     }
-    samples
+    seen
+}
+
+fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
 }
 
 fn families(roots: &[u32]) -> Vec<u32> {

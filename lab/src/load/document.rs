@@ -178,7 +178,7 @@ impl Point {
 
 impl Failed {
     /// The kinds with their names, those that did not happen left out.
-    pub(super) fn named(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
         let kinds = &self.kinds;
         let all = [
             ("connect", kinds.connect),

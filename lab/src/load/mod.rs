@@ -40,9 +40,6 @@ use self::target::Target;
 /// More connections than these from one address to one port find no free port of their own.
 const CONNECTIONS_PER_SOURCE: u32 = 20_000;
 
-/// The exit code of a program that was ended by SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// The options of `fulmar-lab load`.
 #[derive(Args, Clone, Debug)]
 pub struct LoadArguments {
@@ -134,7 +131,7 @@ pub fn main(arguments: LoadArguments) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(match document.points.iter().any(|point| point.requests > 0) {
-        _ if document.interrupted => ExitCode::from(INTERRUPTED),
+        _ if document.interrupted => ExitCode::from(crate::commands::INTERRUPTED),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
@@ -214,7 +211,7 @@ impl LoadArguments {
 
     fn with_clients(&self, base: &Plan, clients: u32) -> Plan {
         let is_many = base.address.ip().to_canonical().is_loopback() && base.address.is_ipv4();
-        let needed = if is_many { clients.div_ceil(CONNECTIONS_PER_SOURCE) } else { 1 };
+        let needed = if is_many { sources_for(clients) } else { 1 };
         let requests = match (self.requests, self.seconds) {
             (None, None) => Some(u64::from(clients)),
             (requests, _) => requests,
@@ -222,6 +219,11 @@ impl LoadArguments {
         let sources = if self.sources.is_some() { base.sources } else { needed };
         Plan { clients, requests, sources, ..base.clone() }
     }
+}
+
+/// From how many addresses so many connections to one port come.
+pub(crate) fn sources_for(clients: u32) -> u32 {
+    clients.div_ceil(CONNECTIONS_PER_SOURCE)
 }
 
 fn on_or_off(text: &str) -> Result<bool, String> {

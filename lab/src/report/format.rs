@@ -124,7 +124,7 @@ pub(super) fn capital(figure: Figure) -> String {
 }
 
 /// Seconds since 1970 as `2026-11-21 23:12` in UTC.
-pub(super) fn date(epoch_s: f64) -> String {
+pub(crate) fn date(epoch_s: f64) -> String {
     let days = (epoch_s / 86_400.0).floor();
     let minutes = ((epoch_s - days * 86_400.0) / 60.0).floor();
     let (year, month, day) = civil(days);

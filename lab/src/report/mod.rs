@@ -49,6 +49,8 @@ use portable::Folders;
 use prices::Prices;
 use summary::{Summary, Work};
 
+pub(crate) use format::date;
+
 /// How much a report shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
