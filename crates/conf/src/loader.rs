@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::net::IpAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,14 @@ pub trait Inputs {
     /// # Errors
     /// What the system said.
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+
+    /// The addresses of a host's name. What knows files only knows none.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("nobody knows \"{name}\"")))
+    }
 }
 
 /// What was read, up to the first error.

@@ -1,6 +1,6 @@
 //! What was written, level by level, and the one implementation of inheritance.
 
-use crate::{AnyDirective, Directive, Rule};
+use crate::{AnyDirective, Directive, Origin, Rule};
 use conf::{Contexts, Diagnostic, Span};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -17,6 +17,7 @@ pub struct Config {
     /// How many levels the base has.
     first: u32,
     sections: Vec<Section>,
+    origin: Arc<Origin>,
     /// The slots that any level has an entry in.
     written: HashSet<&'static str>,
 }
@@ -55,18 +56,25 @@ impl Config {
 
     /// A configuration with an empty main level.
     pub fn new() -> Config {
-        Config {
-            base: None,
-            first: 0,
-            sections: vec![Section::new(None, Contexts::MAIN)],
-            written: HashSet::new(),
-        }
+        Config::within(Arc::default())
+    }
+
+    /// A configuration with an empty main level that comes from there.
+    pub fn within(origin: Arc<Origin>) -> Config {
+        let sections = vec![Section::new(None, Contexts::MAIN)];
+        Config { base: None, first: 0, sections, origin, written: HashSet::new() }
     }
 
     /// A configuration that adds levels to this one.
     pub fn over(base: &Arc<Config>) -> Config {
         let first = base.first + u32::try_from(base.sections.len()).unwrap_or(u32::MAX);
-        Config { base: Some(Arc::clone(base)), first, sections: Vec::new(), written: HashSet::new() }
+        Config {
+            base: Some(Arc::clone(base)),
+            first,
+            sections: Vec::new(),
+            origin: Arc::default(),
+            written: HashSet::new(),
+        }
     }
 
     /// Opens a level below `parent`.
@@ -173,6 +181,11 @@ impl<'a> View<'a> {
     /// The level's context.
     pub fn context(&self) -> Contexts {
         self.config.context(self.section)
+    }
+
+    /// Where files come from, and what the configuration before this one left.
+    pub fn origin(&self) -> &'a Origin {
+        &self.config.origin
     }
 
     /// The same configuration, seen from another level.

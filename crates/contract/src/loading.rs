@@ -1,10 +1,11 @@
 //! The state that the parsers of directives share while a configuration is read.
 
 use crate::log::LogFiles;
-use crate::{LocationName, Regex, Template, Variables};
+use crate::{LocationName, Origin, Regex, Template, Variables};
 use conf::value::template;
 use conf::{Diagnostic, Word};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a directive's `parse` may use beside its own arguments.
 pub struct Loading {
@@ -20,6 +21,10 @@ pub struct Loading {
     pub location: Option<LocationName>,
     /// The directory of the `.htaccess` file that is being read, with a slash at its end.
     pub directory: Option<Box<[u8]>>,
+    /// Where files come from, and what the configuration before this one left.
+    pub origin: Arc<Origin>,
+    /// The port of a server that names none.
+    pub default_port: u16,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
 }
@@ -34,6 +39,8 @@ impl Loading {
             logs: LogFiles::default(),
             location: None,
             directory: None,
+            origin: Arc::default(),
+            default_port: 80,
             notes: Vec::new(),
         }
     }

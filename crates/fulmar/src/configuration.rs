@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use conf::{Diagnostic, Inputs, Sources};
 use contract::log::LogFile;
-use contract::{Config, Loading, Module};
+use contract::{Config, Kept, Loading, Module, Origin};
 use modules::process::{ProcessSettings, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
@@ -25,14 +25,18 @@ const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
 /// How this run reads its configuration, at its start and at each reload.
 pub(crate) struct Reader {
     /// Where files come from.
-    pub(crate) inputs: Box<dyn Inputs>,
+    inputs: SharedInputs,
     /// The paths that the flags gave.
     pub(crate) paths: Paths,
     /// Directives of the command line.
-    pub(crate) globals: Option<String>,
+    globals: Option<String>,
     /// The features, in their order.
-    pub(crate) modules: Vec<&'static Module>,
+    modules: Vec<&'static Module>,
+    /// The port of a server that names none: 80, or 8000 where that is out of reach.
+    default_port: u16,
 }
+
+type SharedInputs = Arc<dyn Inputs + Send + Sync>;
 
 /// A configuration that was found to be good.
 pub(crate) struct Configuration {
@@ -67,19 +71,40 @@ pub(crate) struct Read {
 }
 
 impl Reader {
+    /// How this process reads what these flags gave.
+    pub(crate) fn new(
+        inputs: SharedInputs,
+        paths: Paths,
+        globals: Option<String>,
+        modules: Vec<&'static Module>,
+    ) -> Reader {
+        let default_port = if is_superuser() { 80 } else { 8000 };
+        Reader { inputs, paths, globals, modules, default_port }
+    }
+
     /// Reads and checks everything that can be checked without touching anything.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub(crate) fn read(&self) -> Result<Configuration, Box<Refusal>> {
+        self.check(Arc::clone(&self.inputs), Kept::default())
+    }
+
+    fn load(&self, inputs: SharedInputs, before: Kept) -> server::Loaded {
         let mut loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
         loading.logs.default_error_log = self.paths.error_log.clone();
+        loading.default_port = self.default_port;
+        loading.origin = Arc::new(Origin::new(Arc::clone(&inputs), before));
         let options = server::Options {
             path: self.paths.conf.clone(),
             prefix: self.paths.prefix.clone(),
             globals: self.globals.clone(),
         };
-        let mut loaded = server::load(&*self.inputs, &options, &self.modules, loading);
+        server::load(&*inputs, &options, &self.modules, loading)
+    }
+
+    fn check(&self, inputs: SharedInputs, before: Kept) -> Result<Configuration, Box<Refusal>> {
+        let mut loaded = self.load(inputs, before);
         let result = check(&mut loaded, &self.modules);
         let read = Read { sources: loaded.sources, notes: loaded.loading.notes };
         match result {
@@ -206,8 +231,8 @@ mod tests {
             error_log: None,
             error_log_given: false,
         };
-        let inputs = Box::new(conf::Memory::default().with(conf, text));
-        Reader { inputs, paths, globals: None, modules: modules::ALL.to_vec() }.read()
+        let inputs = Arc::new(conf::Memory::default().with(conf, text));
+        Reader::new(inputs, paths, None, modules::ALL.to_vec()).read()
     }
 
     fn error(text: &str) -> String {

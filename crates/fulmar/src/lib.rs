@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 mod command_line;
 mod configuration;
@@ -30,6 +31,7 @@ mod worker;
 use command_line::{Flags, UsageError};
 use configuration::Reader;
 use console::{err, say};
+use contract::inputs::System;
 use net::control::Command;
 use paths::Paths;
 use start::Purpose;
@@ -71,7 +73,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
     let log = messages::first_log(&paths);
     let globals = flags.globals;
-    let reader = Reader { inputs: Box::new(conf::Disk), paths, globals, modules: modules::ALL.to_vec() };
+    let reader = Reader::new(Arc::new(System), paths, globals, modules::ALL.to_vec());
     if flags.test {
         return test_mode::run(&reader, &log, Detail { dump: flags.dump, quiet: flags.quiet });
     }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use conf::Memory;
@@ -114,7 +115,7 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     let inputs = Memory::default().with(CONF, text).with(TYPES, include_str!("mime.types"));
     let mut modules = modules::ALL.to_vec();
     modules.push(&MODULE);
-    let reader = Reader { inputs: Box::new(inputs), paths, globals: None, modules };
+    let reader = Reader::new(Arc::new(inputs), paths, None, modules);
     Ok((reader, greeting(&root, address, certificate.as_ref())))
 }
 

@@ -7,7 +7,8 @@
 //! not limited; one that names several zones has to pass all.
 //!
 //! A count takes 64 bytes of the zone (for keys up to 28 bytes). Where the zone is full, a value that is
-//! not in it is refused. All threads share the zone; a reload starts a new process, which counts anew.
+//! not in it is refused. All threads share the zone, and a reload keeps its counts where its name, size and key
+//! stay as they were.
 //!
 //! `limit_conn_dry_run on` only logs what would happen. `$limit_conn_status` is `PASSED`, `REJECTED` or
 //! `REJECTED_DRY_RUN`.
@@ -116,8 +117,11 @@ impl DefinedZone {
         if spec.name.is_empty() {
             return Err(must_have_zone(args));
         }
-        let shards = Shards::new(&spec, Counts::new);
-        Ok(DefinedZone(Arc::new(Zone { spec, key: template, key_text: key.to_string(), shards })))
+        let key_text = key.to_string();
+        let definition = spec.definition("limit_conn", &key_text);
+        let make = || Shards::new(&spec, Counts::new);
+        let shards = loading.origin.keep(definition.as_bytes(), make);
+        Ok(DefinedZone(Arc::new(Zone { spec, key: template, key_text, shards })))
     }
 }
 
@@ -171,7 +175,8 @@ struct Zone {
     spec: ZoneSpec,
     key: Template,
     key_text: String,
-    shards: Shards<Counts>,
+    /// They outlive a configuration where the next one has the same zone.
+    shards: Arc<Shards<Counts>>,
 }
 
 /// How many requests of each key there are.

@@ -1,9 +1,8 @@
 //! From what was written about encryption to what speaks it: reads certificates and keys.
 
-use conf::Diagnostic;
-use contract::{Pem, PemSource, TlsPolicy};
+use conf::{Diagnostic, Inputs};
+use contract::{Origin, Pem, PemSource, TlsPolicy};
 use std::borrow::Cow;
-use std::fs;
 use tls::{LoadError, Pair, PolicyError, ServerPolicy, Settings};
 
 /// What a virtual server does with clients that begin a handshake.
@@ -18,10 +17,11 @@ pub(crate) enum Encryption {
 }
 
 /// Reads the certificates of a server.
-pub(crate) fn load(policy: Option<&TlsPolicy>) -> Result<Encryption, Diagnostic> {
+pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryption, Diagnostic> {
     let Some(policy) = policy else { return Ok(Encryption::None) };
+    let inputs = &*origin.inputs;
     let pairs: Vec<Pair> =
-        policy.certificates.iter().map(|(pem, key)| pair(pem, key)).collect::<Result<_, _>>()?;
+        policy.certificates.iter().map(|(pem, key)| pair(pem, key, inputs)).collect::<Result<_, _>>()?;
     let Some((first, _)) = policy.certificates.first().filter(|_| !policy.reject) else {
         return Ok(Encryption::Reject);
     };
@@ -36,7 +36,8 @@ pub(crate) fn load(policy: Option<&TlsPolicy>) -> Result<Encryption, Diagnostic>
         cached_sessions: policy.cached_sessions,
         session_timeout: policy.session_timeout,
     };
-    let made = ServerPolicy::new(&settings).map_err(|error| {
+    // Tickets and sessions of the configuration before are good where nothing changed, and so are its connections.
+    let made = origin.try_keep(&settings.digest(), || ServerPolicy::new(&settings)).map_err(|error| {
         let message = match error {
             PolicyError::NoCipher => {
                 format!("SSL_CTX_set_cipher_list(\"{}\") failed ({error})", policy.ciphers)
@@ -48,16 +49,17 @@ pub(crate) fn load(policy: Option<&TlsPolicy>) -> Result<Encryption, Diagnostic>
         };
         Diagnostic::emerg(message).at(first.span)
     });
-    Ok(Encryption::Accept(made?))
+    Ok(Encryption::Accept((*made?).clone()))
 }
 
-fn pair(pem: &Pem, key: &Pem) -> Result<Pair, Diagnostic> {
+fn pair(pem: &Pem, key: &Pem, inputs: &dyn Inputs) -> Result<Pair, Diagnostic> {
     let cannot = |what: &str, pem: &Pem, call: &str, reason: &str| {
         let message = format!("cannot load {what} \"{}\": {call} failed ({reason})", pem.source);
         Diagnostic::emerg(message).at(pem.span)
     };
-    let text = read(pem).map_err(|reason| cannot("certificate", pem, "BIO_new_file()", &reason))?;
-    let key_text = read(key).map_err(|reason| cannot("certificate key", key, "BIO_new_file()", &reason))?;
+    let text = read(pem, inputs).map_err(|reason| cannot("certificate", pem, "BIO_new_file()", &reason))?;
+    let key_text =
+        read(key, inputs).map_err(|reason| cannot("certificate key", key, "BIO_new_file()", &reason))?;
     Pair::from_pem(&text, &key_text).map_err(|error| match error {
         LoadError::Mismatch => {
             let message = format!("SSL_CTX_use_PrivateKey(\"{}\") failed ({error})", key.source);
@@ -74,10 +76,10 @@ fn pair(pem: &Pem, key: &Pem) -> Result<Pair, Diagnostic> {
     })
 }
 
-fn read(pem: &Pem) -> Result<Cow<'_, [u8]>, String> {
+fn read<'a>(pem: &'a Pem, inputs: &dyn Inputs) -> Result<Cow<'a, [u8]>, String> {
     match &pem.source {
         PemSource::Text(text) => Ok(Cow::Borrowed(text)),
-        PemSource::File(path) => match fs::read(path) {
+        PemSource::File(path) => match inputs.read(path) {
             Ok(text) => Ok(Cow::Owned(text)),
             Err(error) => Err(net::system_message(&error)),
         },

@@ -5,7 +5,7 @@ use conf::value::{self, Host};
 use conf::{Diagnostic, Level, Span, Word};
 use contract::{Args, Loading};
 use net::{KeepAlive, ListenOptions, SocketAddress};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -25,9 +25,8 @@ pub(crate) struct ListenSpec {
 }
 
 impl ListenSpec {
-    /// What a server without `listen` answers on: port 80, or 8000 where that is out of reach.
-    pub(crate) fn fallback(span: Span) -> ListenSpec {
-        let port = if net::identity::is_superuser() { 80 } else { 8000 };
+    /// What a server without `listen` answers on.
+    pub(crate) fn fallback(port: u16, span: Span) -> ListenSpec {
         let address = std::net::SocketAddr::from(([0, 0, 0, 0], port));
         ListenSpec {
             addresses: vec![SocketAddress::Inet(address)],
@@ -41,7 +40,7 @@ impl ListenSpec {
 
 pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<ListenSpec, Diagnostic> {
     let word = args.word(0)?;
-    let mut addresses = addresses(args, word)?;
+    let mut addresses = addresses(args, word, loading)?;
     let mut options = ListenOptions::default();
     let (mut default_server, mut ssl, mut has_options) = (false, false, false);
     for word in args.words().iter().skip(1) {
@@ -70,7 +69,7 @@ fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// The addresses, each once.
-fn addresses(args: &Args<'_>, word: &Word) -> Result<Vec<SocketAddress>, Diagnostic> {
+fn addresses(args: &Args<'_>, word: &Word, loading: &Loading) -> Result<Vec<SocketAddress>, Diagnostic> {
     let complain = |message: &str| {
         let message = format!("{message} in \"{word}\" of the \"listen\" directive");
         Diagnostic::emerg(message).at(args.node.span).under(word.span)
@@ -83,8 +82,8 @@ fn addresses(args: &Args<'_>, word: &Word) -> Result<Vec<SocketAddress>, Diagnos
             Ok(vec![SocketAddress::Unix(path.into())])
         }
         Host::Name(name) => {
-            let found = (&**name, address.port).to_socket_addrs().map_err(|_| complain("host not found"))?;
-            let ips = in_order(found.map(|found| found.ip()));
+            let found = loading.origin.inputs.resolve(name).map_err(|_| complain("host not found"))?;
+            let ips = in_order(found.into_iter());
             let ports = address.port..=address.last_port;
             let of_ip = |ip| ports.clone().map(move |port| SocketAddress::Inet((ip, port).into()));
             Ok(ips.into_iter().flat_map(of_ip).collect())

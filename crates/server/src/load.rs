@@ -40,7 +40,8 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
     loading.notes.extend(note);
-    let mut reader = Reader::new(modules, Config::new(), loading);
+    let config = Config::within(Arc::clone(&loading.origin));
+    let mut reader = Reader::new(modules, config, loading);
     let result = reader.block(&nodes, Config::MAIN, Contexts::MAIN);
     Loaded {
         config: Arc::new(reader.config),

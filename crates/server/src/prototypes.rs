@@ -459,7 +459,14 @@ fn a_scope_compiled_while_serving() {
     let mut reader = Reader::new(modules, overlay, loading);
     reader.block(&text.nodes, directory, Contexts::HTACCESS).unwrap();
     let logs = &reader.loading.logs;
-    let compiler = Compiler { config: &reader.config, modules, prefix: Path::new("/"), logs, overlays: None };
+    let compiler = Compiler {
+        config: &reader.config,
+        modules,
+        prefix: Path::new("/"),
+        logs,
+        default_port: 80,
+        overlays: None,
+    };
     let scope = compiler.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");
     assert_eq!(scope.handlers(Phase::Content).len(), 1);

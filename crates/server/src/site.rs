@@ -10,8 +10,8 @@ use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVE
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
-    Config, Directive, Exchange, Handler, LocationKind, LocationName, Module, NameError, Phase, Policy, Root,
-    Rule, Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
+    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, Phase, Policy,
+    Root, Rule, Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
@@ -27,6 +27,8 @@ pub struct Site {
     /// The log files to open.
     pub logs: LogFiles,
     pub(crate) variables: Arc<VariableTable>,
+    /// State that the configuration after this one shares, where it defines the same.
+    pub kept: Kept,
     /// The settings of the main level.
     main: Arc<Scope>,
 }
@@ -107,6 +109,7 @@ impl Site {
             modules,
             prefix: &loaded.loading.prefix,
             logs: &loaded.loading.logs,
+            default_port: loaded.loading.default_port,
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -121,7 +124,8 @@ impl Site {
         }
         let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
-        Ok(Site { listens, logs, variables: Arc::new(variables), main: main_scope })
+        let kept = loaded.loading.origin.finish();
+        Ok(Site { listens, logs, variables: Arc::new(variables), kept, main: main_scope })
     }
 }
 
@@ -131,6 +135,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) modules: &'a [&'a Module],
     pub(crate) prefix: &'a Path,
     pub(crate) logs: &'a LogFiles,
+    /// The port of a server that names none.
+    pub(crate) default_port: u16,
     /// What settings beside the content are compiled with; none inside of such.
     pub(crate) overlays: Option<&'a Arc<Base>>,
 }
@@ -158,7 +164,7 @@ impl Compiler<'_> {
         let scope = self.scope(section, None)?;
         let server = Arc::new(Server {
             name: display_name(names.first()),
-            encryption: encryption::load(scope.policy.tls.as_deref())?,
+            encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
             span,
             scope,
             locations: Locations::new(locations),
@@ -166,7 +172,7 @@ impl Compiler<'_> {
         });
         let written = view.here(&LISTEN);
         let listens: Vec<ListenSpec> = if written.is_empty() {
-            vec![ListenSpec::fallback(span)]
+            vec![ListenSpec::fallback(self.default_port, span)]
         } else {
             written.iter().map(|written| written.value.clone()).collect()
         };

@@ -34,6 +34,17 @@ pub struct Settings<'a> {
     pub session_timeout: Duration,
 }
 
+impl Settings<'_> {
+    /// A digest of all that can be chosen: what has the same one can be used in place of each other.
+    pub fn digest(&self) -> [u8; 32] {
+        // Of keys only the public part is shown, which tells them apart.
+        let digest = ::aws_lc_rs::digest::digest(&SHA256, format!("{self:?}").as_bytes());
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest.as_ref());
+        bytes
+    }
+}
+
 /// The way a virtual server speaks TLS, shared by all of its connections.
 #[derive(Clone, Debug)]
 pub struct ServerPolicy {
@@ -63,6 +74,11 @@ pub fn has_ciphers(list: &str) -> bool {
 }
 
 impl ServerPolicy {
+    /// Whether it is the very same, and not only one that speaks alike.
+    pub fn is(&self, other: &ServerPolicy) -> bool {
+        Arc::ptr_eq(&self.config, &other.config)
+    }
+
     /// Puts the settings together.
     ///
     /// # Errors

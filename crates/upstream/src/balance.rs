@@ -18,7 +18,7 @@ pub struct Choice {
 impl Choice {
     /// Of all servers of a group, at most `limit` of them; 0 is no limit. The key is [`Group::key`]'s.
     pub fn new(group: &Arc<Group>, key: Vec<u8>, limit: usize) -> Choice {
-        let all = group.primary.alive() + group.backup.alive();
+        let all = group.members.primary.alive() + group.members.backup.alive();
         let left = if limit == 0 { all } else { all.min(limit) };
         let draw = Draw::new(&group.method, key, &group.points);
         Choice { group: Arc::clone(group), draw, tried: Default::default(), left }
@@ -43,13 +43,14 @@ impl Choice {
         let (now, is_single) = (Instant::now(), self.is_single());
         let Choice { group, draw, tried, .. } = self;
         let search = |tier: usize| Search { tried: &tried[tier], is_single, now };
-        let drawn = draw.next(&group.method, &group.points, &group.primary, search(0));
+        let drawn = draw.next(&group.method, &group.points, &group.members.primary, search(0));
         let turn = |tier: &Tier, search: Search<'_>| match group.method {
             Method::LeastConnections if !is_single => tier.least(search),
             _ => tier.next(search, |_| true),
         };
-        let primary = drawn.or_else(|| turn(&group.primary, search(0))).map(|index| (0, index));
-        let (tier, index) = primary.or_else(|| turn(&group.backup, search(1)).map(|index| (1, index)))?;
+        let primary = drawn.or_else(|| turn(&group.members.primary, search(0))).map(|index| (0, index));
+        let (tier, index) =
+            primary.or_else(|| turn(&group.members.backup, search(1)).map(|index| (1, index)))?;
         tried[tier].push(index);
         let group = Arc::clone(group);
         Some(Lease { group, is_backup: tier == 1, index, is_single, failed: false })
@@ -57,7 +58,7 @@ impl Choice {
 
     /// There is nobody else to ask, so failures do not count.
     fn is_single(&self) -> bool {
-        self.group.primary.servers.len() == 1 && self.group.backup.servers.is_empty()
+        self.group.members.primary.servers.len() == 1 && self.group.members.backup.servers.is_empty()
     }
 }
 
@@ -89,7 +90,7 @@ impl Lease {
     }
 
     fn tier(&self) -> &Tier {
-        if self.is_backup { &self.group.backup } else { &self.group.primary }
+        if self.is_backup { &self.group.members.backup } else { &self.group.members.primary }
     }
 }
 

@@ -2,13 +2,14 @@
 
 use crate::method::{Method, Point, ring};
 use crate::tier::Tier;
+use conf::Inputs;
 use conf::value::{Address, Host};
-use contract::Exchange;
+use contract::{Exchange, Origin};
 use net::SocketAddress;
 use std::ffi::OsStr;
-use std::net::ToSocketAddrs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -84,8 +85,6 @@ impl Keepalive {
 /// Servers that do the same. What is known of their health is shared by all threads.
 #[derive(Debug)]
 pub struct Group {
-    /// A number that no other group of this process has.
-    pub(crate) id: u64,
     /// The name of the block, or the host and port.
     pub name: Box<str>,
     /// How connections are kept.
@@ -93,6 +92,14 @@ pub struct Group {
     pub(crate) method: Method,
     /// The ring of [`Method::Ring`].
     pub(crate) points: Box<[Point]>,
+    pub(crate) members: Arc<Members>,
+}
+
+/// The servers of a group with what is known of them. It outlives a configuration where the next one has the same.
+#[derive(Debug)]
+pub(crate) struct Members {
+    /// A number that no other group of this process has.
+    pub(crate) id: u64,
     pub(crate) primary: Tier,
     pub(crate) backup: Tier,
 }
@@ -102,17 +109,25 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 impl Group {
     /// A group of these servers, which are chosen in turn.
     pub fn new(name: &str, servers: Vec<Server>, keepalive: Keepalive) -> Group {
-        let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
-        let id = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let (primary, backup) = (Tier::new(primary), Tier::new(backup));
-        let (method, points) = (Method::RoundRobin, Box::default());
-        Group { id, name: name.into(), keepalive, method, points, primary, backup }
+        Group::of(name, Arc::new(Members::new(servers)), keepalive)
+    }
+
+    /// As [`Group::new`], with what the configuration before this one knew of a group with the same name and servers.
+    pub fn kept(name: &str, servers: Vec<Server>, keepalive: Keepalive, origin: &Origin) -> Group {
+        let definition = format!("upstream {name} {servers:?}");
+        let members = origin.keep(definition.as_bytes(), || Members::new(servers));
+        Group::of(name, members, keepalive)
+    }
+
+    fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
+        Group { name: name.into(), keepalive, method: Method::RoundRobin, points: Box::default(), members }
     }
 
     /// The same, with another way to choose.
     #[must_use]
     pub fn chosen_by(self, method: Method) -> Group {
-        let points = if let Method::Ring(_) = method { ring(&self.primary.servers) } else { Box::default() };
+        let points =
+            if let Method::Ring(_) = method { ring(&self.members.primary.servers) } else { Box::default() };
         Group { method, points, ..self }
     }
 
@@ -122,11 +137,19 @@ impl Group {
     }
 }
 
-/// The socket addresses of an address; a name is looked up by the system's resolver, which may take a while.
+impl Members {
+    fn new(servers: Vec<Server>) -> Members {
+        let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
+        let id = SERIAL.fetch_add(1, Ordering::Relaxed);
+        Members { id, primary: Tier::new(primary), backup: Tier::new(backup) }
+    }
+}
+
+/// The socket addresses of an address; a name is looked up, which may take a while.
 ///
 /// # Errors
 /// The name is not known.
-pub fn resolve(address: &Address) -> Result<Vec<SocketAddress>, String> {
+pub fn resolve(address: &Address, inputs: &dyn Inputs) -> Result<Vec<SocketAddress>, String> {
     match &address.host {
         Host::Ip(ip) => Ok(vec![SocketAddress::Inet((*ip, address.port).into())]),
         Host::Unix(path) => match path.strip_prefix(b"@") {
@@ -134,8 +157,8 @@ pub fn resolve(address: &Address) -> Result<Vec<SocketAddress>, String> {
             None => Ok(vec![SocketAddress::Unix(PathBuf::from(OsStr::from_bytes(path)))]),
         },
         Host::Name(name) => {
-            let found = (&**name, address.port).to_socket_addrs();
-            let found: Vec<_> = found.into_iter().flatten().map(SocketAddress::Inet).collect();
+            let found = inputs.resolve(name).unwrap_or_default().into_iter();
+            let found: Vec<_> = found.map(|ip| SocketAddress::Inet((ip, address.port).into())).collect();
             if found.is_empty() {
                 return Err(format!("host not found in upstream \"{name}\""));
             }

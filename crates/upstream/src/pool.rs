@@ -40,7 +40,7 @@ pub(crate) fn take(group: &Group, tag: usize, address: &SocketAddress) -> Option
     let fits = |idle: &Idle| idle.address == *address && (!group.keepalive.local || idle.tag == tag);
     loop {
         let idle = IDLE.with_borrow_mut(|groups| {
-            let queue = groups.get_mut(&group.id)?;
+            let queue = groups.get_mut(&group.members.id)?;
             let index = queue.iter().rposition(fits)?;
             queue.remove(index)
         })?;
@@ -57,10 +57,11 @@ pub(crate) fn take(group: &Group, tag: usize, address: &SocketAddress) -> Option
 /// Keeps a connection; the one that was idle for the longest time gives way.
 pub(crate) fn put(group: &Group, tag: usize, address: SocketAddress, parked: Parked) {
     let slot: Slot = Rc::new(RefCell::new(Some(parked)));
-    let watcher = spawn_local(watch(group.id, Rc::clone(&slot), group.keepalive.timeout)).abort_handle();
+    let watcher =
+        spawn_local(watch(group.members.id, Rc::clone(&slot), group.keepalive.timeout)).abort_handle();
     let limit = group.keepalive.connections;
     IDLE.with_borrow_mut(|groups| {
-        let queue = groups.entry(group.id).or_default();
+        let queue = groups.entry(group.members.id).or_default();
         while queue.len() >= limit {
             if let Some(oldest) = queue.pop_front() {
                 oldest.watcher.abort();

@@ -106,7 +106,6 @@ use http::{Method, Status};
 use params::Param;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use talk::{Answer, Request};
 use target::{Pass, Target};
 use upstream::{Call, Content, Failures, Link, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
@@ -178,9 +177,6 @@ fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic>
     Ok(args.word(0)?.text.clone())
 }
 
-/// A number for each scope, so that it may have connections of its own.
-static TAGS: AtomicUsize = AtomicUsize::new(0);
-
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let settings = Settings::new(view, &OPTIONS)?;
     builder.policy.script = ScriptPolicy {
@@ -189,13 +185,15 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     };
     let Some(written) = view.written(&FASTCGI_PASS) else { return Ok(()) };
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    let (pass, location) = (&written.value, &builder.name);
+    let tag = crate::upstream::tag(view, &format!("{pass:?} {location:?} {settings:?}"));
     builder.content(Application {
         target,
         params: view.all(&FASTCGI_PARAM).into_iter().map(|written| written.value.clone()).collect(),
         caught: view.all(&FASTCGI_CATCH_STDERR).into_iter().map(|written| written.value.clone()).collect(),
         keep: view.get(&FASTCGI_KEEP_CONN).copied().unwrap_or(false),
         settings: Arc::new(settings),
-        tag: TAGS.fetch_add(1, Ordering::Relaxed),
+        tag,
     });
     Ok(())
 }

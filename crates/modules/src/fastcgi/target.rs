@@ -2,6 +2,7 @@
 
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
+use contract::inputs::System;
 use contract::log::Level;
 use contract::{Args, Exchange, Loading, Template, View};
 use http::Status;
@@ -40,7 +41,10 @@ impl Pass {
         let groups = crate::upstream::groups(view);
         match &self.template {
             Some(template) => Ok(Target::Chosen(template.clone(), groups)),
-            None => find(&self.text, &groups, resolve).map(Target::Fixed),
+            None => {
+                let look_up = |address: &Address| resolve(address, &*view.origin().inputs);
+                find(&self.text, &groups, look_up).map(Target::Fixed)
+            }
         }
     }
 }
@@ -55,7 +59,7 @@ impl Target {
         let found = find(&template.evaluate(exchange), groups, |address| match &address.host {
             // Looking a name up would stop all other requests of the thread.
             Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
-            _ => resolve(address),
+            _ => resolve(address, &System),
         });
         found.map_err(|message| {
             exchange.log(Level::Error, &message);
@@ -93,6 +97,7 @@ fn address(text: &[u8]) -> Result<Address, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::find;
+    use contract::inputs::System;
     use std::sync::Arc;
     use upstream::{Group, Keepalive, Server, resolve};
 
@@ -100,7 +105,8 @@ mod tests {
     fn groups_and_addresses() {
         let server = Server::new(net::SocketAddress::Inet("127.0.0.1:1".parse().unwrap()));
         let groups = [Arc::new(Group::new("php", vec![server], Keepalive::DEFAULT))];
-        let name = |text: &str| find(text.as_bytes(), &groups, resolve).map(|group| group.name.to_string());
+        let look_up = |address: &conf::value::Address| resolve(address, &System);
+        let name = |text: &str| find(text.as_bytes(), &groups, look_up).map(|group| group.name.to_string());
         assert_eq!(name("PHP"), Ok("php".into()));
         assert_eq!(name("127.0.0.1:9000"), Ok("127.0.0.1:9000".into()));
         assert_eq!(name("unix:/run/php.sock"), Ok("unix:/run/php.sock".into()));

@@ -9,8 +9,8 @@
 //! however often it is redirected inside of the server.
 //!
 //! A state takes 128 bytes of the zone (for keys up to 48 bytes); in a full zone the value that was not
-//! seen for the longest time is forgotten. All threads share the zone. A reload starts a new process, and
-//! its zones begin empty.
+//! seen for the longest time is forgotten. All threads share the zone, and a reload keeps its states where its
+//! name, size and key stay as they were.
 //!
 //! A client that leaves while its request waits is forgotten. `limit_req_dry_run on` only logs what would
 //! happen. `$limit_req_status` is `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or
@@ -169,7 +169,8 @@ impl DefinedZone {
         }
         let spec = spec.filter(|spec| !spec.name.is_empty());
         let spec = spec.ok_or_else(|| must_have_zone(args))?;
-        Ok(DefinedZone(Arc::new(Zone::new(spec, template, key.to_string(), rate))))
+        let key = (template, key.to_string());
+        Ok(DefinedZone(Arc::new(Zone::new(spec, key, rate, &loading.origin))))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::lru::Lru;
 use crate::shared::zones::{Named, Shards, ZoneSpec};
-use contract::Template;
+use contract::{Origin, Template};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A zone of `limit_req_zone`.
@@ -12,6 +13,11 @@ pub(super) struct Zone {
     key_text: String,
     /// Thousandths of a request a second.
     rate: i64,
+    states: Arc<States>,
+}
+
+/// The states of a zone's keys. They outlive a configuration where the next one has the same zone.
+struct States {
     shards: Shards<Lru<State>>,
     /// What times are counted from.
     start: Instant,
@@ -48,19 +54,25 @@ impl Named for Zone {
 }
 
 impl Zone {
-    pub(super) fn new(spec: ZoneSpec, key: Template, key_text: String, rate: i64) -> Zone {
-        let shards = Shards::new(&spec, Lru::new);
-        Zone { spec, key, key_text, rate, shards, start: Instant::now() }
+    pub(super) fn new(
+        spec: ZoneSpec,
+        (key, key_text): (Template, String),
+        rate: i64,
+        origin: &Origin,
+    ) -> Zone {
+        let make = || States { shards: Shards::new(&spec, Lru::new), start: Instant::now() };
+        let states = origin.keep(spec.definition("limit_req", &key_text).as_bytes(), make);
+        Zone { spec, key, key_text, rate, states }
     }
 
     /// Milliseconds since the zone came to be.
     pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.states.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Judges a request; counts it if `counts`, and if it is within the burst.
     pub(super) fn check(&self, key: &[u8], burst: i64, counts: bool, now: u64) -> Verdict {
-        let mut states = self.shards.of(key);
+        let mut states = self.states.shards.of(key);
         if let Some(state) = states.get(key) {
             let excess = state.next(self.rate, now);
             if excess > burst {
@@ -85,7 +97,7 @@ impl Zone {
 
     /// Counts a request that was judged before, and gives the excess.
     pub(super) fn count(&self, key: &[u8], now: u64) -> i64 {
-        let mut states = self.shards.of(key);
+        let mut states = self.states.shards.of(key);
         // Another request may have taken the state's room meanwhile.
         let Some(state) = states.get(key) else { return 0 };
         let excess = state.next(self.rate, now);
@@ -136,7 +148,7 @@ fn passed(rate: i64, milliseconds: u64) -> i64 {
 mod tests {
     use super::{Verdict, Zone};
     use crate::shared::zones::ZoneSpec;
-    use contract::{Args, Template};
+    use contract::{Args, Origin, Template};
     use proptest::prelude::*;
 
     fn zone(size: &str, rate: i64) -> Zone {
@@ -144,7 +156,7 @@ mod tests {
         let node = conf::parse_bytes(format!("z {text};").as_bytes()).nodes.remove(0);
         let args = Args { node: &node, context: conf::Contexts::HTTP, opened: None };
         let spec = ZoneSpec::parse(&args, &node.args[0], text.as_bytes()).unwrap();
-        Zone::new(spec, Template::literal(b"k"), "k".into(), rate)
+        Zone::new(spec, (Template::literal(b"k"), "k".into()), rate, &Origin::default())
     }
 
     #[test]
@@ -184,7 +196,7 @@ mod tests {
         let zone = zone("32k", 1000);
         zone.check(b"a", 0, true, 0);
         zone.check(b"b", 0, true, 59_999);
-        let has = |key: &[u8]| zone.shards.of(key).get(key).is_some();
+        let has = |key: &[u8]| zone.states.shards.of(key).get(key).is_some();
         assert!(has(b"a") && has(b"b"), "a was idle for less than a minute");
         zone.check(b"c", 0, true, 60_000);
         assert!(!has(b"a") && has(b"b") && has(b"c"));

@@ -120,7 +120,7 @@ pub struct Limits {
     inactive: u64,
 }
 
-fn parse_cache(args: &Args<'_>, _: &mut Loading) -> Result<Option<Arc<Limits>>, Diagnostic> {
+fn parse_cache(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Arc<Limits>>, Diagnostic> {
     let (mut max, mut inactive, mut off) = (None, 60, false);
     for word in args.words() {
         let rest = |text: &[u8]| Word { text: text.into(), ..*word };
@@ -137,7 +137,11 @@ fn parse_cache(args: &Args<'_>, _: &mut Loading) -> Result<Option<Arc<Limits>>, 
     }
     match max {
         _ if off => Ok(None),
-        Some(max) => Ok(Some(Arc::new(Limits { max, inactive }))),
+        Some(max) => {
+            let definition = format!("open_file_cache {max} {inactive}");
+            let make = || Limits { max, inactive };
+            Ok(Some(loading.origin.keep(definition.as_bytes(), make)))
+        }
         None => {
             let message = "\"open_file_cache\" must have the \"max\" parameter";
             Err(Diagnostic::emerg(message).at(args.node.span))

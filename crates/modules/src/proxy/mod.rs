@@ -77,7 +77,6 @@ use contract::{
 use http::{Status, Version};
 use redirect::Redirect;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use talk::{HttpContent, Received, talk};
 use target::{Pass, Target};
 
@@ -160,9 +159,6 @@ fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic
     args.value(0, |word| value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11)]))
 }
 
-/// A number for each scope, so that it may have connections of its own.
-static TAGS: AtomicUsize = AtomicUsize::new(0);
-
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let settings = Settings::new(view, &OPTIONS)?;
     let Some(written) = view.written(&PROXY_PASS) else { return Ok(()) };
@@ -175,6 +171,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Exact)
     });
     builder.policy.redirects.to_slash = is_prefix && location.ends_with(b"/");
+    let tag = crate::upstream::tag(view, &format!("{pass:?} {location:?} {settings:?}"));
     builder.content(Proxy {
         redirects: redirects(view, &pass, fixed.as_ref(), &location)?,
         groups: if pass.is_dynamic() { crate::upstream::groups(view).into() } else { Box::default() },
@@ -183,7 +180,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         method: view.get(&PROXY_METHOD).cloned(),
         body: view.get(&PROXY_SET_BODY).cloned(),
         settings: Arc::new(settings),
-        tag: TAGS.fetch_add(1, Ordering::Relaxed),
+        tag,
         pass,
         fixed,
         location,

@@ -3,6 +3,7 @@
 use ::upstream::{Group, Keepalive, Server, resolve};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
+use contract::inputs::System;
 use contract::log::Level;
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
 use http::Status;
@@ -78,7 +79,7 @@ impl Pass {
         let groups = crate::upstream::groups(view);
         let rest = without_scheme(&self.text).unwrap_or_default();
         target(rest, &groups, |address| {
-            let found = resolve(address)?;
+            let found = resolve(address, &*view.origin().inputs)?;
             Ok(found.into_iter().map(Server::new).collect())
         })
         .map(Some)
@@ -91,7 +92,7 @@ impl Pass {
         let found = without_scheme(&text).map_err(str::to_owned).and_then(|rest| {
             target(rest, groups, |address| match &address.host {
                 Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
-                _ => Ok(resolve(address)?.into_iter().map(Server::new).collect()),
+                _ => Ok(resolve(address, &System)?.into_iter().map(Server::new).collect()),
             })
         });
         found.map_err(|message| {
@@ -149,7 +150,7 @@ fn target(
 #[cfg(test)]
 pub(super) fn example(text: &str) -> Result<Target, String> {
     target(text.as_bytes(), &[], |address| {
-        resolve(address).map(|all| all.into_iter().map(Server::new).collect())
+        resolve(address, &System).map(|all| all.into_iter().map(Server::new).collect())
     })
 }
 

@@ -36,6 +36,12 @@ impl ZoneSpec {
         Ok(ZoneSpec { name: rest[..colon].into(), size_bytes })
     }
 
+    /// What tells the states of a zone, kept by `owner`, from those of other zones.
+    pub(crate) fn definition(&self, owner: &str, key: &str) -> String {
+        let name = self.name.escape_ascii();
+        format!("zone of {owner}: {name} {} {key}", self.size_bytes)
+    }
+
     /// How many bytes of states the zone holds.
     fn capacity(&self) -> u64 {
         self.size_bytes.saturating_sub(ZONE_ACCOUNT) / (PAGE + PAGE_ACCOUNT) * PAGE

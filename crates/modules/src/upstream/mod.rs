@@ -84,6 +84,7 @@ use ::upstream::{Group, Keepalive, Server, resolve};
 use conf::value::{endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -169,9 +170,9 @@ fn parse_upstream(args: &Args<'_>, _: &mut Loading) -> Result<Block, Diagnostic>
     Ok(Block { name, section, group: OnceLock::new() })
 }
 
-fn parse_server(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Server>, Diagnostic> {
+fn parse_server(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Server>, Diagnostic> {
     let address = args.value(0, |word| endpoint(word, 80))?;
-    let found = resolve(&address).map_err(|error| {
+    let found = resolve(&address, &*loading.origin.inputs).map_err(|error| {
         let message = format!("{error} in upstream \"{}\"", args.node.args[0]);
         let message = if error.starts_with("host not found") { error } else { message };
         Diagnostic::emerg(message).at(args.node.span)
@@ -227,6 +228,14 @@ fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Di
     }
 }
 
+/// A number for a scope that passes requests on, so that it may have connections of its own. The configuration after
+/// this one gives it again to a scope that is defined by the same text.
+pub(crate) fn tag(view: &View<'_>, definition: &str) -> usize {
+    static TAGS: AtomicUsize = AtomicUsize::new(0);
+    struct Tag(usize);
+    view.origin().keep(definition.as_bytes(), || Tag(TAGS.fetch_add(1, Ordering::Relaxed))).0
+}
+
 /// Judges the blocks of `http` even where nothing uses them.
 fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     for written in view.here(&UPSTREAM) {
@@ -273,7 +282,7 @@ fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
     let method =
         inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
-    Arc::new(Group::new(&block.name, servers, keepalive).chosen_by(method))
+    Arc::new(Group::kept(&block.name, servers, keepalive, http.origin()).chosen_by(method))
 }
 
 #[cfg(test)]

@@ -97,6 +97,7 @@ impl Chain {
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
         }
         let compiler = Compiler {
+            default_port: 80,
             config: &reader.config,
             modules: &base.modules,
             prefix: &base.prefix,
