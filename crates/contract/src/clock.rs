@@ -4,6 +4,7 @@ use http::HTTP_DATE_LENGTH;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::cell::RefCell;
+use std::io::Write;
 use std::time::{Instant, SystemTime};
 
 /// A moment: monotonic for measuring, wall clock for showing.
@@ -59,18 +60,13 @@ pub fn write_log_time(time: Time, out: &mut Vec<u8>) {
     with_texts(time, |texts| out.extend_from_slice(texts.log.as_bytes()));
 }
 
-/// Local time as `$time_iso8601`: `2026-11-21T20:05:56+00:00`.
-pub fn iso8601(time: Time) -> String {
-    with_texts(time, |texts| texts.iso8601.clone())
-}
-
-/// Appends local time as `$time_iso8601`.
+/// Appends local time as `$time_iso8601`: `2026-11-21T20:05:56+00:00`.
 pub fn write_iso8601(time: Time, out: &mut Vec<u8>) {
     with_texts(time, |texts| out.extend_from_slice(texts.iso8601.as_bytes()));
 }
 
-/// Local time with milliseconds (RFC 3339): `2026-11-21T20:05:56.123+00:00`.
-pub fn iso8601_milliseconds(time: Time) -> String {
+/// Appends local time with milliseconds (RFC 3339): `2026-11-21T20:05:56.123+00:00`.
+pub fn write_iso8601_milliseconds(time: Time, out: &mut Vec<u8>) {
     with_texts(time, |texts| {
         let (seconds, zone) = texts.iso8601.split_at(ISO8601_SECONDS.min(texts.iso8601.len()));
         format!("{seconds}.{:03}{zone}", time.milliseconds)

@@ -9,17 +9,31 @@
 //! 2026/11/21 20:05:56 [error] 4242#1: *7 MESSAGE, client: 192.0.2.1, server: example.com, request: "GET / HTTP/1.1", host: "example.com"
 //! ```
 //!
-//! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. Logs to
-//! `syslog:` and `memory:` are refused. `log_not_found off` keeps files that are not found out of the log.
+//! Lines are cut after 2 KB. With `format=json`, which nginx does not have, each is an object with `time`, `level`,
+//! `pid`, `thread`, `connection`, `message` and what is known of the request: `client`, `server`, `request`, `upstream`,
+//! `host` and `referrer`.
+//!
+//! `syslog:server=ADDRESS` sends messages to a syslog server, with the parameters that it has in `access_log`; the
+//! severity is the message's own level. Where the main level names no file, messages go to the default one, too.
+//! `memory:` is refused: only a debugger could read it.
+//!
+//! A log that cannot be written is told of once a minute in the others, or on the standard error stream; its messages
+//! are lost, and nothing waits for it.
+//!
+//! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. `log_not_found off` keeps
+//! files that are not found out of the log.
 //!
 //! ```conf
 //! error_log /var/log/fulmar/error.log warn;
+//! error_log /var/log/fulmar/error.json info format=json;
+//! error_log syslog:server=unix:/dev/log,nohostname crit;
 //! error_log stderr crit;
 //! ```
 
+use crate::shared::syslog;
 use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::{ErrorLog, Level, LogFile, LogFiles, Target};
+use contract::log::{ErrorLog, Form, Level, LogFile, LogFiles, Sink, Target};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
 use std::sync::Arc;
 
@@ -31,8 +45,8 @@ pub static MODULE: Module = Module {
     compile: Some(compile),
 };
 
-/// `error_log FILE [LEVEL]`
-pub static ERROR_LOG: Directive<Target> = Directive::new("error_log", parse)
+/// `error_log FILE [LEVEL] [format=text|json]`
+pub static ERROR_LOG: Directive<Use> = Directive::new("error_log", parse)
     .within(Contexts::MAIN.or(Contexts::HTTP).or(Contexts::SERVER).or(Contexts::LOCATION))
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -46,58 +60,74 @@ pub static LOG_NOT_FOUND: Directive<bool> = Directive::new("log_not_found", |arg
     .default("on")
     .help("Whether a file that is not found is logged.");
 
+/// What one use of `error_log` says.
+pub struct Use {
+    target: Target,
+    is_main: bool,
+}
+
 /// The error log of a level: its own, or the one that it inherits, or the default one, which is then
-/// added to the files. The supervisor asks for the main level's.
+/// added to the files. The supervisor asks for the main level's, which always has a file.
 pub fn of_level(view: &View<'_>, logs: &LogFiles) -> ErrorLog {
-    let targets: Vec<_> = view.all(&ERROR_LOG).iter().map(|written| written.value.clone()).collect();
-    if targets.is_empty() {
-        return ErrorLog::new(vec![Target::file(logs.default_error_file(), Level::Error)]);
+    let uses = view.all(&ERROR_LOG);
+    let mut targets: Vec<_> = uses.iter().map(|written| written.value.target.clone()).collect();
+    let is_file = |target: &Target| matches!(target.sink, Sink::File(_));
+    if uses.iter().all(|written| written.value.is_main) && !targets.iter().any(is_file) {
+        targets.push(Target::file(logs.default_error_file(), Level::Error));
     }
     ErrorLog::new(targets)
 }
 
-fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Use, Diagnostic> {
     let word = args.word(0)?;
-    for (start, what) in [(&b"syslog:"[..], "syslog"), (b"memory:", "a buffer in memory")] {
-        if word.text.starts_with(start) {
-            let message = format!("\"error_log\" to {what} is not built yet");
+    let sink = match &*word.text {
+        b"stderr" => Sink::File(Arc::new(LogFile::stderr())),
+        text if text.starts_with(syslog::START) => Sink::Syslog(syslog::parse(args, word)?),
+        text if text.starts_with(b"memory:") => {
+            let message = "\"error_log\" to a buffer in memory is not built";
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-            return Err(error.hint("log to a file or to stderr"));
+            return Err(error.hint("only a debugger could read it; log to a file below /dev/shm"));
         }
-    }
-    let level = level(args)?;
-    let file = match &*word.text {
-        b"stderr" => Arc::new(LogFile::stderr()),
-        path => loading.logs.file(&loading.path(path)),
+        path => Sink::File(loading.logs.file(&loading.path(path))),
     };
-    Ok(Target::file(file, level))
+    let (level, form) = level_and_form(args)?;
+    Ok(Use { target: Target { sink, level, form }, is_main: args.context == Contexts::MAIN })
 }
 
-fn level(args: &Args<'_>) -> Result<Level, Diagnostic> {
-    let mut level = None;
+fn level_and_form(args: &Args<'_>) -> Result<(Level, Form), Diagnostic> {
+    let (mut level, mut form) = (None, None);
     let mut debug_kinds = false;
     for word in args.words().iter().skip(1) {
-        let complain = |what: &str| {
-            let message = format!("{what} log level \"{word}\"");
-            Err(Diagnostic::emerg(message).at(args.node.span).under(word.span))
-        };
+        let complain = |message: String| Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        if let Some(name) = word.text.strip_prefix(b"format=") {
+            let Some((_, found)) = FORMS.iter().find(|(known, _)| known.as_bytes() == name) else {
+                return complain(format!("invalid parameter \"{word}\""));
+            };
+            if form.replace(*found).is_some() {
+                return complain("duplicate \"format\"".to_owned());
+            }
+            continue;
+        }
         // The kinds of debug messages are not told apart.
         if DEBUG_KINDS.iter().any(|name| word.is(name)) {
             if level.is_some() {
-                return complain("invalid");
+                return complain(format!("invalid log level \"{word}\""));
             }
             debug_kinds = true;
             continue;
         }
         let Some(found) = Level::ALL.into_iter().find(|level| word.is(level.name())) else {
-            return complain("invalid");
+            return complain(format!("invalid log level \"{word}\""));
         };
         if debug_kinds || level.replace(found).is_some() {
-            return complain("duplicate");
+            return complain(format!("duplicate log level \"{word}\""));
         }
     }
-    Ok(if debug_kinds { Level::Debug } else { level.unwrap_or(Level::Error) })
+    let level = if debug_kinds { Level::Debug } else { level.unwrap_or(Level::Error) };
+    Ok((level, form.unwrap_or(Form::Text)))
 }
+
+const FORMS: [(&str, Form); 2] = [("text", Form::Text), ("json", Form::Json)];
 
 const DEBUG_KINDS: [&str; 7] =
     ["debug_core", "debug_alloc", "debug_mutex", "debug_event", "debug_http", "debug_mail", "debug_stream"];
@@ -112,8 +142,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Site;
-    use contract::log::Level;
+    use crate::testing::{Site, main_level};
+    use contract::Config;
+    use contract::log::{Level, LogFiles};
+    use std::path::Path;
 
     #[test]
     fn a_level_shows_itself_and_what_is_worse() {
@@ -145,6 +177,22 @@ mod tests {
     }
 
     #[test]
+    fn the_main_level_always_has_a_file() {
+        let logs = LogFiles::default();
+        let path = |text| {
+            let (config, _) = main_level(text).unwrap();
+            super::of_level(&config.view(Config::MAIN), &logs).path().map(Path::to_path_buf)
+        };
+        let default = logs.default_error_log.clone();
+        assert_eq!(path(""), default);
+        assert_eq!(path("error_log syslog:server=[::1] info;"), default);
+        assert_eq!(path("error_log stderr;"), None);
+        assert_eq!(path("error_log syslog:server=[::1]; error_log /x;").as_deref(), Some(Path::new("/x")));
+        let below = Site::location("error_log syslog:server=[::1];").get("/");
+        assert_eq!(below.scope.policy.error_log.path(), None);
+    }
+
+    #[test]
     fn wrong_levels() {
         assert_eq!(Site::error("error_log x loud;"), "invalid log level \"loud\"");
         assert_eq!(Site::error("error_log x warn crit;"), "duplicate log level \"crit\"");
@@ -155,6 +203,11 @@ mod tests {
             );
         }
         assert_eq!(Site::error("error_log x debug_http debug;"), "duplicate log level \"debug\"");
-        assert_eq!(Site::error("error_log syslog:server=a;"), "\"error_log\" to syslog is not built yet");
+        assert_eq!(Site::error("error_log x format=xml;"), "invalid parameter \"format=xml\"");
+        assert_eq!(Site::error("error_log x format=json format=text;"), "duplicate \"format\"");
+        assert_eq!(
+            Site::error("error_log memory:32m debug;"),
+            "\"error_log\" to a buffer in memory is not built"
+        );
     }
 }

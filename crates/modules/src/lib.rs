@@ -57,6 +57,7 @@ mod shared {
     pub(crate) mod files;
     pub(crate) mod lru;
     pub(crate) mod names;
+    pub(crate) mod syslog;
     pub(crate) mod trust;
     pub(crate) mod zones;
 }

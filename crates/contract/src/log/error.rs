@@ -2,7 +2,7 @@
 
 use super::{Level, LogFile, Syslog, thread};
 use crate::clock::{self, Time};
-use std::fmt::Write;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -124,23 +124,23 @@ impl ErrorLog {
             told |= target.sink.write(level, &message.line(target.form)).is_none();
         }
         if !told {
-            drop(LogFile::stderr().write(message.line(Form::Text).as_bytes()));
+            drop(LogFile::stderr().write(&message.line(Form::Text)));
         }
     }
 }
 
 impl Sink {
     /// Writes a line with its end. What is given back is to be told.
-    fn write(&self, level: Level, line: &str) -> Option<String> {
+    fn write(&self, level: Level, line: &[u8]) -> Option<String> {
         match self {
-            Sink::File(file) => file.write(line.as_bytes()),
-            Sink::Syslog(syslog) => syslog.send(Some(level as u8), line.trim_end().as_bytes()),
+            Sink::File(file) => file.write(line),
+            Sink::Syslog(syslog) => syslog.send(Some(level as u8), line.trim_ascii_end()),
         }
     }
 }
 
 impl Message<'_> {
-    fn line(&self, form: Form) -> String {
+    fn line(&self, form: Form) -> Vec<u8> {
         match form {
             Form::Text => self.text(),
             Form::Json => self.json(),
@@ -148,14 +148,13 @@ impl Message<'_> {
     }
 
     /// nginx's form, which tools such as fail2ban read.
-    fn text(&self) -> String {
+    fn text(&self) -> Vec<u8> {
         let Message { time, level, text, about } = self;
         let (process, thread, name) = (std::process::id(), thread(), level.name());
         let mut line = clock::error_log_time(*time);
-        // Writing to memory does not fail.
-        let _ = write!(line, " [{name}] {process}#{thread}: ");
+        line += &format!(" [{name}] {process}#{thread}: ");
         if let Some(connection) = about.connection {
-            let _ = write!(line, "*{connection} ");
+            line += &format!("*{connection} ");
         }
         let mut add = |text: &str| {
             // A control character in a request must not forge a line.
@@ -168,25 +167,26 @@ impl Message<'_> {
         }
         line.truncate(line.floor_char_boundary(LINE_MAX - 1));
         line.push('\n');
-        line
+        line.into_bytes()
     }
 
-    fn json(&self) -> String {
+    fn json(&self) -> Vec<u8> {
         let Message { time, level, text, about } = self;
         let (process, thread, name) = (std::process::id(), thread(), level.name());
-        let time = clock::iso8601_milliseconds(*time);
-        let mut line = format!(r#"{{"time":"{time}","level":"{name}","pid":{process},"thread":{thread}"#);
+        let mut line = b"{\"time\":\"".to_vec();
+        clock::write_iso8601_milliseconds(*time, &mut line);
+        // Writing to memory does not fail.
+        let _ = write!(line, "\",\"level\":\"{name}\",\"pid\":{process},\"thread\":{thread}");
         if let Some(connection) = about.connection {
-            let _ = write!(line, r#","connection":{connection}"#);
+            let _ = write!(line, ",\"connection\":{connection}");
         }
         let message = [("message", *text)];
         for (name, value) in message.iter().chain(about.members) {
-            let value = &value[..value.floor_char_boundary(MEMBER_MAX)];
-            let mut escaped = Vec::new();
-            http::escape::json(value.as_bytes(), &mut escaped);
-            let _ = write!(line, r#","{name}":"{}""#, String::from_utf8_lossy(&escaped));
+            let _ = write!(line, ",\"{name}\":\"");
+            http::escape::json(&value.as_bytes()[..value.floor_char_boundary(MEMBER_MAX)], &mut line);
+            line.push(b'"');
         }
-        line.push_str("}\n");
+        line.extend_from_slice(b"}\n");
         line
     }
 }

@@ -1,37 +1,47 @@
 //! What a line of the access log consists of, and how values are escaped in it.
 
+use super::json::Json;
 use crate::variables;
 use contract::clock::{self, Time};
 use contract::{Exchange, Template};
 
 /// What a line consists of.
-pub(super) enum Line {
+pub enum Line {
     /// `combined`, which needs no look at its variables.
     Combined,
+    /// `json`.
+    Json(Json),
+    /// A format of the configuration's.
     Custom {
+        /// The texts, one after the other.
         parts: Box<[Template]>,
+        /// How values are written.
         escape: Escape,
     },
 }
 
 /// How values are written.
 #[derive(Clone, Copy)]
-pub(super) enum Escape {
+pub enum Escape {
+    /// What is not printable, or not ASCII, as `\xHH`.
     Default,
+    /// As in strings of JSON.
     Json,
+    /// As they are.
     None,
 }
 
 impl Line {
     /// Appends the line of an exchange, without its end.
     pub(super) fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        let Line::Custom { parts, escape } = self else { return combined(exchange, out) };
-        for part in parts {
-            match escape {
-                Escape::Default => part.write_with(exchange, out, hex, b"-"),
-                Escape::Json => part.write_with(exchange, out, json, b""),
+        match self {
+            Line::Combined => combined(exchange, out),
+            Line::Json(json) => json.write(exchange, out),
+            Line::Custom { parts, escape } => parts.iter().for_each(|part| match escape {
+                Escape::Default => part.write_with(exchange, out, escape_hex, b"-"),
+                Escape::Json => part.write_with(exchange, out, escape_json, b""),
                 Escape::None => part.write(exchange, out),
-            }
+            }),
         }
     }
 }
@@ -39,10 +49,10 @@ impl Line {
 fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
     let value = |get: contract::Getter, rest: &str, out: &mut Vec<u8>| {
         let start = out.len();
-        if !get(exchange, rest, out) {
-            out.push(b'-');
+        if get(exchange, rest, out) {
+            escape_hex(out, start);
         } else {
-            hex(out, start);
+            out.push(b'-');
         }
     };
     value(variables::remote_addr, "", out);
@@ -66,7 +76,7 @@ fn combined(exchange: &Exchange, out: &mut Vec<u8>) {
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Writes what could end a value or a line, or is not ASCII, as `\xHH`, from this place on.
-fn hex(out: &mut Vec<u8>, start: usize) {
+fn escape_hex(out: &mut Vec<u8>, start: usize) {
     if !out[start..].iter().copied().any(is_escaped) {
         return;
     }
@@ -80,26 +90,31 @@ fn hex(out: &mut Vec<u8>, start: usize) {
     }
 }
 
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
+}
+
 /// Escapes as in a string of JSON, from this place on.
-fn json(out: &mut Vec<u8>, start: usize) {
+pub(super) fn escape_json(out: &mut Vec<u8>, start: usize) {
     if out[start..].iter().any(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)) {
         let value = out.split_off(start);
         http::escape::json(&value, out);
     }
 }
 
-fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::hex;
+    use super::{escape_hex, escape_json};
 
     #[test]
     fn escapes() {
-        let mut out = b"\na\x7f\n".to_vec();
-        hex(&mut out, 1);
-        assert_eq!(out, b"\na\\x7F\\x0A");
+        let escaped = |escape: fn(&mut Vec<u8>, usize), text: &[u8]| {
+            let mut out = text.to_vec();
+            escape(&mut out, 1);
+            out
+        };
+        assert_eq!(escaped(escape_hex, b"\"a\x7f\n "), b"\"a\\x7F\\x0A ");
+        assert_eq!(escaped(escape_json, b"\"a\x7f\n\""), b"\"a\x7f\\n\\\"");
+        assert_eq!(escaped(escape_json, b"\"abc"), b"\"abc");
     }
 }

@@ -1,4 +1,4 @@
-//! A line for each request: `access_log` and `log_format`.
+//! A line for each request: `access_log`, `log_format` and `open_log_file_cache`.
 //!
 //! `access_log` names a file, relative to the prefix (`-p`), and a format; a level may have several
 //! logs, and its own hide those from outside. `off` logs nothing. With `if=CONDITION` a request is
@@ -14,43 +14,67 @@
 //! whatever is not printable ASCII are written as `\xHH`; with `escape=json` they are escaped as in
 //! JSON strings, with `escape=none` not at all, and then a missing value is nothing.
 //!
-//! The name of the file may have variables; then it is opened for each line, and a name that climbs by
-//! `..` is not written to. A line is written at once, so `buffer=` and `flush=` are checked and change
-//! nothing. Compressed logs (`gzip`) and logs to `syslog:` are refused.
+//! The format `json` is ready-made, and nginx does not have it: each line is an object with `time`, which has
+//! milliseconds, and the variables `remote_addr`, `remote_user`, `host`, `request_method`, `request_uri`,
+//! `server_protocol`, `status`, `bytes_sent`, `body_bytes_sent`, `request_length`, `request_time`, `http_referer`,
+//! `http_user_agent`, `ssl_protocol`, `connection`, `connection_requests`, `upstream_addr`, `upstream_status` and
+//! `upstream_response_time`; `request` where no request could be read. Numbers are numbers, and what has no value is
+//! left out. A `log_format` of that name takes its place.
+//!
+//! With `buffer=SIZE` whole lines are gathered, by each thread for itself, and written when so many bytes have come
+//! together, or when the first of them has waited for `flush=TIME`, and when logs are opened anew or the server is
+//! reloaded or ends. With `gzip` or `gzip=LEVEL` (1, the fastest, to 9) each write is compressed, so that the file is
+//! read by `zcat`; without `buffer=` 64 KB are gathered then. All uses of one file share its buffer.
+//!
+//! `syslog:server=ADDRESS` sends each line to a syslog server in the form of RFC 3164, by UDP (port 514 unless another
+//! one is named), or to a Unix socket (`unix:/dev/log`). Behind it, after commas, may follow `facility=` (`local7`),
+//! `severity=` (`info`), `tag=` (`nginx`, which is what filters for nginx's messages look for) and `nohostname`.
+//!
+//! The name of the file may have variables; then the file is opened for each line by the worker's user, provided that
+//! the document root exists. `open_log_file_cache` keeps up to `max` of such files open that are used `min_uses` times
+//! within the `inactive` time, and looks after the `valid` time whether they are still at their places. A name that
+//! climbs by `..` is not written to.
+//!
+//! A log that cannot be written never holds up a request: its lines are lost, the error log has one line a minute
+//! about it, and a device that was full is tried again after a second. A pipe without a reader keeps what fits.
 //!
 //! ```conf
 //! log_format timed escape=json '{"request":"$request","status":$status,"time":$request_time}';
 //! server {
 //!     listen 8080;
-//!     access_log logs/access.log;
+//!     access_log logs/access.log combined buffer=32k flush=5s;
 //!     access_log logs/timed.log timed if=$arg_log;
+//!     access_log logs/access.json.gz json gzip flush=1m;
 //!     location /quiet {
 //!         access_log off;
 //!     }
 //! }
 //! ```
 
+mod cache;
+mod json;
 mod line;
+mod place;
+mod target;
 
-use conf::catalogue::judge_parameter;
-use conf::{Arity, Contexts, Diagnostic, Word, value};
-use contract::log::{Level, LogFile};
+use crate::open_file_cache::Files;
+pub use cache::OpenLogs;
+use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
     Written,
 };
-use line::{Escape, Line};
+pub use line::{Escape, Line};
+pub use place::Place;
+use place::Surroundings;
 use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+pub use target::Target;
 
 /// A line for each request.
 pub static MODULE: Module = Module {
     name: "access_log",
-    directives: &[&LOG_FORMAT, &ACCESS_LOG],
+    directives: &[&LOG_FORMAT, &ACCESS_LOG, &OPEN_LOG_FILE_CACHE],
     variables: &[],
     compile: Some(compile),
 };
@@ -62,8 +86,8 @@ pub static LOG_FORMAT: Directive<Format> = Directive::new("log_format", parse_fo
     .rule(Rule::List)
     .help("A format of the access log.");
 
-/// `access_log FILE [FORMAT] [if=CONDITION]`, `access_log off`
-pub static ACCESS_LOG: Directive<Target> = Directive::new("access_log", parse_target)
+/// `access_log FILE [FORMAT [buffer=SIZE] [gzip[=LEVEL]] [flush=TIME] [if=CONDITION]]`, `access_log off`
+pub static ACCESS_LOG: Directive<Target> = Directive::new("access_log", target::parse)
     .within(
         Contexts::HTTP
             .or(Contexts::SERVER)
@@ -76,39 +100,18 @@ pub static ACCESS_LOG: Directive<Target> = Directive::new("access_log", parse_ta
     .default("/var/log/fulmar/access.log combined")
     .help("A log of requests, or `off`.");
 
+/// `open_log_file_cache off | max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]`
+pub static OPEN_LOG_FILE_CACHE: Directive<Option<Arc<OpenLogs>>> =
+    Directive::new("open_log_file_cache", cache::parse)
+        .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+        .args(Arity::Range(1, 4))
+        .default("off")
+        .help("How many logs are kept open whose names depend on requests, and for how long.");
+
 /// A format by its name.
 pub struct Format {
     name: Box<[u8]>,
     line: Arc<Line>,
-}
-
-/// What one use of `access_log` asks for.
-pub enum Target {
-    /// No log at all.
-    Off,
-    /// A log.
-    To {
-        /// Where it is.
-        place: Place,
-        /// The name of its format.
-        format: Word,
-        /// What has to hold.
-        condition: Option<Template>,
-    },
-}
-
-/// Where a log is.
-#[derive(Clone)]
-pub enum Place {
-    /// A file that stays open.
-    File(Arc<LogFile>),
-    /// A file whose name depends on the request; it is opened for each line.
-    Computed {
-        /// The name.
-        name: Template,
-        /// Where relative names start.
-        prefix: PathBuf,
-    },
 }
 
 const COMBINED: &[u8] = b"combined";
@@ -136,70 +139,6 @@ fn parse_format(args: &Args<'_>, loading: &mut Loading) -> Result<Format, Diagno
     Ok(Format { name: name.text.clone(), line: Arc::new(Line::Custom { parts, escape }) })
 }
 
-fn parse_target(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
-    let place = args.word(0)?;
-    if place.is("off") {
-        return match args.words().get(1) {
-            None => Ok(Target::Off),
-            Some(word) => Err(args.invalid(word)),
-        };
-    }
-    if place.text.starts_with(b"syslog:") {
-        let message = "\"access_log\" to syslog is not built yet";
-        let error = Diagnostic::emerg(message).at(args.node.span).under(place.span);
-        return Err(error.hint("log to a file"));
-    }
-    let place_of = match &*place.text {
-        b"stderr" => Place::File(Arc::new(LogFile::stderr())),
-        text if text.contains(&b'$') => {
-            Place::Computed { name: loading.template(place)?, prefix: loading.prefix.clone() }
-        }
-        path => Place::File(loading.logs.file(&loading.path(path))),
-    };
-    let format = args.words().get(1).cloned().unwrap_or_else(|| Word::new("combined", place.span));
-    let (condition, buffered) = parse_parameters(args, loading)?;
-    if buffered && matches!(place_of, Place::Computed { .. }) {
-        let message = "buffered logs cannot have variables in name";
-        return Err(Diagnostic::emerg(message).at(args.node.span).under(place.span));
-    }
-    Ok(Target::To { place: place_of, format, condition })
-}
-
-/// The condition among the parameters behind the format, and whether there is a buffer.
-fn parse_parameters(args: &Args<'_>, loading: &mut Loading) -> Result<(Option<Template>, bool), Diagnostic> {
-    let mut condition = None;
-    let (mut buffer, mut flush) = (None, None);
-    for word in args.words().iter().skip(2) {
-        let wrong = |what: &str, value: &Word| {
-            Diagnostic::emerg(format!("invalid {what} \"{value}\"")).at(args.node.span).under(word.span)
-        };
-        let rest = |start: &str| {
-            let text = word.text.strip_prefix(start.as_bytes())?;
-            Some(Word { text: text.into(), ..word.clone() })
-        };
-        if let Some(text) = rest("buffer=") {
-            let size = value::size(&text).ok().filter(|&size| size > 0);
-            buffer = Some(size.ok_or_else(|| wrong("buffer size", &text))?);
-        } else if let Some(text) = rest("flush=") {
-            let time = value::time_ms(&text).ok().filter(|&time| time > 0);
-            flush = Some(time.ok_or_else(|| wrong("flush time", &text))?);
-        } else if let Some(text) = rest("if=") {
-            condition = Some(loading.template(&text)?);
-        } else if word.is("gzip") || word.text.starts_with(b"gzip=") {
-            let message = "\"access_log\" with \"gzip\" is not built yet";
-            let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-            return Err(error.hint("compress the log when it is rotated"));
-        } else {
-            return Err(judge_parameter("access_log", word).unwrap_or_else(|| args.invalid(word)));
-        }
-    }
-    if flush.is_some() && buffer.is_none() {
-        let message = format!("no buffer is defined for access_log \"{}\"", args.word(0)?);
-        return Err(Diagnostic::emerg(message).at(args.node.span));
-    }
-    Ok((condition, buffer.is_some()))
-}
-
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let formats = view.all(&LOG_FORMAT);
     let logs = logs_of(view, &formats)?;
@@ -215,7 +154,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
         Some(logs) => logs,
     };
-    builder.handle(Phase::Log, AccessLog { logs });
+    let open = view.get(&OPEN_LOG_FILE_CACHE).cloned().flatten();
+    let around = Surroundings { open, logs: builder.logs.clone(), files: Files::of(view) };
+    builder.handle(Phase::Log, AccessLog { logs, around });
     Ok(())
 }
 
@@ -240,16 +181,13 @@ fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Ve
     }
     let mut logs = Vec::new();
     for target in &targets {
-        let Target::To { place, format, condition } = target.value else { continue };
+        let Target::To { place, format, ready, condition } = target.value else { continue };
         let named = formats.iter().find(|known| known.value.name.eq_ignore_ascii_case(&format.text));
-        let line = match named {
-            Some(known) => Arc::clone(&known.value.line),
-            None if format.text.eq_ignore_ascii_case(COMBINED) => Arc::new(Line::Combined),
-            None => {
-                let message = format!("unknown log format \"{format}\"");
-                return Err(Diagnostic::emerg(message).at(target.span).under(format.span));
-            }
+        let Some(line) = named.map(|known| &known.value.line).or(ready.as_ref()) else {
+            let message = format!("unknown log format \"{format}\"");
+            return Err(Diagnostic::emerg(message).at(target.span).under(format.span));
         };
+        let line = Arc::clone(line);
         logs.push(Log { place: place.clone(), line, condition: condition.clone() });
     }
     Ok(Some(logs))
@@ -258,6 +196,7 @@ fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Ve
 /// The logs of a scope.
 struct AccessLog {
     logs: Vec<Log>,
+    around: Surroundings,
 }
 
 struct Log {
@@ -273,57 +212,34 @@ thread_local! {
 
 impl Handler for AccessLog {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        for log in &self.logs {
-            let holds = |condition: &Template| !matches!(&condition.evaluate(exchange)[..], b"" | b"0");
-            if log.condition.as_ref().is_none_or(holds) {
-                LINE.with_borrow_mut(|line| {
+        LINE.with_borrow_mut(|line| {
+            for log in &self.logs {
+                if log.is_wanted(exchange, line) {
                     line.clear();
                     log.line.write(exchange, line);
                     line.push(b'\n');
-                    log.place.append(exchange, line);
-                });
+                    log.place.write(exchange, &self.around, line);
+                }
             }
-        }
+        });
         Step::Next
     }
 }
 
-impl Place {
-    fn append(&self, exchange: &Exchange, line: &[u8]) {
-        match self {
-            Place::File(file) => {
-                if let Some(complaint) = file.append(line) {
-                    exchange.log(Level::Alert, &complaint);
-                }
-            }
-            Place::Computed { name, prefix } => {
-                let name = name.evaluate(exchange);
-                if let Err(error) = append_to(&name, prefix, line) {
-                    let name = String::from_utf8_lossy(&name);
-                    exchange.log(Level::Crit, &format!("open() \"{name}\" failed ({error})"));
-                }
-            }
-        }
+impl Log {
+    fn is_wanted(&self, exchange: &Exchange, scratch: &mut Vec<u8>) -> bool {
+        let Some(condition) = &self.condition else { return true };
+        scratch.clear();
+        condition.write(exchange, scratch);
+        !matches!(&scratch[..], b"" | b"0")
     }
-}
-
-/// Appends a line to a file that is opened for it. A client that can choose a part of the name cannot
-/// climb out of the directory.
-fn append_to(name: &[u8], prefix: &Path, line: &[u8]) -> io::Result<()> {
-    let path = prefix.join(OsStr::from_bytes(name));
-    if path.components().any(|part| part == Component::ParentDir) {
-        return Err(io::ErrorKind::InvalidFilename.into());
-    }
-    let file = LogFile::at(&path);
-    file.open()?;
-    drop(file.write(line));
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testing::Site;
     use contract::{Exchange, Phase};
+    use std::io::Read;
 
     /// What is in this log below the prefix after the request was logged.
     fn logged(site: &Site, exchange: &mut Exchange, name: &str) -> String {
@@ -390,20 +306,74 @@ mod tests {
     }
 
     #[test]
+    fn a_line_in_json() {
+        let site = Site::location("access_log a.log json;");
+        let mut exchange = site.get("/x");
+        exchange.request.head.fields.push(b"User-Agent", b"a\"\xff").unwrap();
+        exchange.wire.bytes = 120;
+        let line = logged(&site, &mut exchange, "a.log");
+        let (start, rest) = line.split_at("{\"time\":\"2026-11-21T20:05:56.123+00:00\"".len());
+        assert!(start.starts_with("{\"time\":\"20"), "{line}");
+        let (middle, rest) = rest.split_once(",\"request_time\":").unwrap();
+        let expected = r#","remote_addr":"127.0.0.1","host":"localhost","request_method":"GET","request_uri":"/x",
+            "server_protocol":"HTTP/1.1","status":200,"bytes_sent":120,"body_bytes_sent":120,"request_length":0"#;
+        assert_eq!(middle, expected.replace("\n            ", ""));
+        assert!(rest.ends_with(
+            ",\"http_user_agent\":\"a\\\"\u{fffd}\",\"connection\":1,\"connection_requests\":1}\n"
+        ));
+        let own = Site::location("log_format json 'own $status'; access_log a.log json;");
+        assert_eq!(logged(&own, &mut own.get("/"), "a.log"), "own 200\n");
+    }
+
+    #[test]
+    fn gathered_lines_are_written_together() {
+        let site = Site::location("log_format u $uri; access_log a.log u buffer=4; access_log a.log u;");
+        assert_eq!(logged(&site, &mut site.get("/a"), "a.log"), "");
+        assert_eq!(logged(&site, &mut site.get("/bcdef"), "a.log"), "/a\n/a\n/bcdef\n/bcdef\n");
+    }
+
+    #[test]
+    fn a_log_is_read_by_zcat() {
+        let site = Site::location("log_format u $uri; access_log a.gz u gzip=9;");
+        for target in ["/a", "/b"] {
+            site.open_logs();
+            site.run(Phase::Log, &mut site.get(target));
+        }
+        site.open_logs();
+        let file = std::fs::File::open(site.root().join("a.gz")).unwrap();
+        let mut text = String::new();
+        flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "/a\n/b\n");
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (text, message) in [
             ("access_log off x;", "invalid parameter \"x\""),
+            ("access_log x combined y;", "invalid parameter \"y\""),
             ("access_log x y;", "unknown log format \"y\""),
             ("access_log x combined flush=1s;", "no buffer is defined for access_log \"x\""),
             ("access_log x combined buffer=0;", "invalid buffer size \"0\""),
             ("access_log x combined buffer=1k flush=x;", "invalid flush time \"x\""),
-            ("access_log x combined gzip=3;", "\"access_log\" with \"gzip\" is not built yet"),
+            ("access_log x combined gzip=0;", "invalid compression level \"0\""),
+            ("access_log x combined gzip=10;", "invalid compression level \"10\""),
             ("access_log $uri combined buffer=1k;", "buffered logs cannot have variables in name"),
-            ("access_log syslog:server=x;", "\"access_log\" to syslog is not built yet"),
+            ("access_log syslog:server=[::1] combined gzip;", "logs to syslog cannot be buffered"),
+            ("access_log stderr combined buffer=1k;", "logs to stderr cannot be buffered"),
+            (
+                "access_log x combined gzip; access_log x combined buffer=64k;",
+                "access_log \"x\" already defined with conflicting parameters",
+            ),
             ("log_format combined x; access_log x;", "duplicate \"log_format\" name \"combined\""),
             ("log_format a escape=x y; access_log off;", "unknown log format escaping \"x\""),
+            ("open_log_file_cache inactive=1s;", "\"open_log_file_cache\" must have \"max\" parameter"),
+            ("open_log_file_cache max=x;", "invalid \"open_log_file_cache\" parameter \"max=x\""),
+            ("open_log_file_cache on;", "invalid \"open_log_file_cache\" parameter \"on\""),
         ] {
             assert_eq!(Site::error(text), message, "{text}");
         }
+        Site::location(
+            "open_log_file_cache off; access_log x combined gzip buffer=64k; access_log x combined gzip=1;",
+        );
     }
 }

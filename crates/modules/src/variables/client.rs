@@ -1,7 +1,7 @@
 //! The connection.
 
 use super::lists::{put, put_shown};
-use super::request::seconds;
+use super::request::put_seconds;
 use contract::{Exchange, Peer};
 use std::net::IpAddr;
 
@@ -60,7 +60,7 @@ pub(super) fn connection_requests(exchange: &Exchange, _: &str, out: &mut Vec<u8
 }
 
 pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(seconds(exchange.connection.accepted.instant.elapsed()), out)
+    put_seconds(exchange.connection.accepted.instant.elapsed(), out)
 }
 
 /// `p` for a request that came before the response to the one before it was sent, else `.`.

@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 pub(crate) fn http_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };
@@ -136,12 +137,12 @@ pub(super) fn request_id(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> boo
 }
 
 pub(super) fn request_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(seconds(exchange.started.instant.elapsed()), out)
+    put_seconds(exchange.started.instant.elapsed(), out)
 }
 
-/// Seconds with three decimals, cut and not rounded.
-pub(super) fn seconds(duration: std::time::Duration) -> String {
-    format!("{}.{:03}", duration.as_secs(), duration.subsec_millis())
+/// Appends seconds with three decimals, cut and not rounded, and says that there is a value.
+pub(super) fn put_seconds(duration: Duration, out: &mut Vec<u8>) -> bool {
+    put_shown(format_args!("{}.{:03}", duration.as_secs(), duration.subsec_millis()), out)
 }
 
 pub(super) fn uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

@@ -3,7 +3,6 @@
 use super::lists::{put, put_shown};
 use contract::Exchange;
 use contract::clock::{self, Time};
-use std::sync::LazyLock;
 
 /// The version of nginx whose behaviour is followed.
 const NGINX_VERSION: &str = "1.31.5";
@@ -13,11 +12,7 @@ pub(super) fn server_name(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 }
 
 pub(super) fn hostname(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    static NAME: LazyLock<String> = LazyLock::new(|| {
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        name.trim_end().to_ascii_lowercase()
-    });
-    put(&*NAME, out)
+    put(net::host::name(), out)
 }
 
 pub(super) fn nginx_version(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -39,5 +34,6 @@ pub(super) fn time_local(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn time_iso8601(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(clock::iso8601(Time::now()), out)
+    clock::write_iso8601(Time::now(), out);
+    true
 }

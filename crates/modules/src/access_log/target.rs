@@ -1,0 +1,139 @@
+//! What a use of `access_log` says.
+
+use super::json::Json;
+use super::line::Line;
+use super::place::Place;
+use crate::shared::syslog;
+use conf::{Diagnostic, Word, value};
+use contract::log::{Buffering, Gzip, LogFile};
+use contract::{Args, Loading, Template};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one use of `access_log` asks for.
+pub enum Target {
+    /// No log at all.
+    Off,
+    /// A log.
+    To {
+        /// Where it is.
+        place: Place,
+        /// The name of its format.
+        format: Word,
+        /// That format, where it is ready-made and nobody defines another of its name.
+        ready: Option<Arc<Line>>,
+        /// What has to hold.
+        condition: Option<Template>,
+    },
+}
+
+/// How much is gathered where only `gzip` is written.
+const GZIP_BUFFER_SIZE: u64 = 64 * 1024;
+
+/// The level of `gzip` without one.
+const GZIP_LEVEL: u64 = 1;
+
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Diagnostic> {
+    let word = args.word(0)?;
+    if word.is("off") {
+        return match args.words().get(1) {
+            None => Ok(Target::Off),
+            Some(word) => Err(args.invalid(word)),
+        };
+    }
+    let place = match &*word.text {
+        b"stderr" => Place::File(Arc::new(LogFile::stderr())),
+        text if text.starts_with(syslog::START) => Place::Syslog(syslog::parse(args, word)?),
+        text if text.contains(&b'$') => {
+            let (name, prefix) = (loading.template(word)?, loading.prefix.clone());
+            Place::Computed { name, prefix, complaints: Arc::default() }
+        }
+        path => Place::File(loading.logs.file(&loading.path(path))),
+    };
+    let format = args.words().get(1).cloned().unwrap_or_else(|| Word::new("combined", word.span));
+    let ready = match () {
+        () if format.text.eq_ignore_ascii_case(b"combined") => Some(Line::Combined),
+        () if format.text.eq_ignore_ascii_case(b"json") => {
+            Some(Line::Json(Json::new(&mut loading.variables)))
+        }
+        () => None,
+    };
+    let Parameters { condition, buffering } = Parameters::parse(args, loading)?;
+    if let Some(buffering) = buffering {
+        let complain = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
+        gather(&place, buffering, word).map_err(complain)?;
+    }
+    Ok(Target::To { place, format, ready: ready.map(Arc::new), condition })
+}
+
+/// Gives a place its buffer.
+fn gather(place: &Place, buffering: Buffering, name: &Word) -> Result<(), String> {
+    match place {
+        Place::Computed { .. } => Err("buffered logs cannot have variables in name".to_owned()),
+        Place::Syslog(_) => Err("logs to syslog cannot be buffered".to_owned()),
+        Place::File(file) if file.path().is_none() => Err("logs to stderr cannot be buffered".to_owned()),
+        Place::File(file) if file.gather(buffering) => Ok(()),
+        Place::File(_) => Err(format!("access_log \"{name}\" already defined with conflicting parameters")),
+    }
+}
+
+/// What is written behind the format.
+struct Parameters {
+    condition: Option<Template>,
+    buffering: Option<Buffering>,
+}
+
+impl Parameters {
+    fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Parameters, Diagnostic> {
+        let mut condition = None;
+        let (mut size, mut flush, mut level) = (None, None, None);
+        for word in args.words().iter().skip(2) {
+            let rest = |start: &str| {
+                let text = word.text.strip_prefix(start.as_bytes())?;
+                Some(Word { text: text.into(), ..word.clone() })
+            };
+            let positive = |text: Word, what: &str, read: fn(&Word) -> Option<u64>| {
+                let message = || format!("invalid {what} \"{text}\"");
+                let found = read(&text).filter(|&number| number > 0);
+                found.ok_or_else(|| Diagnostic::emerg(message()).at(args.node.span).under(word.span))
+            };
+            if let Some(text) = rest("buffer=") {
+                size = Some(positive(text, "buffer size", |text| value::size(text).ok())?);
+            } else if let Some(text) = rest("flush=") {
+                flush = Some(positive(text, "flush time", |text| value::time_ms(text).ok())?);
+            } else if let Some(text) = rest("gzip=") {
+                let read = |text: &Word| value::number(text).ok().filter(|&level| level < 10);
+                level = Some(positive(text, "compression level", read)?);
+            } else if word.is("gzip") {
+                level = Some(GZIP_LEVEL);
+            } else if let Some(text) = rest("if=") {
+                condition = Some(loading.template(&text)?);
+            } else {
+                return Err(args.invalid(word));
+            }
+        }
+        let size = size.or(level.map(|_| GZIP_BUFFER_SIZE));
+        if flush.is_some() && size.is_none() {
+            let message = format!("no buffer is defined for access_log \"{}\"", args.word(0)?);
+            return Err(Diagnostic::emerg(message).at(args.node.span));
+        }
+        let gzip = level.and_then(|level| Some(Gzip { level: u32::try_from(level).ok()?, compress }));
+        let buffering = size.map(|size| Buffering {
+            size: usize::try_from(size).unwrap_or(usize::MAX),
+            flush: flush.map(Duration::from_millis),
+            gzip,
+        });
+        Ok(Parameters { condition, buffering })
+    }
+}
+
+/// A member of the gzip format (RFC 1952, section 2.2), which may follow others.
+fn compress(lines: &[u8], level: u32) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(lines.len() / 4), Compression::new(level));
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(lines);
+    encoder.finish().unwrap_or_default()
+}
