@@ -69,8 +69,9 @@ pub fn write_iso8601(time: Time, out: &mut Vec<u8>) {
 pub fn write_iso8601_milliseconds(time: Time, out: &mut Vec<u8>) {
     with_texts(time, |texts| {
         let (seconds, zone) = texts.iso8601.split_at(ISO8601_SECONDS.min(texts.iso8601.len()));
-        format!("{seconds}.{:03}{zone}", time.milliseconds)
-    })
+        // Writing to memory does not fail.
+        let _ = write!(out, "{seconds}.{:03}{zone}", time.milliseconds);
+    });
 }
 
 /// How long `2026-11-21T20:05:56` is.
