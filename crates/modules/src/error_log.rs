@@ -82,7 +82,7 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Use, Diagnostic> {
     let word = args.word(0)?;
     let sink = match &*word.text {
         b"stderr" => Sink::File(Arc::new(LogFile::stderr())),
-        text if text.starts_with(syslog::START) => Sink::Syslog(syslog::parse(args, word)?),
+        text if text.starts_with(syslog::START) => Sink::Syslog(syslog::parse(args, word, loading)?),
         text if text.starts_with(b"memory:") => {
             let message = "\"error_log\" to a buffer in memory is not built";
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);

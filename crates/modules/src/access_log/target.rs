@@ -46,7 +46,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Di
     }
     let place = match &*word.text {
         b"stderr" => Place::File(Arc::new(LogFile::stderr())),
-        text if text.starts_with(syslog::START) => Place::Syslog(syslog::parse(args, word)?),
+        text if text.starts_with(syslog::START) => Place::Syslog(syslog::parse(args, word, loading)?),
         text if text.contains(&b'$') => {
             let (name, prefix) = (loading.template(word)?, loading.prefix.clone());
             Place::Computed { name, prefix, complaints: Arc::default() }
