@@ -16,6 +16,7 @@ pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod fulmar_status;
+pub mod geo;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
@@ -34,15 +35,18 @@ pub mod process;
 pub mod proxy;
 pub mod random_index;
 pub mod range;
+pub mod real_ip;
 pub mod redirects;
 pub mod rewrite;
 pub mod root;
 pub mod satisfy;
 pub mod sending;
 pub mod server_tokens;
+pub mod split_clients;
 pub mod ssl;
 pub mod static_files;
 pub mod stub_status;
+pub mod symlinks;
 #[cfg(test)]
 mod testing;
 pub mod try_files;
@@ -52,9 +56,11 @@ pub mod variables;
 
 /// What several features share.
 mod shared {
+    pub(crate) mod addresses;
     pub(crate) mod answers;
     pub(crate) mod directories;
     pub(crate) mod files;
+    pub(crate) mod forwarded;
     pub(crate) mod lru;
     pub(crate) mod names;
     pub(crate) mod syslog;
@@ -76,6 +82,7 @@ pub static ALL: &[&Module] = &[
     &sending::MODULE,
     &limit_rate::MODULE,
     &open_file_cache::MODULE,
+    &symlinks::MODULE,
     &redirects::MODULE,
     &upstream::MODULE,
     &proxy::MODULE,
@@ -83,6 +90,7 @@ pub static ALL: &[&Module] = &[
     &server_tokens::MODULE,
     &ssl::MODULE,
     &variables::MODULE,
+    &real_ip::MODULE,
     &rewrite::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
@@ -102,6 +110,8 @@ pub static ALL: &[&Module] = &[
     &internal::MODULE,
     &satisfy::MODULE,
     &map::MODULE,
+    &geo::MODULE,
+    &split_clients::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &gzip::MODULE,
@@ -118,7 +128,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 3] = ["strict_line_ends", "htaccess", "fulmar_status"];
+    const OURS: [&str; 4] = ["strict_line_ends", "htaccess", "fulmar_status", "symlinks"];
 
     #[test]
     fn nothing_that_would_act_is_taken_in_silence() {

@@ -1,0 +1,335 @@
+//! Variables whose value depends on an address: the client's, or one that a variable holds.
+//!
+//! Each line of the block names a network and the value for its addresses; the narrowest network counts. `default` is
+//! the value for all others (and for what is no address), else it is empty. `delete` takes away a network that an
+//! included file named. With `ranges`, which has to come first, the lines name IPv4 addresses from and to
+//! (`10.0.0.1-10.0.0.9`); a range within an earlier one takes its part.
+//!
+//! `proxy` names networks of trusted proxies: for a client from there the last address of `X-Forwarded-For` counts,
+//! with `proxy_recursive` the last one that is not a proxy's itself. `volatile` keeps the value from being kept for
+//! the request. A look takes the same time whether ten networks are named or a hundred thousand. Binary files of
+//! ranges, which nginx makes beside text files, are neither made nor read: the text counts.
+//!
+//! ```conf
+//! geo $zone {
+//!     default       outside;
+//!     127.0.0.0/8   here;
+//!     ::1           here;
+//!     127.0.0.9     odd;
+//! }
+//! geo $arg_ip $country {
+//!     ranges;
+//!     192.0.2.0-192.0.2.127  AA;
+//!     default                none;
+//! }
+//! server {
+//!     listen 8080;
+//!     location / {
+//!         return 200 "$zone $country";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /?ip=192.0.2.7 HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! here AA
+//! ---
+//! GET /?ip=nobody HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! here none
+//! ```
+
+use crate::shared::addresses::Addresses;
+use crate::shared::forwarded::{Trusted, client};
+use crate::shared::names;
+use conf::spec::unexpected_block;
+use conf::value::{Network, cidr};
+use conf::{Arity, Contexts, Diagnostic, Node, Word};
+use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Peer, Rule, Template};
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+use std::str;
+use std::sync::Arc;
+
+/// Variables by address.
+pub static MODULE: Module = Module { name: "geo", directives: &[&GEO], variables: &[], compile: None };
+
+/// `geo [$ADDRESS] $VARIABLE { … }`
+pub static GEO: Directive<()> = Directive::new("geo", parse)
+    .within(Contexts::HTTP)
+    .block(Arity::Range(1, 2))
+    .rule(Rule::Never)
+    .repeats()
+    .help("Defines a variable by a table of addresses.");
+
+/// nginx looks this address up for what is none.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
+
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
+    let (source, name) = match args.words() {
+        [source, name] => {
+            names::variable(args, name)?;
+            if !source.text.starts_with(b"$") {
+                let message = format!("invalid variable name \"{source}\"");
+                return Err(Diagnostic::emerg(message).at(args.node.span).under(source.span));
+            }
+            (Some(loading.template(source)?), name)
+        }
+        _ => (None, args.word(0)?),
+    };
+    let name = names::variable(args, name)?;
+    let mut table = Table::default();
+    for entry in args.node.children() {
+        table.read(entry, loading)?;
+    }
+    loading.variables.define(&name, Definition::Evaluated(Arc::new(table.finish(source))));
+    Ok(())
+}
+
+type Value = Arc<[u8]>;
+
+/// The block while it is read.
+#[derive(Default)]
+struct Table {
+    has_ranges: bool,
+    volatile: bool,
+    recursive: bool,
+    proxies: Trusted,
+    default: Option<Value>,
+    networks: BTreeMap<IpNet, Value>,
+    ranges: Vec<(RangeInclusive<Ipv4Addr>, Option<Value>)>,
+}
+
+impl Table {
+    fn read(&mut self, entry: &Node, loading: &mut Loading) -> Result<(), Diagnostic> {
+        let error = |message: &str| Diagnostic::emerg(message).at(entry.span).under(entry.name.span);
+        if entry.block.is_some() {
+            return Err(unexpected_block(entry));
+        }
+        match (&*entry.name.text, &*entry.args) {
+            (b"ranges", []) if self.networks.is_empty() => self.has_ranges = true,
+            (b"ranges", []) => {
+                return Err(error(
+                    "the \"ranges\" directive must be the first directive inside \"geo\" block",
+                ));
+            }
+            (b"proxy_recursive", []) => self.recursive = true,
+            (b"volatile", []) => self.volatile = true,
+            (b"proxy", [word]) => self.proxies.add(network(entry, word, loading)?),
+            (b"default", [word]) => {
+                if self.default.is_some() {
+                    loading.note(Diagnostic::warn("duplicate default geo value").at(entry.span));
+                }
+                self.default = Some((*word.text).into());
+            }
+            (b"delete", [word]) if self.has_ranges => self.add_range(entry, word, None, loading)?,
+            (b"delete", [word]) => {
+                let net = network(entry, word, loading)?;
+                if self.networks.remove(&net).is_none() {
+                    let message = format!("no network \"{word}\" to delete");
+                    loading.note(Diagnostic::warn(message).at(entry.span));
+                }
+            }
+            (_, [value]) => self.add(entry, (*value.text).into(), loading)?,
+            _ => return Err(error("invalid number of the geo parameters")),
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, entry: &Node, value: Value, loading: &mut Loading) -> Result<(), Diagnostic> {
+        if self.has_ranges {
+            return self.add_range(entry, &entry.name, Some(value), loading);
+        }
+        let net = network(entry, &entry.name, loading)?;
+        let shown = String::from_utf8_lossy(&value).into_owned();
+        if let Some(earlier) = self.networks.insert(net, value) {
+            let (word, earlier) = (&entry.name, String::from_utf8_lossy(&earlier));
+            let message =
+                format!("duplicate network \"{word}\", value: \"{shown}\", old value: \"{earlier}\"");
+            loading.note(Diagnostic::warn(message).at(entry.span));
+        }
+        Ok(())
+    }
+
+    fn add_range(
+        &mut self,
+        entry: &Node,
+        word: &Word,
+        value: Option<Value>,
+        loading: &mut Loading,
+    ) -> Result<(), Diagnostic> {
+        let error = |message: String| Diagnostic::emerg(message).at(entry.span).under(word.span);
+        let range = range(&word.text).ok_or_else(|| error(format!("invalid range \"{word}\"")))?;
+        let same = self.ranges.iter().rev().find(|(earlier, _)| *earlier == range);
+        let has_same = same.is_some_and(|(_, value)| value.is_some());
+        match &value {
+            None if !has_same => {
+                let message = format!("no address range \"{word}\" to delete");
+                loading.note(Diagnostic::warn(message).at(entry.span));
+                return Ok(());
+            }
+            Some(_) if has_same => {
+                let message = format!("duplicate range \"{word}\"");
+                loading.note(Diagnostic::warn(message).at(entry.span));
+            }
+            _ => {}
+        }
+        self.ranges.push((range, value));
+        Ok(())
+    }
+
+    fn finish(self, source: Option<Template>) -> Geo {
+        let mut values = vec![self.default.unwrap_or_default()];
+        let mut addresses = Addresses::all(0);
+        let mut index = |value: &Value| {
+            let known = values.iter().rposition(|known| known == value);
+            known.unwrap_or_else(|| {
+                values.push(Arc::clone(value));
+                values.len() - 1
+            })
+        };
+        // The narrowest network counts, so it comes last.
+        let mut networks: Vec<_> = self.networks.iter().collect();
+        networks.sort_by_key(|(net, _)| net.prefix_len());
+        for (net, value) in networks {
+            addresses.paint(*net, index(value));
+        }
+        for (range, value) in &self.ranges {
+            addresses.paint_range(range, value.as_ref().map_or(0, &mut index));
+        }
+        let (proxies, recursive, volatile) = (self.proxies, self.recursive, self.volatile);
+        Geo { source, proxies, recursive, volatile, has_ranges: self.has_ranges, addresses, values }
+    }
+}
+
+fn network(entry: &Node, word: &Word, loading: &mut Loading) -> Result<IpNet, Diagnostic> {
+    let invalid =
+        |_| Diagnostic::emerg(format!("invalid network \"{word}\"")).at(entry.span).under(word.span);
+    let Network { net, has_low_bits } = cidr(word).map_err(invalid)?;
+    if has_low_bits {
+        let message = format!("low address bits of {word} are meaningless");
+        loading.note(Diagnostic::warn(message).at(entry.span).under(word.span));
+    }
+    Ok(net)
+}
+
+fn range(text: &[u8]) -> Option<RangeInclusive<Ipv4Addr>> {
+    let (start, end) = str::from_utf8(text).ok()?.split_once('-')?;
+    let range = start.parse().ok()?..=end.parse().ok()?;
+    (range.start() <= range.end()).then_some(range)
+}
+
+struct Geo {
+    source: Option<Template>,
+    proxies: Trusted,
+    recursive: bool,
+    volatile: bool,
+    has_ranges: bool,
+    addresses: Addresses<usize>,
+    /// The values, the default first.
+    values: Vec<Value>,
+}
+
+impl Geo {
+    fn address(&self, exchange: &Exchange) -> Option<IpAddr> {
+        let peer = match &self.source {
+            Some(source) => {
+                let text = source.evaluate(exchange);
+                Peer::Inet((str::from_utf8(&text).ok()?.parse::<IpAddr>().ok()?, 0).into())
+            }
+            None => exchange.connection.peer.clone(),
+        };
+        let fields = exchange.request.head.fields.all("X-Forwarded-For");
+        match client(&peer, fields, &self.proxies, self.recursive).unwrap_or(peer) {
+            Peer::Inet(address) => Some(address.ip().to_canonical()),
+            Peer::Unix(_) => None,
+        }
+    }
+}
+
+impl Evaluate for Geo {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        let address =
+            self.address(exchange).filter(|ip| ip.is_ipv4() || !self.has_ranges).unwrap_or(NO_ADDRESS);
+        let value = self.addresses.get(address).and_then(|index| self.values.get(index));
+        if let Some(value) = value {
+            out.extend_from_slice(value);
+        }
+        true
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.volatile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use contract::Peer;
+
+    /// The value of `$x` for the address in the query.
+    fn value(block: &str, ip: &str) -> String {
+        let site = Site::location(&format!("geo $args $x {{ {block} }}"));
+        site.variable("x", &site.get(&format!("/?{ip}")))
+    }
+
+    #[test]
+    fn the_narrowest_network_counts() {
+        let block =
+            "default d; 10.1.2.0/24 c; 10.0.0.0/8 a; 10.1.0.0/16 b; 2001:db8::/32 6; delete 10.1.2.0/24;";
+        let find = |ip| value(block, ip);
+        assert_eq!([find("10.9.9.9"), find("10.1.2.3"), find("11.0.0.1")], ["a", "b", "d"]);
+        assert_eq!([find("2001:db8::1"), find("::ffff:10.1.0.1"), find("x"), find("")], ["6", "b", "d", "d"]);
+        assert_eq!(value("10.0.0.0/8 a;", "9.0.0.1"), "");
+        assert_eq!(value("255.255.255.255 none; default d;", "nobody"), "none");
+    }
+
+    #[test]
+    fn ranges() {
+        let block = "ranges; default d; 10.0.0.0-10.0.0.9 a; 10.0.0.4-10.0.0.5 b; 10.0.1.0-10.0.1.9 c; \
+                     delete 10.0.1.0-10.0.1.9;";
+        let values: String = ["10.0.0.3", "10.0.0.4", "10.0.0.6", "10.0.0.10", "10.0.1.1", "::1"]
+            .map(|ip| value(block, ip))
+            .concat();
+        assert_eq!(values, "abaddd");
+    }
+
+    #[test]
+    fn behind_proxies() {
+        let site = |more: &str| {
+            Site::location(&format!(
+                "geo $x {{ proxy 127.0.0.1; proxy 10.0.0.0/8; {more} 192.0.2.1 one; 10.0.0.0/8 inner; \
+                 192.0.2.2 two; }}"
+            ))
+        };
+        let find = |site: &Site, peer: &str, forwarded: &str| {
+            let peer = Peer::Inet((peer.parse::<std::net::IpAddr>().unwrap(), 1).into());
+            let mut exchange = site.request("/", peer);
+            exchange.request.head.fields.push(b"X-Forwarded-For", forwarded.as_bytes()).unwrap();
+            site.variable("x", &exchange)
+        };
+        let (once, recursive) = (site(""), site("proxy_recursive;"));
+        assert_eq!(find(&once, "127.0.0.1", "192.0.2.1, 10.0.0.1"), "inner");
+        assert_eq!(find(&recursive, "127.0.0.1", "192.0.2.2, 192.0.2.1, 10.0.0.1"), "one");
+        assert_eq!(find(&once, "192.0.2.2", "192.0.2.1"), "two");
+    }
+
+    #[test]
+    fn messages() {
+        let error = |block: &str| Site::error(&format!("geo $x {{ {block} }}"));
+        assert_eq!(error("10.0.0.0/33 a;"), "invalid network \"10.0.0.0/33\"");
+        assert_eq!(error("a b c;"), "invalid number of the geo parameters");
+        assert_eq!(error("ranges; 10.0.0.2-10.0.0.1 a;"), "invalid range \"10.0.0.2-10.0.0.1\"");
+        assert!(error("10.0.0.1 a; ranges;").contains("must be the first"));
+    }
+}

@@ -1,0 +1,235 @@
+//! The client's own address, as a trusted proxy tells it.
+//!
+//! For a request from an address that `set_real_ip_from` names, the address in the field of `real_ip_header` takes the
+//! place of the peer's: in access rules, limits, logs and variables, for this request. Of several addresses the last
+//! one counts; with `real_ip_recursive` those of trusted proxies are passed over from behind. An address may have a
+//! port, which `$remote_port` then shows. `$realip_remote_addr` and `$realip_remote_port` keep the peer's own.
+//!
+//! Name only proxies that set or replace the field themselves: whoever is trusted can say to be anybody. A name
+//! is looked up once, when the configuration is loaded.
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     set_real_ip_from 127.0.0.0/8;
+//!     real_ip_header   X-Forwarded-For;
+//!     location / {
+//!         return 200 $remote_addr;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//! X-Forwarded-For: 203.0.113.5, 192.0.2.7
+//!
+//! HTTP/1.1 200 OK
+//!
+//! 192.0.2.7
+//! ```
+
+use crate::shared::forwarded::{Trusted, client};
+use conf::value::{Network, cidr};
+use conf::{Contexts, Diagnostic};
+use contract::{
+    Args, Connection, Directive, Exchange, Handler, Loading, Module, Peer, Phase, Rule, ScopeBuilder, Step,
+    Variable, View,
+};
+use ipnet::IpNet;
+use std::net::ToSocketAddrs;
+use std::rc::Rc;
+use std::str;
+
+/// The client behind proxies.
+pub static MODULE: Module = Module {
+    name: "real_ip",
+    directives: &[&SET_REAL_IP_FROM, &REAL_IP_HEADER, &REAL_IP_RECURSIVE],
+    variables: &[
+        Variable::new("realip_remote_addr", remote_addr),
+        Variable::new("realip_remote_port", remote_port),
+    ],
+    compile: Some(compile),
+};
+
+const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `set_real_ip_from ADDRESS | NETWORK | NAME | unix:`
+pub static SET_REAL_IP_FROM: Directive<Vec<From>> = Directive::new("set_real_ip_from", parse_from)
+    .within(EVERYWHERE)
+    .rule(Rule::List)
+    .help("A proxy that is trusted to tell its client's address.");
+
+/// `real_ip_header FIELD`
+pub static REAL_IP_HEADER: Directive<Box<str>> = Directive::new("real_ip_header", parse_header)
+    .within(EVERYWHERE)
+    .default("X-Real-IP")
+    .help("The field that has the address.");
+
+/// `real_ip_recursive on | off`
+pub static REAL_IP_RECURSIVE: Directive<bool> = Directive::flag("real_ip_recursive")
+    .within(EVERYWHERE)
+    .default("off")
+    .help("Whether addresses of trusted proxies are passed over.");
+
+/// Who is trusted.
+#[derive(Clone, Copy, Debug)]
+pub enum From {
+    /// Clients of Unix sockets.
+    Unix,
+    /// The addresses of a network.
+    Network(IpNet),
+}
+
+fn parse_from(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<From>, Diagnostic> {
+    let word = args.word(0)?;
+    if word.is("unix:") {
+        return Ok(vec![From::Unix]);
+    }
+    if let Ok(Network { net, has_low_bits }) = cidr(word) {
+        if has_low_bits {
+            let message = format!("low address bits of {word} are meaningless");
+            loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
+        }
+        return Ok(vec![From::Network(net)]);
+    }
+    let unknown = || {
+        let message = format!("host not found in set_real_ip_from \"{word}\"");
+        Diagnostic::emerg(message).at(args.node.span).under(word.span)
+    };
+    let name = str::from_utf8(&word.text).map_err(|_| unknown())?;
+    let addresses = (name, 0).to_socket_addrs().map_err(|_| unknown())?;
+    Ok(addresses.map(|address| From::Network(address.ip().into())).collect())
+}
+
+fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Box<str>, Diagnostic> {
+    let word = args.word(0)?;
+    let error =
+        |message: &str, hint: &str| Diagnostic::emerg(message).at(args.node.span).under(word.span).hint(hint);
+    if word.is("proxy_protocol") {
+        let hint = "let the proxy send X-Forwarded-For, and name that";
+        return Err(error("\"real_ip_header proxy_protocol\" is not built yet", hint));
+    }
+    let name = str::from_utf8(&word.text).map_err(|_| args.invalid(word))?;
+    Ok(name.into())
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let mut trusted = Trusted::default();
+    let from = view.all(&SET_REAL_IP_FROM);
+    for from in from.iter().flat_map(|written| written.value) {
+        match from {
+            From::Unix => trusted.add_unix(),
+            From::Network(net) => trusted.add(*net),
+        }
+    }
+    if from.is_empty() {
+        return Ok(());
+    }
+    let field = view.get(&REAL_IP_HEADER).map_or("X-Real-IP", |name| name);
+    // Only X-Forwarded-For is a list of several lines; of every other field the first line counts.
+    let is_list = field.eq_ignore_ascii_case("X-Forwarded-For");
+    let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
+    let handler = || RealIp { trusted: trusted.clone(), field: field.into(), is_list, recursive };
+    builder.handle(Phase::ServerRewrite, handler());
+    builder.handle(Phase::Preaccess, handler());
+    Ok(())
+}
+
+struct RealIp {
+    trusted: Trusted,
+    field: Box<str>,
+    is_list: bool,
+    recursive: bool,
+}
+
+/// The peer that named another client.
+struct Proxy(Peer);
+
+impl Handler for RealIp {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        // The server's settings decide, and the location's only where those found nothing.
+        if exchange.attached::<Proxy>().is_some() {
+            return Step::Next;
+        }
+        let fields = &exchange.request.head.fields;
+        let values = fields.all(&self.field).take(if self.is_list { usize::MAX } else { 1 });
+        let connection = &exchange.connection;
+        if let Some(peer) = client(&connection.peer, values, &self.trusted, self.recursive) {
+            let named = Connection {
+                serial: connection.serial,
+                peer,
+                local: connection.local.clone(),
+                accepted: connection.accepted,
+                requests: connection.requests.clone(),
+                secure: connection.secure,
+                tls: connection.tls.clone(),
+            };
+            let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));
+            exchange.attach(Proxy(proxy.peer.clone()));
+        }
+        Step::Next
+    }
+}
+
+fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let proxy = exchange.attached::<Proxy>();
+    let peer = proxy.as_ref().map_or(&exchange.connection.peer, |proxy| &proxy.0);
+    out.extend_from_slice(peer.address().as_bytes());
+    true
+}
+
+fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let proxy = exchange.attached::<Proxy>();
+    let peer = proxy.as_ref().map_or(&exchange.connection.peer, |proxy| &proxy.0);
+    if let Some(port) = peer.port().filter(|&port| port > 0) {
+        out.extend_from_slice(port.to_string().as_bytes());
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use contract::{Peer, Phase};
+
+    fn address(conf: &str, fields: &[(&str, &str)]) -> [String; 2] {
+        let site = Site::location(&format!(
+            "{conf} map $remote_addr:$remote_port $x {{ default $remote_addr:$remote_port; }} map $realip_remote_addr $y {{ default $realip_remote_addr:$realip_remote_port; }}"
+        ));
+        let mut exchange = site.request("/", Peer::Inet("127.0.0.1:1024".parse().unwrap()));
+        for (name, value) in fields {
+            exchange.request.head.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        site.run(Phase::Preaccess, &mut exchange);
+        [site.variable("x", &exchange), site.variable("y", &exchange)]
+    }
+
+    #[test]
+    fn a_trusted_proxy_names_its_client() {
+        let conf = "set_real_ip_from 127.0.0.1;";
+        assert_eq!(address(conf, &[("X-Real-IP", "192.0.2.1")]), ["192.0.2.1:", "127.0.0.1:1024"]);
+        assert_eq!(address(conf, &[("x-real-ip", "192.0.2.1:80")])[0], "192.0.2.1:80");
+        assert_eq!(address(conf, &[("X-Forwarded-For", "192.0.2.1")])[0], "127.0.0.1:1024");
+        assert_eq!(
+            address("set_real_ip_from 10.0.0.0/8;", &[("X-Real-IP", "192.0.2.1")])[0],
+            "127.0.0.1:1024"
+        );
+        assert_eq!(address("", &[("X-Real-IP", "192.0.2.1")])[0], "127.0.0.1:1024");
+    }
+
+    #[test]
+    fn proxies_in_a_row() {
+        let fields = [("X-Forwarded-For", "192.0.2.9, 192.0.2.1"), ("X-Forwarded-For", "127.0.0.5")];
+        let conf = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;";
+        assert_eq!(address(conf, &fields)[0], "127.0.0.5:");
+        assert_eq!(address(&format!("{conf} real_ip_recursive on;"), &fields)[0], "192.0.2.1:");
+    }
+
+    #[test]
+    fn messages() {
+        let error = Site::error("set_real_ip_from no.such.host.invalid;");
+        assert_eq!(error, "host not found in set_real_ip_from \"no.such.host.invalid\"");
+        assert!(Site::error("real_ip_header proxy_protocol;").contains("not built yet"));
+    }
+}

@@ -1,0 +1,118 @@
+//! The client behind proxies that are trusted to name it.
+
+use super::addresses::Addresses;
+use contract::Peer;
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
+use std::str;
+
+/// Peers whose word about their own client counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Trusted {
+    networks: Addresses<bool>,
+    unix: bool,
+}
+
+impl Default for Trusted {
+    fn default() -> Trusted {
+        Trusted { networks: Addresses::all(false), unix: false }
+    }
+}
+
+impl Trusted {
+    /// Trusts every address of a network.
+    pub(crate) fn add(&mut self, network: IpNet) {
+        self.networks.paint(network, true);
+    }
+
+    /// Trusts clients of Unix sockets.
+    pub(crate) fn add_unix(&mut self) {
+        self.unix = true;
+    }
+
+    fn holds(&self, peer: &Peer) -> bool {
+        match peer {
+            Peer::Inet(address) => self.networks.get(address.ip()).unwrap_or(false),
+            Peer::Unix(_) => self.unix,
+        }
+    }
+}
+
+/// The client that a trusted peer names: the last address of these field values; recursive, the last one that is not
+/// itself trusted. `None` where the peer is not trusted, or names no address.
+pub(crate) fn client<'a>(
+    peer: &Peer,
+    values: impl Iterator<Item = &'a [u8]>,
+    trusted: &Trusted,
+    recursive: bool,
+) -> Option<Peer> {
+    let values: Vec<&[u8]> = values.collect();
+    let words = |value: &'a [u8]| value.rsplit(|byte| matches!(byte, b',' | b' '));
+    let names = values.into_iter().rev().flat_map(words).filter(|word| !word.is_empty());
+    let mut found: Option<Peer> = None;
+    for name in names {
+        if !trusted.holds(found.as_ref().unwrap_or(peer)) {
+            break;
+        }
+        let Some(address) = address(name) else { break };
+        found = Some(Peer::Inet(address));
+        if !recursive {
+            break;
+        }
+    }
+    found
+}
+
+/// `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; the port is 0 where there is none.
+fn address(text: &[u8]) -> Option<SocketAddr> {
+    let text = str::from_utf8(text).ok()?;
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let without_port = bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0));
+    without_port.or_else(|_| text.parse()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trusted, client};
+    use contract::Peer;
+
+    fn named(values: &[&str], recursive: bool) -> Option<String> {
+        let mut trusted = Trusted::default();
+        for net in ["127.0.0.0/8", "10.0.0.0/8"] {
+            trusted.add(net.parse().unwrap());
+        }
+        let peer = Peer::Inet("127.0.0.1:1".parse().unwrap());
+        let found = client(&peer, values.iter().map(|value| value.as_bytes()), &trusted, recursive);
+        found.map(|peer| match peer {
+            Peer::Inet(address) => address.to_string(),
+            Peer::Unix(_) => String::new(),
+        })
+    }
+
+    #[test]
+    fn the_last_address_counts() {
+        for (value, expected) in [
+            ("1.2.3.4, 5.6.7.8", Some("5.6.7.8:0")),
+            ("5.6.7.8:99 ,", Some("5.6.7.8:99")),
+            ("[2001:db8::1]:80", Some("[2001:db8::1]:80")),
+            ("2001:db8::1", Some("[2001:db8::1]:0")),
+            ("unknown", None),
+            ("", None),
+        ] {
+            assert_eq!(named(&[value], false).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn recursive_goes_on_through_proxies() {
+        assert_eq!(named(&["9.9.9.9, 1.2.3.4", "10.0.0.1, 10.0.0.2"], true).unwrap(), "1.2.3.4:0");
+        assert_eq!(named(&["bad, 10.0.0.1"], true).unwrap(), "10.0.0.1:0");
+        assert_eq!(named(&["10.0.0.1", "10.0.0.2"], false).unwrap(), "10.0.0.2:0");
+    }
+
+    #[test]
+    fn strangers_are_not_believed() {
+        let peer = Peer::Inet("192.0.2.1:1".parse().unwrap());
+        assert_eq!(client(&peer, [&b"1.2.3.4"[..]].into_iter(), &Trusted::default(), true), None);
+    }
+}
