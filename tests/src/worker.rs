@@ -48,11 +48,17 @@ pub fn ticks(process: Pid) -> u64 {
     fields.iter().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
-/// Sets a limit of a running process, in place of what it had; `None` is none.
+/// Sets a limit of a running process; `None` is as much as it may have. The upper limit stays.
 pub fn limit(process: Pid, resource: Resource, most: Option<u64>) {
-    let before = prlimit(Some(process), resource, Rlimit { current: most, maximum: None });
-    if before.is_err() {
-        // Only root may raise the upper limit.
-        prlimit(Some(process), resource, Rlimit { current: most, maximum: most }).expect("a limit");
-    }
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap_or_default();
+    let name = match resource {
+        Resource::Nofile => "Max open files ",
+        Resource::Fsize => "Max file size ",
+        Resource::As => "Max address space ",
+        other => panic!("{other:?} is not known here"),
+    };
+    let line = limits.lines().find_map(|line| line.strip_prefix(name)).expect("its limits");
+    let maximum = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    let current = most.or(maximum);
+    prlimit(Some(process), resource, Rlimit { current, maximum }).expect("a limit");
 }

@@ -16,6 +16,7 @@ mod framing;
 mod paths;
 mod proxy;
 mod ranges;
+mod resources;
 mod slow;
 mod syntax;
 

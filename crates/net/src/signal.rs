@@ -26,6 +26,13 @@ const HANDLED: [Signal; 9] = [
     Signal::SIGALRM,
 ];
 
+/// Never delivered: a file that has reached its limit (RLIMIT_FSIZE) is an error of the write, not the end of the
+/// process.
+const FILE_LIMIT: Signal = Signal::SIGXFSZ;
+
+/// What a worker does not hear: a signal to all processes of this name, such as HUP, is for its supervisor.
+const FOR_SUPERVISORS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGUSR2, Signal::SIGALRM];
+
 /// The signals sent to this process, in a queue instead of handlers, see signalfd(2).
 ///
 /// The same signal sent twice before it is read is delivered once. After a fork the child reads its own
@@ -60,6 +67,7 @@ impl SignalQueue {
     pub fn new() -> io::Result<SignalQueue> {
         let handled: SigSet = HANDLED.into_iter().collect();
         handled.thread_block()?;
+        SigSet::from(FILE_LIMIT).thread_block()?;
         let queue = SignalFd::with_flags(&handled, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(SignalQueue { queue })
     }
@@ -96,9 +104,11 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Delivers all signals to this thread again, for a child that installs handlers of its own.
+/// Delivers signals to this thread again, for a child that installs handlers of its own: all but those that are for
+/// supervisors, and a file's limit.
 pub fn restore_after_fork() -> io::Result<()> {
-    Ok(SigSet::empty().thread_set_mask()?)
+    let blocked: SigSet = FOR_SUPERVISORS.into_iter().chain([FILE_LIMIT]).collect();
+    Ok(blocked.thread_set_mask()?)
 }
 
 /// Sends a signal to one process.

@@ -272,7 +272,8 @@ async fn pump<D: Decode>(mut reader: Reader<D>, shared: Rc<RefCell<Store>>) {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     poll_fn(|cx| shared.borrow_mut().poll_room(&settings, cx.waker())).await;
-                    if let Err(error) = shared.borrow_mut().keep(&mut rest, &settings) {
+                    let kept = shared.borrow_mut().keep(&mut rest, &settings);
+                    if let Err(error) = kept {
                         let path = settings.temp_path.display();
                         let message = format!("a response cannot be kept in \"{path}\" ({error})");
                         reader.log.write(Level::Crit, &message, Some(&reader.url));
