@@ -4,5 +4,6 @@ mod command_line;
 mod deadlines;
 mod listening;
 mod reload;
+mod service_manager;
 mod settings;
 mod signals;

@@ -18,6 +18,7 @@ mod reload;
 mod reports;
 mod respawn;
 mod serve;
+mod service_manager;
 mod sockets;
 mod start;
 mod supervisor;

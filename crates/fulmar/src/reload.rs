@@ -44,12 +44,14 @@ impl Supervisor {
             return;
         }
         self.log(Level::Notice, "reconfiguring");
+        self.service_manager.reloading();
         match self.prepare() {
             Ok(generation) => {
                 let deadline = Instant::now() + READY;
                 self.reload = Some(Reload { generation, launched: false, deadline, clients });
             }
             Err(reason) => {
+                self.service_manager.refused(&reason);
                 self.respawn.reset();
                 clients.into_iter().for_each(|client| answer(client, Err(reason.clone())));
             }
@@ -81,6 +83,7 @@ impl Supervisor {
             worker.tell(Command::Terminate);
         }
         self.respawn.reset();
+        self.service_manager.refused(reason);
         self.log(Level::Emerg, &format!("the configuration stays as it was: {reason}"));
         clients.into_iter().for_each(|client| answer(client, Err(format!("fulmar: [emerg] {reason}"))));
         self.next_reload();

@@ -1,6 +1,7 @@
 //! The listening sockets of the supervisor: opened once, kept over reloads and upgrades.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use net::bind::{self, Notice, Patience, Wanted};
 use net::{BindError, BoundSocket, ListenOptions, SocketAddress};
@@ -19,8 +20,14 @@ struct Group {
     sockets: Vec<BoundSocket>,
 }
 
+impl Group {
+    fn is_lent(&self) -> bool {
+        self.sockets.iter().any(BoundSocket::is_lent)
+    }
+}
+
 impl Sockets {
-    /// Sockets that the program before this one left.
+    /// Sockets that this process was started with.
     pub(crate) fn inherited(sockets: Vec<BoundSocket>) -> Sockets {
         let mut groups: Vec<Group> = Vec::new();
         for socket in sockets {
@@ -69,6 +76,19 @@ impl Sockets {
             }
         }
         Ok(Sockets { groups: groups.into_iter().flatten().collect() })
+    }
+
+    /// The addresses that nobody wants, and whether a service manager lent their sockets.
+    pub(crate) fn superfluous(&self, wanted: &[Wanted]) -> Vec<(SocketAddress, bool)> {
+        let is_wanted = |group: &&Group| wanted.iter().any(|want| want.address == group.address);
+        let of_group = |group: &Group| (group.address.clone(), group.is_lent());
+        self.groups.iter().filter(|group| !is_wanted(group)).map(of_group).collect()
+    }
+
+    /// The sockets of each address that are this server's own.
+    pub(crate) fn own(&self) -> Vec<(&SocketAddress, Vec<BorrowedFd<'_>>)> {
+        let own = self.groups.iter().filter(|group| !group.is_lent());
+        own.map(|group| (&group.address, group.sockets.iter().map(AsFd::as_fd).collect())).collect()
     }
 
     /// Further descriptors of all sockets, a list for each address.
@@ -160,6 +180,18 @@ mod tests {
         let inherited = Sockets::inherited(opened.duplicates().unwrap().into_iter().flatten().collect());
         drop(opened);
         assert_eq!(lengths(&prepare(&inherited, &[want(address, 1)]).unwrap()), [2]);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_told() {
+        let (one, two) = (free_port(), free_port());
+        let wanted = [want(one.clone(), 2), want(two.clone(), 1)];
+        let sockets = prepare(&Sockets::default(), &wanted).unwrap();
+        assert_eq!(sockets.superfluous(&wanted), []);
+        assert_eq!(sockets.superfluous(&wanted[..1]), [(two.clone(), false)]);
+        let own: Vec<_> =
+            sockets.own().into_iter().map(|(address, all)| (address.clone(), all.len())).collect();
+        assert_eq!(own, [(one, 2), (two, 1)]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use net::{BindError, system_message};
 use crate::configuration::{Configuration, Reader};
 use crate::messages;
 use crate::pid_file::PidFile;
+use crate::service_manager::ServiceManager;
 use crate::sockets::Sockets;
 use crate::supervisor::{Generation, Role, Settled, Supervisor};
 
@@ -50,14 +51,18 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
         return ExitCode::FAILURE;
     }
     drop(log);
-    let has_predecessor = inherited.is_some();
-    let sockets = match sockets(&configuration, inherited) {
+    let has_predecessor = inherited.predecessor.is_some();
+    let (service_manager, problem) = ServiceManager::from_environment();
+    if let Some(problem) = problem {
+        configuration.site.log(Level::Warn, &problem);
+    }
+    let sockets = match sockets(&configuration, inherited, &service_manager) {
         Ok(sockets) => sockets,
         // Failures of single addresses are told already.
         Err(error @ BindError::StillInUse) => return give_up_with(&configuration, &error.to_string()),
         Err(BindError::Call { .. }) => return ExitCode::FAILURE,
     };
-    match settle(&configuration, purpose, has_predecessor) {
+    match settle(&configuration, purpose, has_predecessor, service_manager) {
         Ok(Some(settled)) => {
             let generation = Generation { number: 1, configuration, sockets };
             supervise(Supervisor::new(reader, generation, settled))
@@ -80,12 +85,17 @@ fn supervise(supervisor: Supervisor) -> ExitCode {
 }
 
 /// Opens what is to be listened on, apart from what was inherited.
-fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Result<Sockets, BindError> {
+fn sockets(
+    configuration: &Configuration,
+    inherited: Inherited,
+    service_manager: &ServiceManager,
+) -> Result<Sockets, BindError> {
     let site = &configuration.site;
-    let inherited = inherited.unwrap_or_default();
-    if !inherited.value.is_empty() {
-        let value = &inherited.value;
+    if let Some(value) = inherited.predecessor.filter(|value| !value.is_empty()) {
         site.log(Level::Notice, &format!("using inherited sockets from \"{value}\""));
+    }
+    for socket in inherited.sockets.iter().filter(|socket| socket.is_lent()) {
+        site.log(Level::Notice, &format!("using the service manager's socket {}", socket.address()));
     }
     for problem in &inherited.problems {
         tell(configuration, Level::Emerg, &problem.to_string());
@@ -96,7 +106,17 @@ fn sockets(configuration: &Configuration, inherited: Option<Inherited>) -> Resul
             site.log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));
         }
     };
-    Sockets::inherited(inherited.sockets).prepare(&configuration.wanted(), Patience::default(), notice)
+    let (inherited, wanted) = (Sockets::inherited(inherited.sockets), configuration.wanted());
+    for (address, lent) in inherited.superfluous(&wanted) {
+        if lent {
+            let text =
+                format!("the service manager listens on {address}, but no \"listen\" names that address");
+            site.log(Level::Warn, &text);
+        } else {
+            service_manager.forget(&address);
+        }
+    }
+    inherited.prepare(&wanted, Patience::default(), notice)
 }
 
 /// Goes to the background, writes the pid file, and listens to signals; none in the process that stays behind.
@@ -104,6 +124,7 @@ fn settle(
     configuration: &Configuration,
     purpose: Purpose,
     inherited: bool,
+    service_manager: ServiceManager,
 ) -> Result<Option<Settled>, String> {
     let failed = |call: &str, error: &io::Error| format!("{call} failed ({})", system_message(error));
     let daemon = configuration.process.daemon && matches!(purpose, Purpose::Server(_));
@@ -128,7 +149,8 @@ fn settle(
     }
     let version = server::VERSION;
     configuration.site.log(Level::Notice, &format!("fulmar/{version}, compatible with nginx/1.31.5"));
-    Ok(Some(Settled { arguments, signals, control, pid_file, inherited, daemon: daemon || inherited }))
+    let daemon = daemon || inherited;
+    Ok(Some(Settled { arguments, signals, control, pid_file, inherited, daemon, service_manager }))
 }
 
 /// Lets what a daemon says on its error stream, a crash's message say, end in the error log.

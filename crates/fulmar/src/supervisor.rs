@@ -19,6 +19,7 @@ use crate::configuration::{Configuration, Reader};
 use crate::pid_file::PidFile;
 use crate::reload::Reload;
 use crate::respawn::Respawn;
+use crate::service_manager::ServiceManager;
 use crate::sockets::Sockets;
 use crate::upgrade::Upgrade;
 use crate::worker::{Launched, Stage, Task, Worker, launch};
@@ -50,6 +51,8 @@ pub(crate) struct Settled {
     pub(crate) inherited: bool,
     /// Whether no terminal belongs to this process.
     pub(crate) daemon: bool,
+    /// Who is told how the server does.
+    pub(crate) service_manager: ServiceManager,
 }
 
 /// What this process is to do after [`Supervisor::run`].
@@ -74,6 +77,7 @@ pub(crate) struct Supervisor {
     /// Whether workers were sent away by WINCH.
     pub(crate) resting: bool,
     pub(crate) stop: Option<Stop>,
+    pub(crate) service_manager: ServiceManager,
     signals: SignalQueue,
     control: Option<ControlSocket>,
     daemon: bool,
@@ -102,6 +106,7 @@ impl Supervisor {
             upgrade: Upgrade::new(settled.arguments, settled.inherited),
             resting: false,
             stop: None,
+            service_manager: settled.service_manager,
             signals: settled.signals,
             control: settled.control,
             daemon: settled.daemon,
@@ -130,6 +135,7 @@ impl Supervisor {
             self.serve_clients();
             self.take_reports();
             self.look_at_the_clock();
+            self.tell_service_manager();
         }
     }
 

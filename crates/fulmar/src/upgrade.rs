@@ -42,6 +42,11 @@ impl Upgrade {
         self.successor.is_some() || self.predecessor.is_some() && self.predecessor == parent()
     }
 
+    /// The successor, where one was started.
+    pub(crate) fn successor(&self) -> Option<Pid> {
+        self.successor
+    }
+
     /// Whether this is the successor's process.
     pub(crate) fn is(&self, pid: Pid) -> bool {
         self.successor == Some(pid)

@@ -101,15 +101,16 @@ pub fn bind(
 
 /// Opens `additional` sockets that join the sockets of one address, and returns these.
 ///
-/// For Unix domain sockets, and if there is none to join, there is nothing to open. An error leaves the
-/// existing sockets as they were, apart from being open to further ones.
+/// For Unix domain sockets, and if there is none to join, there is nothing to open; nor for sockets that a service
+/// manager lent, because connections in the queues of others would be lost where those of its own are kept. An error
+/// leaves the existing sockets as they were, apart from being open to further ones.
 pub fn grow(
     existing: &[BoundSocket],
     options: &ListenOptions,
     additional: usize,
 ) -> Result<Vec<BoundSocket>, BindError> {
-    let Some(address) = existing.first().map(BoundSocket::address).filter(|address| !address.is_unix())
-    else {
+    let can_grow = |socket: &&BoundSocket| !socket.address().is_unix() && !socket.is_lent();
+    let Some(address) = existing.first().filter(can_grow).map(BoundSocket::address) else {
         return Ok(Vec::new());
     };
     if additional > 0 {
@@ -172,10 +173,13 @@ pub fn check(address: &SocketAddress, options: &ListenOptions) -> Result<(), Bin
     }
 }
 
-/// Removes the path of a Unix domain socket that nobody will accept on any more.
+/// Removes the path of a Unix domain socket that nobody will accept on any more; not one that was lent.
 ///
 /// For the supervisor that ends, or drops an address, and passed its sockets to no other process.
 pub fn remove_path(socket: &BoundSocket) {
+    if socket.is_lent() {
+        return;
+    }
     if let SocketAddress::Unix(path) = socket.address() {
         // A path that somebody else removed is what was wanted.
         drop(fs::remove_file(path));
@@ -350,11 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_and_nothing_do_not_grow() {
+    fn unix_sockets_lent_ones_and_nothing_do_not_grow() {
         let directory = tempfile::tempdir().unwrap();
         let sockets = bind(&path(&directory), &options(), 1).unwrap();
         assert!(grow(&sockets, &options(), 2).unwrap().is_empty());
         assert!(grow(&[], &options(), 2).unwrap().is_empty());
+        let lent = [bind(&loopback(), &options(), 1).unwrap().remove(0).lent()];
+        assert!(grow(&lent, &options(), 2).unwrap().is_empty());
+        assert!(!lent[0].reuseport().unwrap());
     }
 
     #[test]
@@ -403,6 +410,11 @@ mod tests {
         check(&address, &options()).unwrap();
         assert!(file.exists());
         drop(running);
+        let lent = bind(&address, &options(), 1);
+        assert!(lent.is_err(), "the path of a server that ended is in use");
+        fs::remove_file(file).unwrap();
+        remove_path(&bind(&address, &options(), 1).unwrap().remove(0).lent());
+        assert!(file.exists(), "the service manager keeps it");
         let elsewhere = SocketAddress::Inet("192.0.2.1:80".parse().unwrap());
         let error = check(&elsewhere, &options()).unwrap_err().to_string();
         assert_eq!(error, "bind() to 192.0.2.1:80 failed (99: Cannot assign requested address)");

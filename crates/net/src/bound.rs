@@ -73,6 +73,7 @@ pub enum KeepAlive {
 pub struct BoundSocket {
     socket: Socket,
     address: SocketAddress,
+    lent: bool,
 }
 
 impl BoundSocket {
@@ -80,7 +81,17 @@ impl BoundSocket {
     pub(crate) fn new(socket: Socket) -> io::Result<BoundSocket> {
         let address = SocketAddress::from_kernel(&socket.local_addr()?)
             .ok_or_else(|| io::Error::other("unsupported protocol family"))?;
-        Ok(BoundSocket { socket, address })
+        Ok(BoundSocket { socket, address, lent: false })
+    }
+
+    /// The same, as one that a service manager made and keeps.
+    pub(crate) fn lent(self) -> BoundSocket {
+        BoundSocket { lent: true, ..self }
+    }
+
+    /// Whether a service manager made the socket and keeps it: its address is not ours to give up.
+    pub fn is_lent(&self) -> bool {
+        self.lent
     }
 
     /// The address that the socket is bound to.
@@ -90,13 +101,20 @@ impl BoundSocket {
 
     /// Another descriptor of the same socket and queue.
     pub fn try_clone(&self) -> io::Result<BoundSocket> {
-        Ok(BoundSocket { socket: self.socket.try_clone()?, address: self.address.clone() })
+        let socket = self.socket.try_clone()?;
+        Ok(BoundSocket { socket, address: self.address.clone(), lent: self.lent })
     }
 
     /// Applies changed options to a socket that is listening already, after a reload or an upgrade.
     ///
     /// `ipv6only`, `reuseport` and `multipath` belong to the binding and are left as they are.
+    ///
+    /// A lent socket keeps the queue that it was given, unless an option asks for another one.
     pub fn configure(&self, options: &ListenOptions) -> io::Result<()> {
+        if self.lent && *options == ListenOptions::default() {
+            let as_long_as_it_may_be = ListenOptions { backlog: -1, ..options.clone() };
+            return listen(&self.socket, &self.address, &as_long_as_it_may_be);
+        }
         listen(&self.socket, &self.address, options)
     }
 

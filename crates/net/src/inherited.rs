@@ -1,6 +1,9 @@
-//! Listening sockets that pass from one program to the next when a new binary takes over.
+//! Listening sockets that this process is started with: those of the program that it is to replace, and those that a
+//! service manager made, or kept for the next start.
 //!
-//! The environment variable [`VARIABLE`] lists their descriptors: `4;5;7;`.
+//! The environment variable [`VARIABLE`] lists the descriptors of a predecessor: `4;5;7s;`, where `s` marks those that
+//! a service manager lent. A service manager counts its own from 3 in `LISTEN_FDS`, names them in `LISTEN_FDNAMES` and
+//! says in `LISTEN_PID` whom they are for; see sd_listen_fds(3).
 
 use std::env;
 use std::ffi::OsString;
@@ -24,18 +27,35 @@ use crate::signal::restore_after_fork;
 /// The environment variable that lists inherited descriptors, each followed by a semicolon.
 pub const VARIABLE: &str = "FULMAR_FDS";
 
+/// What names of sockets begin with that a service manager only keeps: the server made them itself.
+pub const KEPT: &str = "fulmar-";
+
+/// How a service manager announces its sockets: how many, for which process, and their names.
+const COUNT: &str = "LISTEN_FDS";
+const FOR_PROCESS: &str = "LISTEN_PID";
+const NAMES: &str = "LISTEN_FDNAMES";
+/// Variables that mean nothing to children.
+const VARIABLES: [&str; 5] = [VARIABLE, COUNT, FOR_PROCESS, NAMES, "LISTEN_PIDFDID"];
+
+/// The largest number of a descriptor that a service manager is believed.
+const DESCRIPTORS_MAX: RawFd = 65_536;
+
+/// The mark behind a descriptor that a service manager lent.
+const LENT: char = 's';
+
 /// What was found in the environment.
 #[derive(Debug, Default)]
 pub struct Inherited {
-    /// The value of the variable, for the log: `using inherited sockets from "4;5;"`.
-    pub value: String,
-    /// The sockets, in the order of the list.
+    /// What the program before this one listed, for the log: `using inherited sockets from "4;5;"`. None where there
+    /// is no such program.
+    pub predecessor: Option<String>,
+    /// The sockets, first those of the list.
     pub sockets: Vec<BoundSocket>,
     /// What had to be ignored.
     pub problems: Vec<Problem>,
 }
 
-/// A part of the variable that is no listening socket.
+/// A descriptor that is no listening socket.
 #[derive(Debug)]
 pub enum Problem {
     /// It is no number of a descriptor.
@@ -57,32 +77,48 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Takes over the sockets that the program before this one left, none if it was started anew.
+/// A descriptor that somebody left, and whether a service manager keeps it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Passed {
+    fd: RawFd,
+    lent: bool,
+}
+
+/// Takes over the sockets that this process was started with.
 ///
 /// To be called first in `main`, while the process has one thread and no descriptors but those it was
-/// started with. A second call finds nothing. The variable is removed, so that no child sees it.
+/// started with. A second call finds nothing. The variables are removed, so that no child sees them.
 #[allow(unsafe_code)]
-pub fn take() -> io::Result<Option<Inherited>> {
+pub fn take() -> io::Result<Inherited> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
-    let Some(value) = env::var_os(VARIABLE) else { return Ok(None) };
-    if TAKEN.swap(true, Ordering::SeqCst) {
-        return Ok(None);
+    let mut inherited = Inherited::default();
+    if !VARIABLES.iter().any(|name| env::var_os(name).is_some()) || TAKEN.swap(true, Ordering::SeqCst) {
+        return Ok(inherited);
     }
     if !is_single_threaded()? {
         return Err(io::Error::other("sockets can only be inherited before threads start"));
     }
+    let [predecessor, count, process, names, _] =
+        VARIABLES.map(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()));
     // SAFETY: no other thread exists that could read the environment meanwhile.
-    unsafe { env::remove_var(VARIABLE) };
-    let value = value.to_string_lossy().into_owned();
-    let (numbers, mut problems) = parse(&value);
-    let mut sockets = Vec::new();
-    for fd in numbers {
-        match adopt(fd) {
-            Ok(socket) => sockets.push(socket),
-            Err(error) => problems.push(Problem::Socket(fd, error)),
+    VARIABLES.iter().for_each(|name| unsafe { env::remove_var(name) });
+    let (mut passed, problems) = parse(predecessor.as_deref().unwrap_or_default());
+    inherited.problems = problems;
+    if process.is_some_and(|pid| pid == Pid::this().to_string()) {
+        for one in announced(&count.unwrap_or_default(), &names.unwrap_or_default()) {
+            if !passed.iter().any(|other| other.fd == one.fd) {
+                passed.push(one);
+            }
         }
     }
-    Ok(Some(Inherited { value, sockets, problems }))
+    for Passed { fd, lent } in passed {
+        match adopt(fd) {
+            Ok(socket) => inherited.sockets.push(if lent { socket.lent() } else { socket }),
+            Err(error) => inherited.problems.push(Problem::Socket(fd, error)),
+        }
+    }
+    inherited.predecessor = predecessor;
+    Ok(inherited)
 }
 
 /// Starts a program that inherits the sockets, in this environment, and returns its identifier.
@@ -102,7 +138,9 @@ pub fn execute(
     }
     command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
     let descriptors: Vec<RawFd> = sockets.iter().map(|socket| socket.as_fd().as_raw_fd()).collect();
-    let list: String = descriptors.iter().map(|fd| format!("{fd};")).collect();
+    let mark = |socket: &BoundSocket| if socket.is_lent() { LENT.to_string() } else { String::new() };
+    let listed = descriptors.iter().zip(sockets).map(|(fd, socket)| format!("{fd}{};", mark(socket)));
+    let list: String = listed.collect();
     command.env(VARIABLE, list);
     // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
     unsafe { command.pre_exec(move || keep_over_exec(&descriptors).and_then(|()| restore_after_fork())) };
@@ -124,16 +162,31 @@ fn keep_over_exec(descriptors: &[RawFd]) -> io::Result<()> {
 }
 
 /// The descriptors in the list, without the standard streams and repetitions, and what is none.
-fn parse(value: &str) -> (Vec<RawFd>, Vec<Problem>) {
-    let mut numbers: Vec<RawFd> = Vec::new();
+fn parse(value: &str) -> (Vec<Passed>, Vec<Problem>) {
+    let mut passed: Vec<Passed> = Vec::new();
     let mut problems = Vec::new();
     for text in value.split_terminator([';', ':']) {
-        match text.parse() {
-            Ok(fd) if fd > libc::STDERR_FILENO && !numbers.contains(&fd) => numbers.push(fd),
+        let number = text.strip_suffix(LENT);
+        let lent = number.is_some();
+        match number.unwrap_or(text).parse() {
+            Ok(fd) if fd > libc::STDERR_FILENO && !passed.iter().any(|other| other.fd == fd) => {
+                passed.push(Passed { fd, lent });
+            }
             _ => problems.push(Problem::Number(text.to_owned())),
         }
     }
-    (numbers, problems)
+    (passed, problems)
+}
+
+/// The descriptors that a service manager counts; those are lent whose names do not say that it only keeps them.
+fn announced(count: &str, names: &str) -> Vec<Passed> {
+    let first = libc::STDERR_FILENO + 1;
+    let last = count.parse::<RawFd>().ok().and_then(|count| first.checked_add(count));
+    let mut names = names.split(':');
+    let mut passed = |fd| Passed { fd, lent: !names.next().is_some_and(|name| name.starts_with(KEPT)) };
+    // More than a process may have is nonsense, and would take long to look at.
+    let last = last.unwrap_or(first).min(DESCRIPTORS_MAX);
+    (first..last).map(&mut passed).collect()
 }
 
 #[allow(unsafe_code)]
@@ -185,15 +238,29 @@ mod tests {
     #[test]
     fn the_list_is_read() {
         let read = |value: &str| {
-            let (numbers, problems) = parse(value);
-            (numbers, problems.iter().map(ToString::to_string).collect::<Vec<_>>())
+            let (passed, problems) = parse(value);
+            let passed: Vec<_> = passed.into_iter().map(|Passed { fd, lent }| (fd, lent)).collect();
+            (passed, problems.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
-        assert_eq!(read("4;5;"), (vec![4, 5], vec![]));
+        assert_eq!(read("4;5s;"), (vec![(4, false), (5, true)], vec![]));
         assert_eq!(read(""), (vec![], vec![]));
-        let (numbers, problems) = read("7;x;2;-1;7;8");
-        assert_eq!(numbers, [7, 8]);
-        assert_eq!(problems.len(), 4);
+        let (passed, problems) = read("7;x;2;-1;7;8;s;");
+        assert_eq!(passed, [(7, false), (8, false)]);
+        assert_eq!(problems.len(), 5);
         assert_eq!(problems[0], "invalid socket number \"x\" in FULMAR_FDS environment variable, ignored");
+    }
+
+    #[test]
+    fn a_service_manager_counts() {
+        let read = |count: &str, names: &str| -> Vec<(RawFd, bool)> {
+            announced(count, names).into_iter().map(|Passed { fd, lent }| (fd, lent)).collect()
+        };
+        assert_eq!(read("3", "http:fulmar-x"), [(3, true), (4, false), (5, true)]);
+        assert_eq!(read("1", ""), [(3, true)]);
+        for nonsense in ["", "0", "-1", "x", "99999999999"] {
+            assert_eq!(read(nonsense, "a"), [], "{nonsense}");
+        }
+        assert!(read("2147483640", "").len() < 100_000);
     }
 
     #[test]
@@ -220,6 +287,7 @@ mod tests {
             let sockets: Vec<BoundSocket> = addresses
                 .iter()
                 .flat_map(|address| bind(address, &ListenOptions::default(), 2).unwrap())
+                .map(|socket| if socket.address().is_unix() { socket.lent() } else { socket })
                 .collect();
             let SocketAddress::Inet(inet) = *sockets[0].address() else { panic!("not TCP") };
             let arguments = ["fulmar", "inherited::tests::heir", "--exact", "--nocapture"];
@@ -248,9 +316,12 @@ mod tests {
     }
 
     fn greet() {
-        let inherited = take().unwrap().unwrap();
+        let inherited = take().unwrap();
         assert!(inherited.problems.is_empty() && env::var_os(VARIABLE).is_none());
-        assert!(take().unwrap().is_none());
+        assert!(inherited.predecessor.is_some());
+        assert!(inherited.sockets.iter().all(|socket| socket.is_lent() == socket.address().is_unix()));
+        let again = take().unwrap();
+        assert!(again.predecessor.is_none() && again.sockets.is_empty());
         let accepted = loop {
             match inherited.sockets[..2].iter().find_map(|socket| rustix::net::accept(socket).ok()) {
                 Some(accepted) => break accepted,

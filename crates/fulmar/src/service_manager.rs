@@ -1,0 +1,160 @@
+//! What the service manager is told, and what it keeps: see sd_notify(3) and sd_listen_fds(3).
+//!
+//! Listening sockets are handed over for safekeeping, so that clients wait in their queues while a supervisor that
+//! died, or was told to restart, comes back. None of this can fail a server: what is not heard is lost.
+
+use net::SocketAddress;
+use net::inherited::KEPT;
+use net::notify::{Notifier, monotonic_us};
+use net::process::Pid;
+
+use crate::sockets::Sockets;
+use crate::supervisor::Supervisor;
+
+/// The longest name of a descriptor in bytes.
+const NAME_MAX: usize = 255;
+
+/// What the service manager believes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Said {
+    #[default]
+    Nothing,
+    Ready,
+    Reloading,
+    Stopping,
+}
+
+/// The service manager that started this server, if one did.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceManager {
+    notifier: Option<Notifier>,
+    said: Said,
+    /// Why the last reload came to nothing.
+    refusal: Option<String>,
+    /// The addresses whose sockets it keeps, and how many of each.
+    kept: Vec<(SocketAddress, usize)>,
+}
+
+impl ServiceManager {
+    /// The one that the environment names; the text for the log where that name is none.
+    pub(crate) fn from_environment() -> (ServiceManager, Option<String>) {
+        match Notifier::from_environment() {
+            Ok(notifier) => (ServiceManager { notifier, ..ServiceManager::default() }, None),
+            Err(error) => {
+                let reason = net::system_message(&error);
+                let variable = net::notify::VARIABLE;
+                let text = format!("the service manager cannot be told anything: {variable} ({reason})");
+                (ServiceManager::default(), Some(text))
+            }
+        }
+    }
+
+    /// A reload begins, at the time that is told with it (`Type=notify-reload` waits for the end of one that began
+    /// after it asked).
+    pub(crate) fn reloading(&mut self) {
+        self.said = Said::Reloading;
+        self.refusal = None;
+        let now = monotonic_us().unwrap_or_default();
+        self.tell(&["RELOADING=1", &format!("MONOTONIC_USEC={now}"), "STATUS=reading the configuration"]);
+    }
+
+    /// The reload that began comes to nothing, for this reason.
+    pub(crate) fn refused(&mut self, reason: &str) {
+        self.refusal = reason.lines().next().map(str::to_owned);
+    }
+
+    /// A worker accepts, and no reload is under way.
+    fn ready(&mut self, generation: u32, sockets: &Sockets) {
+        if self.said == Said::Ready {
+            return;
+        }
+        self.said = Said::Ready;
+        let status = match &self.refusal {
+            Some(reason) => {
+                format!("STATUS=serving configuration {generation}; the last one was refused: {reason}")
+            }
+            None => format!("STATUS=serving configuration {generation}"),
+        };
+        self.keep(sockets);
+        self.tell(&["READY=1", &status]);
+    }
+
+    /// No requests are taken any more; or another supervisor takes them, which is the service from now on.
+    fn stopping(&mut self, successor: Option<Pid>) {
+        if self.said == Said::Stopping {
+            return;
+        }
+        self.said = Said::Stopping;
+        if let Some(pid) = successor {
+            self.tell(&[&format!("MAINPID={pid}"), "STATUS=serving"]);
+            return;
+        }
+        // Their paths are removed, so that nobody could reach what is kept.
+        self.kept
+            .iter()
+            .filter(|(address, _)| address.is_unix())
+            .for_each(|(address, _)| self.forget(address));
+        self.tell(&["STOPPING=1", "STATUS=answering the last requests"]);
+    }
+
+    /// Has these sockets kept, and no others.
+    fn keep(&mut self, sockets: &Sockets) {
+        let Some(notifier) = &self.notifier else { return };
+        let own = sockets.own();
+        let wanted: Vec<_> = own.iter().map(|(address, all)| ((*address).clone(), all.len())).collect();
+        for ((address, descriptors), want) in own.iter().zip(&wanted) {
+            if !self.kept.contains(want) {
+                drop(notifier.store(&name(address), descriptors));
+            }
+        }
+        let is_wanted = |address: &SocketAddress| wanted.iter().any(|(known, _)| known == address);
+        self.kept.iter().filter(|(kept, _)| !is_wanted(kept)).for_each(|(gone, _)| self.forget(gone));
+        self.kept = wanted;
+    }
+
+    /// Lets go of the sockets of an address that nobody listens on any more.
+    pub(crate) fn forget(&self, address: &SocketAddress) {
+        if let Some(notifier) = &self.notifier {
+            drop(notifier.remove(&name(address)));
+        }
+    }
+
+    fn tell(&self, lines: &[&str]) {
+        if let Some(notifier) = &self.notifier {
+            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            drop(notifier.tell(&lines));
+        }
+    }
+}
+
+impl Supervisor {
+    /// Tells the service manager what changed since it was told last.
+    pub(crate) fn tell_service_manager(&mut self) {
+        if self.stop.is_some() {
+            self.service_manager.stopping(self.upgrade.successor());
+        } else if self.reload.is_none() && self.served {
+            self.service_manager.ready(self.current.number, &self.current.sockets);
+        }
+    }
+}
+
+/// The name of the sockets of an address: visible ASCII without colons, cut to what is allowed.
+fn name(address: &SocketAddress) -> String {
+    let allowed = |c: char| if c.is_ascii_graphic() && c != ':' { c } else { '_' };
+    let address = address.to_string();
+    KEPT.chars().chain(address.chars().map(allowed)).take(NAME_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_is_allowed() {
+        let inet = |text: &str| SocketAddress::Inet(text.parse().unwrap());
+        assert_eq!(name(&inet("0.0.0.0:80")), "fulmar-0.0.0.0_80");
+        assert_eq!(name(&inet("[::]:80")), "fulmar-[__]_80");
+        let path = SocketAddress::Unix("/run/ä b".into());
+        assert_eq!(name(&path), "fulmar-unix_/run/__b");
+    }
+}
