@@ -1,11 +1,14 @@
-//! The time, read once a request, and its texts, made once a second.
+//! The time, read once a turn of a thread, and its texts, made once a second.
 
 use http::HTTP_DATE_LENGTH;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the wall clock is taken to agree with the monotonic one: what is told of it are milliseconds.
+const WALL_VALID: Duration = Duration::from_millis(1);
 
 /// A moment: monotonic for measuring, wall clock for showing.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +22,47 @@ pub struct Time {
 }
 
 impl Time {
-    /// Now.
+    /// Now; during a [`Turn`] the time of its start.
     pub fn now() -> Time {
+        TURN.get().unwrap_or_else(Time::read)
+    }
+
+    fn read() -> Time {
+        let instant = Instant::now();
+        let known = WALL.get().filter(|wall| instant.saturating_duration_since(wall.instant) < WALL_VALID);
+        let time = known.unwrap_or_else(|| Time::read_wall(instant));
+        Time { instant, ..time }
+    }
+
+    fn read_wall(instant: Instant) -> Time {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Time {
-            instant: Instant::now(),
+        let time = Time {
+            instant,
             seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
             milliseconds: u16::try_from(since.subsec_millis()).unwrap_or(0),
-        }
+        };
+        WALL.set(Some(time));
+        time
+    }
+}
+
+/// A turn of a thread, which does not wait: as long as this lives, the time stands still, so that a request that is
+/// answered within the turn reads one clock once.
+#[derive(Debug)]
+pub struct Turn(());
+
+impl Turn {
+    /// Begins a turn now.
+    #[must_use]
+    pub fn begin() -> Turn {
+        TURN.set(Some(Time::read()));
+        Turn(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURN.set(None);
     }
 }
 
@@ -41,6 +77,10 @@ struct Texts {
 }
 
 thread_local! {
+    /// When the turn began that lasts.
+    static TURN: Cell<Option<Time>> = const { Cell::new(None) };
+    /// When both clocks were read last.
+    static WALL: Cell<Option<Time>> = const { Cell::new(None) };
     static TEXTS: RefCell<Option<Texts>> = const { RefCell::new(None) };
     static ZONE: TimeZone = TimeZone::system();
 }
@@ -116,5 +156,25 @@ fn texts_of(second: i64) -> Texts {
         iso8601: format(second, true, "%Y-%m-%dT%H:%M:%S%:z"),
         error_log: format(second, true, "%Y/%m/%d %H:%M:%S"),
         syslog: format(second, true, "%b %e %H:%M:%S"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Time, Turn, WALL_VALID};
+    use std::time::Instant;
+
+    #[test]
+    fn time_stands_still_during_a_turn_only() {
+        let turn = Turn::begin();
+        let start = Time::now();
+        while start.instant.elapsed() < 2 * WALL_VALID {}
+        assert_eq!(Time::now().instant, start.instant);
+        drop(turn);
+        let before = Instant::now();
+        let now = Time::now();
+        assert!(now.instant >= before);
+        let milliseconds = |time: Time| time.seconds * 1000 + i64::from(time.milliseconds);
+        assert!(milliseconds(now) > milliseconds(start), "the wall clock was read again");
     }
 }

@@ -1,6 +1,7 @@
 //! Whether a connection outlives a response.
 
 use contract::Exchange;
+use contract::clock::Time;
 use contract::policy::KeepalivePolicy;
 use http::{Method, Status};
 
@@ -10,7 +11,7 @@ pub(crate) fn is_allowed(exchange: &Exchange) -> bool {
     let connection = &exchange.connection;
     !policy.timeout.is_zero()
         && connection.requests.get() < policy.requests
-        && connection.accepted.instant.elapsed() < policy.time
+        && Time::now().instant.saturating_duration_since(connection.accepted.instant) < policy.time
         && !is_disabled(exchange, policy)
 }
 

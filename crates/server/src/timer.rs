@@ -1,5 +1,6 @@
 //! Coarse timers, one wheel a thread. Setting one is a store; it costs nothing more until it is due.
 
+use contract::clock::Time;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -8,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// How late a timer may be, and how often the wheel turns while any timer is set.
-const TICK: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(TICK_MS);
+const TICK_MS: u64 = 20;
 
 /// Ticks of one turn of the wheel; a later deadline goes around again.
 const SLOTS: usize = 512;
@@ -90,17 +92,24 @@ impl Wheel {
         Poll::Pending
     }
 
+    /// How long the wheel has existed, in milliseconds.
+    fn age_ms(&self) -> u64 {
+        as_ms(Time::now().instant.saturating_duration_since(self.start))
+    }
+
+    /// The tick that is over.
+    fn tick(&self) -> u64 {
+        self.age_ms() / TICK_MS
+    }
+
     fn tick_after(&self, delay: Duration) -> u64 {
-        let elapsed = self.start.elapsed().saturating_add(delay);
-        let ticks = elapsed.as_millis().div_ceil(TICK.as_millis());
-        u64::try_from(ticks).unwrap_or(u64::MAX)
+        self.age_ms().saturating_add(as_ms(delay)).saturating_add(1).div_ceil(TICK_MS)
     }
 
     /// Handles all ticks up to now and gives back who is to be woken.
     fn turn(&mut self) -> Vec<Waker> {
         let mut due = Vec::new();
-        let elapsed = self.start.elapsed().as_millis() / TICK.as_millis();
-        let now = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        let now = self.tick();
         while self.now < now {
             self.now += 1;
             let bucket = std::mem::take(&mut self.buckets[bucket_of(self.now)]);
@@ -142,6 +151,10 @@ impl Wheel {
     }
 }
 
+fn as_ms(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1000).saturating_add(u64::from(duration.subsec_millis()))
+}
+
 fn bucket_of(tick: u64) -> usize {
     usize::try_from(tick % SLOTS as u64).unwrap_or(0)
 }
@@ -161,8 +174,7 @@ impl Timer {
     pub(crate) fn set(&self, delay: Duration) {
         let mut wheel = self.timers.wheel.borrow_mut();
         if wheel.queued == 0 {
-            let elapsed = wheel.start.elapsed().as_millis() / TICK.as_millis();
-            wheel.now = u64::try_from(elapsed).unwrap_or(u64::MAX);
+            wheel.now = wheel.tick();
         }
         let deadline = wheel.tick_after(delay);
         wheel.entries[self.index].deadline = Some(deadline);
@@ -180,9 +192,9 @@ impl Timer {
     /// Ready when the timer is due; else the task is woken then, or by [`Timers::wake_all`].
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut wheel = self.timers.wheel.borrow_mut();
-        let now = wheel.start.elapsed().as_millis() / TICK.as_millis();
+        let now = wheel.tick();
         let entry = &mut wheel.entries[self.index];
-        if entry.deadline.is_some_and(|deadline| u128::from(deadline) <= now) {
+        if entry.deadline.is_some_and(|deadline| deadline <= now) {
             return Poll::Ready(());
         }
         if !entry.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {

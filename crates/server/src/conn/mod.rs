@@ -17,7 +17,7 @@ use crate::pipeline::Progress;
 use crate::site::{Listen, Server};
 use crate::timer::Timer;
 use crate::worker::{Counted, Thread};
-use contract::clock::Time;
+use contract::clock::{self, Time};
 use contract::counters::{self, Count};
 use contract::{Body, Peer, Policy};
 use exchange::Begun;
@@ -160,6 +160,7 @@ impl Future for Connection {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let _turn = clock::Turn::begin();
         for _ in 0..TURN_REQUESTS {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Closed => return Poll::Ready(()),
@@ -277,9 +278,9 @@ impl Io {
             let is_new = self.info.requests.get() == 0;
             let is_drained = self.thread().draining.get() && !is_new;
             if is_drained {
-                self.kept_until.get_or_insert_with(|| Instant::now() + ON_ITS_WAY);
+                self.kept_until.get_or_insert_with(|| Time::now().instant + ON_ITS_WAY);
             }
-            let kept = self.kept_until.map(|until| until.saturating_duration_since(Instant::now()));
+            let kept = self.kept_until.map(|until| until.saturating_duration_since(Time::now().instant));
             match kept.filter(|kept| !kept.is_zero()) {
                 Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
                 Some(_) => {}
@@ -369,7 +370,7 @@ impl Io {
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
-        self.kept_until = (!least.is_zero()).then(|| Instant::now() + least);
+        self.kept_until = (!least.is_zero()).then(|| Time::now().instant + least);
         self.set_timer();
     }
 
