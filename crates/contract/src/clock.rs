@@ -147,11 +147,9 @@ fn with_texts<T>(time: Time, read: impl FnOnce(&Texts) -> T) -> T {
 }
 
 fn texts_of(second: i64) -> Texts {
-    let mut http = [b' '; HTTP_DATE_LENGTH];
-    http.copy_from_slice(http::format_date(second).as_bytes());
     Texts {
         second,
-        http,
+        http: http::date_text(second),
         log: format(second, true, "%d/%b/%Y:%H:%M:%S %z"),
         iso8601: format(second, true, "%Y-%m-%dT%H:%M:%S%:z"),
         error_log: format(second, true, "%Y/%m/%d %H:%M:%S"),

@@ -22,27 +22,24 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
         )
 }
 
-/// A byte that may stand in a URI's host as itself: unreserved or sub-delims.
-pub(crate) const fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'-' | b'.'
-                | b'_'
-                | b'~'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-        )
-}
+/// The bytes that may stand in a URI's host as themselves: unreserved or sub-delims.
+pub(crate) static HOST_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 128")]
+        let value = byte as u8;
+        table[byte] = value.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-._~!$&'()*+,;=";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 /// The value of a hexadecimal digit.
 pub(crate) const fn hex_value(byte: u8) -> Option<u8> {

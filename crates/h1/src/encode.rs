@@ -1,7 +1,6 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
-use http::{Fields, Method, ResponseHead, Status, Version, write_date};
-use memchr::memchr3;
+use http::{Fields, Method, ResponseHead, Status, Version, breaks_framing, date_text};
 
 /// What the connection does after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,16 +78,16 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
     }
     write_status_line(out, head.status, options.reason);
     if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
-        write_field(out, b"Server", server.as_bytes());
+        write_field(out, b"Server: ", server.as_bytes());
     }
     if head.fields.get("Date").is_none() {
-        write_field(out, b"Date", options.date);
+        write_field(out, b"Date: ", options.date);
     }
     if head.status != Status::NO_CONTENT && head.status >= Status::OK {
         write_representation(out, head, options.chunked);
     }
     if let Some(location) = &head.location {
-        write_field(out, b"Location", location);
+        write_field(out, b"Location: ", location);
     }
     if options.chunked && !head.status.is_bodiless() {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
@@ -98,7 +97,7 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
         out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
     }
     if let Some(etag) = &head.etag {
-        write_field(out, b"ETag", etag);
+        write_field(out, b"ETag: ", etag);
     }
     write_fields(out, &head.fields);
     if head.accept_ranges {
@@ -115,7 +114,7 @@ pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
 }
 
 fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
-    let reason = reason.filter(|reason| is_sendable(reason)).unwrap_or(status.reason().as_bytes());
+    let reason = reason.filter(|reason| !breaks_framing(reason)).unwrap_or(status.reason().as_bytes());
     out.extend_from_slice(b"HTTP/1.1 ");
     write_number(out, u64::from(status.0), 3);
     out.push(b' ');
@@ -126,7 +125,7 @@ fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
 /// The fields about the content, which a response that never has any leaves out.
 fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
     if let Some(content_type) = &head.content_type {
-        write_field(out, b"Content-Type", content_type);
+        write_field(out, b"Content-Type: ", content_type);
     }
     if let Some(length) = head.content_length.filter(|_| !chunked) {
         out.extend_from_slice(b"Content-Length: ");
@@ -136,7 +135,7 @@ fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
     let dated = matches!(head.status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
     if let Some(seconds) = head.last_modified.filter(|_| dated) {
         out.extend_from_slice(b"Last-Modified: ");
-        write_date(seconds, out);
+        out.extend_from_slice(&date_text(seconds));
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -158,22 +157,19 @@ fn write_connection(out: &mut Vec<u8>, connection: Connection) {
 
 fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
     for field in fields.iter().filter(|field| !field.is("Content-Length") && !field.is("Transfer-Encoding")) {
-        write_field(out, field.name, field.value);
+        out.extend_from_slice(field.line);
     }
 }
 
+/// Appends a field that did not come through a list of fields; `name` has the colon and the space.
+#[inline]
 fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    if !is_sendable(value) {
+    if breaks_framing(value) {
         return;
     }
     out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
-}
-
-fn is_sendable(value: &[u8]) -> bool {
-    memchr3(b'\r', b'\n', 0, value).is_none()
 }
 
 /// Appends a decimal number of at least so many digits.

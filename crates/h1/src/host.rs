@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::bytes::{hex_pair, is_host_byte};
+use crate::bytes::{HOST_BYTES, hex_pair};
 
 /// A host and a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,8 @@ impl Host {
             [b':', digits @ ..] => Some(parse_port(digits)?),
             _ => return Err(InvalidHost),
         };
-        self.name.extend(name.iter().map(u8::to_ascii_lowercase));
+        self.name.extend_from_slice(name);
+        self.name.make_ascii_lowercase();
         Ok(())
     }
 
@@ -58,16 +59,19 @@ impl Host {
 
 /// A registered name may have any characters of a URI; two dots in a row have no meaning in the DNS.
 fn is_registered_name(name: &[u8]) -> bool {
-    let mut rest = name;
-    loop {
-        rest = match rest {
-            [] => return true,
-            [b'.', b'.', ..] => return false,
-            [b'%', digits @ ..] if hex_pair(digits).is_some() => &digits[2..],
-            [byte, rest @ ..] if is_host_byte(*byte) => rest,
-            _ => return false,
+    let mut before = 0;
+    for (at, &byte) in name.iter().enumerate() {
+        let fits = match byte {
+            b'.' => before != b'.',
+            b'%' => hex_pair(&name[at + 1..]).is_some(),
+            byte => HOST_BYTES[usize::from(byte)],
         };
+        if !fits {
+            return false;
+        }
+        before = byte;
     }
+    true
 }
 
 fn is_ip_literal(literal: &[u8]) -> bool {
@@ -80,7 +84,7 @@ fn is_ip_literal(literal: &[u8]) -> bool {
             !version.is_empty()
                 && version.iter().all(u8::is_ascii_hexdigit)
                 && !address.is_empty()
-                && address.iter().all(|&byte| byte == b':' || is_host_byte(byte))
+                && address.iter().all(|&byte| byte == b':' || HOST_BYTES[usize::from(byte)])
         }
         _ => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
     }

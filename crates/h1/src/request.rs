@@ -1,6 +1,6 @@
 //! The head of a request, out of bytes that arrive in pieces (RFC 9112, sections 2 to 5).
 
-use http::{RequestHead, Status, Version};
+use http::{RequestHead, Status, Version, breaks_framing};
 use memchr::memchr;
 
 use crate::line::{Field, INVALID_LINE, LinePrefix, parse_field, parse_request_line};
@@ -221,7 +221,7 @@ fn split_line_end<'a>(line: &'a [u8], limits: &HeadLimits) -> (&'a [u8], bool) {
 fn store_field(line: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> Result<(), HeadError> {
     let Field { name, value, odd } = parse_field(line, limits.underscores).ok_or(INVALID_FIELD)?;
     if odd && limits.ignore_invalid {
-        return Ok(());
+        return if breaks_framing(value) { Err(INVALID_FIELD) } else { Ok(()) };
     }
     if head.fields.len() >= limits.max_fields {
         return Err(HeadError::new(Status::HEADER_TOO_LARGE, "client sent too many header lines"));

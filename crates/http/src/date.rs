@@ -1,8 +1,6 @@
 //! HTTP dates (RFC 9110, section 5.6.7).
 
-use httpdate::HttpDate;
-use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// The length of a date in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const HTTP_DATE_LENGTH: usize = 29;
@@ -10,19 +8,64 @@ pub const HTTP_DATE_LENGTH: usize = 29;
 /// Formats seconds since 1970 in the preferred form. Times before 1970 and after 9999 are moved to
 /// the nearest that can be written.
 pub fn format_date(seconds: i64) -> String {
-    date(seconds).to_string()
+    String::from_utf8_lossy(&date_text(seconds)).into_owned()
 }
 
-/// Appends what [`format_date`] gives.
-pub fn write_date(seconds: i64, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
-    let _ = write!(out, "{}", date(seconds));
-}
-
-fn date(seconds: i64) -> HttpDate {
+/// The bytes of what [`format_date`] gives.
+pub fn date_text(seconds: i64) -> [u8; HTTP_DATE_LENGTH] {
     const YEAR_9999: u64 = 253_402_300_799;
     let seconds = u64::try_from(seconds).unwrap_or(0).min(YEAR_9999);
-    (SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).into()
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = year_month_day(days);
+    let mut text = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+    text[..3].copy_from_slice(DAYS[index(days % 7)]);
+    text[8..11].copy_from_slice(MONTHS[index(month)]);
+    let numbers = [(5, day), (12, year / 100), (14, year % 100)];
+    let times = [(17, second / 3600), (20, second / 60 % 60), (23, second % 60)];
+    for (at, number) in numbers.into_iter().chain(times) {
+        text[at] = digit(number / 10);
+        text[at + 1] = digit(number % 10);
+    }
+    text
+}
+
+/// The days of a week, from the first day of 1970 on.
+const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
+
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+
+/// The year, the month from 0 on and the day from 1 on, of so many days after the first of 1970.
+fn year_month_day(days: u64) -> (u64, u64, u64) {
+    let mut year = 1970 + days / 366;
+    while first_day(year + 1) <= days {
+        year += 1;
+    }
+    let is_leap = first_day(year + 1) - first_day(year) == 366;
+    let mut left = days - first_day(year);
+    let mut month = 0;
+    for length in [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+/// How many days after the first of 1970 a year begins.
+fn first_day(year: u64) -> u64 {
+    let leap_days = |before: u64| before / 4 - before / 100 + before / 400;
+    365 * (year - 1970) + leap_days(year - 1) - leap_days(1969)
+}
+
+fn digit(number: u64) -> u8 {
+    b'0' + u8::try_from(number % 10).unwrap_or(0)
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(0)
 }
 
 /// Parses any of the three forms to seconds since 1970, or `None` where it is no date.
@@ -36,6 +79,8 @@ pub fn parse_date(text: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::{HTTP_DATE_LENGTH, format_date, parse_date};
+    use proptest::prelude::*;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn round_trip_and_the_obsolete_forms() {
@@ -46,6 +91,29 @@ mod tests {
             ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
         {
             assert_eq!(parse_date(form.as_bytes()), Some(784_111_777), "{form}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_date_of_any_second(seconds in 0u64..253_402_300_800) {
+            let theirs = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+            prop_assert_eq!(format_date(i64::try_from(seconds).unwrap()), theirs);
+        }
+    }
+
+    #[test]
+    fn the_ends_of_months_and_years() {
+        for text in [
+            "Mon, 29 Feb 2016 23:59:59 GMT",
+            "Tue, 01 Mar 2016 00:00:00 GMT",
+            "Tue, 29 Feb 2000 12:00:00 GMT",
+            "Sun, 28 Feb 2100 23:59:59 GMT",
+            "Mon, 01 Mar 2100 00:00:00 GMT",
+            "Sat, 31 Dec 2022 23:59:59 GMT",
+            "Sun, 01 Jan 2023 00:00:00 GMT",
+        ] {
+            assert_eq!(format_date(parse_date(text.as_bytes()).unwrap()), text);
         }
     }
 

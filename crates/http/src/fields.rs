@@ -9,6 +9,8 @@ pub struct Field<'a> {
     pub name: &'a [u8],
     /// The value.
     pub value: &'a [u8],
+    /// Both as they stand in a head: `name: value`, with the end of the line.
+    pub line: &'a [u8],
 }
 
 impl Field<'_> {
@@ -29,8 +31,8 @@ struct Span {
     value_length: u32,
 }
 
-/// The fields of a message. All bytes live in one arena, so that a list that is cleared and filled
-/// again allocates nothing.
+/// The fields of a message. All bytes live in one arena, as the lines of a head, so that a list that is cleared and
+/// filled again allocates nothing, and a line is sent as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     arena: Vec<u8>,
@@ -58,8 +60,11 @@ impl Fields {
         let start = u32::try_from(self.arena.len()).map_err(|_| InvalidField)?;
         let name_length = u32::try_from(name.len()).map_err(|_| InvalidField)?;
         let value_length = u32::try_from(value.len()).map_err(|_| InvalidField)?;
+        self.arena.reserve(name.len() + COLON.len() + value.len() + LINE_END.len());
         self.arena.extend_from_slice(name);
+        self.arena.extend_from_slice(COLON);
         self.arena.extend_from_slice(value);
+        self.arena.extend_from_slice(LINE_END);
         self.spans.push(Span { start, name_length, value_length });
         Ok(())
     }
@@ -89,9 +94,14 @@ impl Fields {
     /// All fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.spans.iter().map(|&span| {
-            let name = name_range(span);
-            let value = name.end..name.end + span.value_length as usize;
-            Field { name: &self.arena[name], value: &self.arena[value] }
+            let (name_length, value_length) = (span.name_length as usize, span.value_length as usize);
+            let line = &self.arena[span.start as usize..];
+            let line = &line[..name_length + COLON.len() + value_length + LINE_END.len()];
+            Field {
+                name: &line[..name_length],
+                value: &line[name_length + COLON.len()..][..value_length],
+                line,
+            }
         })
     }
 
@@ -106,9 +116,24 @@ impl Fields {
     }
 }
 
-/// No early exit, so that the loop runs over many bytes at once.
-fn breaks_framing(bytes: &[u8]) -> bool {
-    bytes.iter().fold(false, |found, byte| found | matches!(byte, b'\r' | b'\n' | 0))
+/// What stands between name and value, and behind the value.
+const COLON: &[u8] = b": ";
+const LINE_END: &[u8] = b"\r\n";
+
+/// Whether bytes have a CR, LF or NUL in them, which would end a field.
+pub fn breaks_framing(bytes: &[u8]) -> bool {
+    let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+    let Some(last) = bytes.last_chunk() else { return breaks(bytes) };
+    let (words, _) = bytes.as_chunks();
+    words.iter().chain([last]).fold(false, |found, word| found | has_control(*word)) && breaks(bytes)
+}
+
+/// Whether any of eight bytes is less than a space.
+fn has_control(word: [u8; 8]) -> bool {
+    const LOW: u64 = u64::from_ne_bytes([b' '; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let word = u64::from_ne_bytes(word);
+    word.wrapping_sub(LOW) & !word & HIGH != 0
 }
 
 fn name_range(span: Span) -> Range<usize> {
@@ -118,7 +143,7 @@ fn name_range(span: Span) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fields, InvalidField};
+    use super::{Fields, InvalidField, breaks_framing};
 
     #[test]
     fn keeps_case_and_order() {
@@ -132,6 +157,30 @@ mod tests {
         fields.remove("X-one");
         assert_eq!(fields.len(), 1);
         assert_eq!(fields.get("X-TWO"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn lines_are_as_in_a_head() {
+        let mut fields = Fields::new();
+        fields.push(b"X-One", b"1").unwrap();
+        fields.push(b"X-Two", b"").unwrap();
+        fields.remove("x-one");
+        assert_eq!(fields.iter().map(|field| field.line).collect::<Vec<_>>(), [b"X-Two: \r\n"]);
+    }
+
+    #[test]
+    fn bytes_that_break_a_message_are_seen_wherever_they_stand() {
+        for length in 0..40 {
+            let text: Vec<u8> = (0..length).map(|at| [b'x', b'\t', b' ', 0xff, 0x80][at % 5]).collect();
+            assert!(!breaks_framing(&text), "{text:?}");
+            for at in 0..length {
+                for byte in [b'\r', b'\n', 0] {
+                    let mut text = text.clone();
+                    text[at] = byte;
+                    assert!(breaks_framing(&text), "{text:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ mod response;
 mod status;
 mod version;
 
-pub use date::{HTTP_DATE_LENGTH, format_date, parse_date, write_date};
-pub use fields::{Field, Fields, InvalidField};
+pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
+pub use fields::{Field, Fields, InvalidField, breaks_framing};
 pub use method::Method;
 pub use request::RequestHead;
 pub use response::ResponseHead;
