@@ -12,6 +12,7 @@ mod differences;
 mod differential;
 mod fastcgi;
 mod htaccess;
+mod logs;
 mod manual;
 mod node;
 mod process;

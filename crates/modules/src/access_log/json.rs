@@ -9,7 +9,7 @@ enum Kind {
     Text,
     /// Without quotes where it is a number of JSON.
     Number,
-    /// A text that is told only where the request has no method, because it could not be read.
+    /// A text that is told only where no target of the request could be read.
     Unread,
 }
 
@@ -54,8 +54,7 @@ impl Json {
         out.push(b'"');
         for (name, kind, id) in &*self.members {
             let before = out.len();
-            let is_read = || !exchange.request.head.method_name().is_empty();
-            if *kind == Kind::Unread && is_read() {
+            if *kind == Kind::Unread && !exchange.request.uri.is_empty() {
                 continue;
             }
             [b",\"", name.as_bytes(), b"\":\""].into_iter().for_each(|part| out.extend_from_slice(part));
