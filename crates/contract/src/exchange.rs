@@ -294,16 +294,14 @@ impl Exchange {
     /// The scope's error log with what nginx tells of the request, for work that goes on without it.
     pub fn request_log(&self) -> RequestLog {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut about = vec![
-            ("client", self.connection.peer.address().to_string()),
-            ("server", text(&self.server_name)),
-        ];
+        let mut about =
+            vec![("client", self.connection.peer.address().to_string()), ("server", text(&self.server_name))];
         if !self.request.head.line().is_empty() {
             about.push(("request", text(self.request.head.line())));
         }
-        let fields = [("host", "host"), ("referer", "referrer")].into_iter().filter_map(|(name, shown)| {
-            self.request.head.fields.get(name).map(|value| (shown, text(value)))
-        });
+        let fields = [("host", "host"), ("referer", "referrer")]
+            .into_iter()
+            .filter_map(|(name, shown)| self.request.head.fields.get(name).map(|value| (shown, text(value))));
         RequestLog {
             log: self.scope.policy.error_log.clone(),
             connection: self.connection.serial,

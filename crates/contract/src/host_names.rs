@@ -1,16 +1,16 @@
 //! Values by host name, also by names with a wildcard.
 
-use std::collections::HashMap;
+use crate::hash::KeyedMap;
 
 /// Values by host name: `example.com`, `*.example.com` for what is below it, `.example.com` for both, and
 /// `www.*`. Names are kept and looked for in lower case.
 #[derive(Clone, Debug)]
 pub struct HostNames<T> {
-    exact: HashMap<Box<[u8]>, T>,
+    exact: KeyedMap<Box<[u8]>, T>,
     /// By what stands behind `*.`
-    leading: HashMap<Box<[u8]>, T>,
+    leading: KeyedMap<Box<[u8]>, T>,
     /// By what stands before `.*`
-    trailing: HashMap<Box<[u8]>, T>,
+    trailing: KeyedMap<Box<[u8]>, T>,
 }
 
 /// Why a name has no place.
@@ -68,11 +68,11 @@ impl<T: Clone> HostNames<T> {
 
 impl<T> Default for HostNames<T> {
     fn default() -> HostNames<T> {
-        HostNames { exact: HashMap::new(), leading: HashMap::new(), trailing: HashMap::new() }
+        HostNames { exact: KeyedMap::default(), leading: KeyedMap::default(), trailing: KeyedMap::default() }
     }
 }
 
-fn insert<T>(names: &mut HashMap<Box<[u8]>, T>, name: &[u8], value: T) -> Result<(), NameError> {
+fn insert<T>(names: &mut KeyedMap<Box<[u8]>, T>, name: &[u8], value: T) -> Result<(), NameError> {
     if names.contains_key(name) {
         return Err(NameError::Taken);
     }
@@ -81,7 +81,7 @@ fn insert<T>(names: &mut HashMap<Box<[u8]>, T>, name: &[u8], value: T) -> Result
 }
 
 /// The places of the dots, which are of no interest where there is nothing to find.
-fn dots_of<T>(host: &[u8], names: &HashMap<Box<[u8]>, T>) -> impl DoubleEndedIterator<Item = usize> {
+fn dots_of<T>(host: &[u8], names: &KeyedMap<Box<[u8]>, T>) -> impl DoubleEndedIterator<Item = usize> {
     let searched = if names.is_empty() { &[] } else { host };
     searched.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(place, _)| place)
 }

@@ -17,6 +17,7 @@ mod directive;
 mod encryption;
 mod exchange;
 mod filter;
+pub mod hash;
 mod host_names;
 pub mod inputs;
 mod loading;

@@ -1,12 +1,12 @@
 //! The media types of file name extensions.
 
+use crate::hash::KeyedMap;
 use bytes::Bytes;
-use std::collections::HashMap;
 
 /// Media types by extension.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    by_extension: HashMap<Box<[u8]>, Bytes>,
+    by_extension: KeyedMap<Box<[u8]>, Bytes>,
 }
 
 impl Types {

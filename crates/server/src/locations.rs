@@ -1,9 +1,9 @@
 //! From a path to a location: exact paths by hash, prefixes by a sorted list, patterns in their order.
 
 use crate::structure::LimitExcept;
+use contract::hash::KeyedMap;
 use contract::{Exchange, LocationKind, LocationName, Regex, Scope};
 use http::Method;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A location, compiled.
@@ -43,11 +43,11 @@ impl Location {
 /// The locations of a server or inside of a location.
 #[derive(Default)]
 pub(crate) struct Locations {
-    exact: HashMap<Box<[u8]>, Arc<Location>>,
+    exact: KeyedMap<Box<[u8]>, Arc<Location>>,
     prefixes: Prefixes,
     regexes: Vec<(Regex, Arc<Location>)>,
     /// Locations that a path without their last slash is redirected to, by that path.
-    behind_slash: HashMap<Box<[u8]>, Arc<Location>>,
+    behind_slash: KeyedMap<Box<[u8]>, Arc<Location>>,
 }
 
 /// Prefixes in order. Each knows the longest other one that it starts with, so that the longest

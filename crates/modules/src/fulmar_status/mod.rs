@@ -178,7 +178,8 @@ mod tests {
                 step => status(&step),
             }
         };
-        for (ip, expected) in [("127.0.0.1", 200), ("::1", 200), ("::ffff:127.0.0.9", 200), ("10.0.0.1", 403)] {
+        for (ip, expected) in [("127.0.0.1", 200), ("::1", 200), ("::ffff:127.0.0.9", 200), ("10.0.0.1", 403)]
+        {
             assert_eq!(answer("fulmar_status;", from(ip)), expected, "{ip}");
         }
         assert_eq!(answer("fulmar_status local;", Peer::Unix(None)), 200);

@@ -1,6 +1,6 @@
 //! Values by key, in the order in which they were last used.
 
-use std::collections::HashMap;
+use contract::hash::KeyedMap;
 
 /// The end of the list.
 const NONE: usize = usize::MAX;
@@ -9,7 +9,7 @@ const NONE: usize = usize::MAX;
 pub(crate) struct Lru<V> {
     nodes: Vec<Node<V>>,
     free: Vec<usize>,
-    by_key: HashMap<Box<[u8]>, usize>,
+    by_key: KeyedMap<Box<[u8]>, usize>,
     newest: usize,
     oldest: usize,
 }
@@ -24,7 +24,7 @@ struct Node<V> {
 
 impl<V> Default for Lru<V> {
     fn default() -> Lru<V> {
-        Lru { nodes: Vec::new(), free: Vec::new(), by_key: HashMap::new(), newest: NONE, oldest: NONE }
+        Lru { nodes: Vec::new(), free: Vec::new(), by_key: KeyedMap::default(), newest: NONE, oldest: NONE }
     }
 }
 
