@@ -92,6 +92,22 @@ fn used_bytes(meminfo: &str) -> u64 {
     kilobytes(meminfo, "MemTotal").saturating_sub(kilobytes(meminfo, "MemAvailable")) * 1024
 }
 
+/// How many connections to a port are open at both ends, as their clients on this machine see them.
+pub fn connections_to(port: u16) -> u32 {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    tables.iter().map(|table| established(table, port)).sum()
+}
+
+/// Behind a heading a line each: the number, the own address and port, those of the other end, the state; in hexadecimal.
+fn established(table: &str, port: u16) -> u32 {
+    let other_end = format!(":{port:04X}");
+    let is_open = |line: &&str| {
+        let mut fields = line.split_ascii_whitespace().skip(2);
+        fields.next().is_some_and(|end| end.ends_with(&other_end)) && fields.next() == Some("01")
+    };
+    u32::try_from(table.lines().skip(1).filter(is_open).count()).unwrap_or(u32::MAX)
+}
+
 /// The load average of the last minute.
 pub fn load_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -126,6 +142,19 @@ mod tests {
         assert_eq!(kilobytes("MemTotal:    24 kB\n", "MemTotal"), 24);
         assert_eq!(used_bytes("MemTotal:    24 kB\nMemFree: 1 kB\nMemAvailable:   20 kB\n"), 4096);
         assert!((1 << 20..Machine::this().memory_bytes).contains(&used_memory_bytes()));
+    }
+
+    #[test]
+    fn open_connections_are_counted() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let clients: Vec<_> = (0..3).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+        assert_eq!(connections_to(address.port()), 3);
+        // One that the server has closed is not open any more, though the client has not closed it.
+        let (first, _) = listener.accept().unwrap();
+        drop(first);
+        assert_eq!(connections_to(address.port()), 2);
+        drop(clients);
     }
 
     #[test]

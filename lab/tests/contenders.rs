@@ -151,6 +151,7 @@ fn place(folder: &Path, site: &Site, (configuration, switch): Life) -> Place {
         root: site.root.clone(),
         cores: "0".into(),
         threads: 1,
+        connections: 1,
         configuration,
         options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         certificate: site.certificate.clone(),

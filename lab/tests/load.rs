@@ -303,6 +303,7 @@ fn nginx(folder: &Path) -> Running {
         root: site.root.clone(),
         cores: "0".into(),
         threads: 1,
+        connections: 1,
         configuration: Configuration::Tuned,
         options: [("tls", "off"), ("access_log", "off")]
             .map(|(name, value)| (name.into(), value.into()))

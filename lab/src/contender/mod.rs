@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn built_in_contenders_are_sound() {
-        let values = "program folder root port threads user unprivileged certificate key certificate_text key_text backend backend_port";
+        let values = "program folder root port threads connections user unprivileged certificate key certificate_text key_text backend backend_port";
         let values = values.split(' ').map(|name| (name.to_owned(), format!("<{name}>")));
         let values: BTreeMap<String, String> = values.collect();
         let all = Contender::built_in().unwrap();

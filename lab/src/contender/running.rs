@@ -29,6 +29,8 @@ pub struct Place {
     pub cores: String,
     /// How many cores these are.
     pub threads: u32,
+    /// How many connections it has to hold.
+    pub connections: u32,
     /// Which configuration.
     pub configuration: Configuration,
     /// What is different in it.
@@ -60,6 +62,10 @@ pub struct Running {
 
 /// How long a contender may take to start and to end.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// Every contender may have so many connections, and an eighth more than it has to hold: some close those that are
+/// idle once few are left.
+const CONNECTIONS: u32 = 4096;
 
 /// How long one look at it waits for the next.
 const STEP: Duration = Duration::from_millis(10);
@@ -263,6 +269,7 @@ fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> B
         ("root", place.root.display().to_string()),
         ("port", address.port().to_string()),
         ("threads", place.threads.to_string()),
+        ("connections", (place.connections / 8 * 9).max(CONNECTIONS).to_string()),
         ("user", if root { "user root;".to_owned() } else { String::new() }),
         // For servers that refuse to serve as root.
         ("unprivileged", if root { "www-data".to_owned() } else { account() }),

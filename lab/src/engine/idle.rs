@@ -17,7 +17,7 @@ use crate::contender::Running;
 use crate::experiment::Load;
 use crate::load::document::{Document, Point};
 use crate::load::sources_for;
-use crate::process;
+use crate::{machine, process};
 
 /// How long a contender has to come to rest.
 const REST: Duration = Duration::from_millis(500);
@@ -51,8 +51,19 @@ pub(super) struct Step {
     pub(super) connections: u32,
     /// The generator's command line.
     pub(super) command: Vec<String>,
-    /// The memory of its processes, and what the machine uses because of it; or why there is none.
-    pub(super) bytes: Result<(f64, f64)>,
+    /// What was seen then, or why nothing was.
+    pub(super) seen: Result<Seen>,
+}
+
+/// A look at a contender that holds connections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// How many are open. A contender may have closed some meanwhile, to save memory or because it was busy.
+    pub(super) open: u32,
+    /// The memory of its processes.
+    pub(super) memory_bytes: f64,
+    /// What the machine uses because of it, without the generator.
+    pub(super) system_bytes: f64,
 }
 
 impl Idling<'_> {
@@ -62,62 +73,57 @@ impl Idling<'_> {
         let _confined = self.cores.confine()?;
         let most = counts.iter().map(|(count, _)| *count).max().unwrap_or_default();
         let before = Memory::of(&self.running.processes());
-        let (mut generators, mut sizes) = (Vec::new(), Vec::new());
+        let (mut generators, mut seen) = (Vec::new(), Vec::new());
         let mut open = 0;
         for (count, raw) in counts {
             let mut generator = Generator::start(self, count.saturating_sub(open), most, raw)?;
             let is_reached = generator.held(self.interrupted)? == u64::from(generator.connections);
             generators.push(generator);
-            sizes.push(self.bytes(before, &generators));
+            seen.push(self.look(before, &generators));
             if !is_reached {
                 break;
             }
             open = *count;
         }
-        let mut closed = 0;
         let mut steps = Vec::new();
-        for ((mut generator, bytes), (count, _)) in generators.into_iter().zip(sizes).zip(counts) {
+        for ((mut generator, seen), (count, _)) in generators.into_iter().zip(seen).zip(counts) {
+            let held = generator.held(self.interrupted)?;
             let point = generator.end(self.interrupted)?;
-            // A connection that was closed counts for its own number and those above it.
-            closed += point.dropped;
-            let wrong = self.wrong(&point, generator.held(self.interrupted)?, closed);
             let command = mem::take(&mut generator.process.command);
-            steps.push(Step {
-                connections: *count,
-                command,
-                bytes: wrong.map_or(Ok(bytes), |why| bail!(why)),
-            });
+            let seen = self.wrong(&point, held).map_or(Ok(seen), |why| bail!(why));
+            steps.push(Step { connections: *count, command, seen });
         }
         Ok(steps)
     }
 
-    /// Why a number of connections is none that was held, if it is not.
-    fn wrong(&self, point: &Point, held: u64, closed: u64) -> Option<String> {
+    /// Why a number of connections was not reached, if it was not.
+    fn wrong(&self, point: &Point, held: u64) -> Option<String> {
         let expected = self.load.expected_status();
-        if held < u64::from(point.clients) {
-            let failed = point.failed.named();
-            let failed: Vec<String> = failed.iter().map(|(what, count)| format!("{what}: {count}")).collect();
-            let files = process::open_files_max(self.running.roots().first().copied().unwrap_or_default());
-            let files =
-                files.map_or(String::new(), |files| format!("; a process of it may open {files} files"));
-            return Some(format!(
-                "it held {held} of {} more connections ({}){files}",
-                point.clients,
-                failed.join(", ")
-            ));
-        }
         if let Some((status, count)) = point.statuses.iter().find(|(status, _)| **status != expected) {
             return Some(format!("status {status} instead of {expected} on {count} connections"));
         }
-        (closed > 0).then(|| format!("it closed {closed} idle connections meanwhile"))
+        if held >= u64::from(point.clients) {
+            return None;
+        }
+        let mut words = format!("it took {held} of {} more connections", point.clients);
+        for (what, count) in point.failed.named() {
+            words += &format!(", {what}: {count}");
+        }
+        let files = self.running.processes().iter().filter_map(|pid| process::open_files_max(*pid)).min();
+        words += &files.map_or(String::new(), |files| format!("; a process of it may open {files} files"));
+        Some(words)
     }
 
-    fn bytes(&self, before: Memory, generators: &[Generator]) -> (f64, f64) {
+    fn look(&self, before: Memory, generators: &[Generator]) -> Seen {
         thread::park_timeout(REST);
         let now = Memory::of(&self.running.processes());
         let own = generators.iter().flat_map(|generator| process::family(generator.process.id()));
-        let own = process::pss_bytes(&own.collect::<Vec<_>>()) as f64;
-        (now.processes_bytes, now.system_bytes(before, self.idle) - own)
+        let own_bytes = process::pss_bytes(&own.collect::<Vec<_>>()) as f64;
+        Seen {
+            open: machine::connections_to(self.running.address.port()),
+            memory_bytes: now.processes_bytes,
+            system_bytes: now.system_bytes(before, self.idle) - own_bytes,
+        }
     }
 
     /// Arguments of the generator for so many connections, of `most` in all.

@@ -164,7 +164,8 @@ fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
 fn raise_limit(experiments: &[Experiment]) -> Result<()> {
     let clients =
         experiments.iter().flat_map(|experiment| &experiment.loads).flat_map(|load| load.clients(false));
-    let wanted = u64::from(clients.max().unwrap_or_default()) + RESERVE;
+    // One that passes requests on has two for each client.
+    let wanted = 2 * u64::from(clients.max().unwrap_or_default()) + RESERVE;
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
     if limit.current.is_none_or(|current| current >= wanted) {

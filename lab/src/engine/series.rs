@@ -220,6 +220,7 @@ impl Series<'_, '_> {
             root: self.site.root.clone(),
             cores: Cores::behind(0, self.cores).to_string(),
             threads: self.cores,
+            connections: self.connections(),
             configuration: self.load.configuration,
             options,
             certificate: self.site.certificate.clone(),
@@ -228,6 +229,12 @@ impl Series<'_, '_> {
         };
         let folder = measure::file_name(&[&self.load.id, &self.cores.to_string(), label]);
         Running::start(found, behind, &folder, &place)
+    }
+
+    /// How many connections a contender has: twice as many where it passes requests on.
+    fn connections(&self) -> u32 {
+        let clients = self.counts().into_iter().max().unwrap_or(1);
+        if self.load.backend.is_some() { 2 * clients } else { clients }
     }
 
     /// What the load asks of a configuration.
@@ -348,15 +355,17 @@ impl Series<'_, '_> {
             block.raw = raw.display().to_string();
             block.circumstances.server_cores = server_cores.to_string();
             block.circumstances.tool_cores = tool_cores.to_string();
-            match step.bytes {
-                Ok((memory_bytes, system_bytes)) => {
+            match step.seen {
+                Ok(seen) => {
+                    let open = f64::from(seen.open);
                     let figures = &mut block.figures;
-                    figures.insert(Figure::Connections, f64::from(step.connections));
-                    figures.insert(Figure::MemoryBytes, memory_bytes);
-                    figures.insert(Figure::SystemMemoryBytes, system_bytes);
-                    let (fewer, less) = *first.get_or_insert((step.connections, memory_bytes));
-                    if step.connections > fewer {
-                        let slope = (memory_bytes - less) / f64::from(step.connections - fewer);
+                    figures.insert(Figure::Connections, open);
+                    figures.insert(Figure::Failed, f64::from(step.connections.saturating_sub(seen.open)));
+                    figures.insert(Figure::MemoryBytes, seen.memory_bytes);
+                    figures.insert(Figure::SystemMemoryBytes, seen.system_bytes);
+                    let (fewer, less) = *first.get_or_insert((open, seen.memory_bytes));
+                    if open > fewer {
+                        let slope = (seen.memory_bytes - less) / (open - fewer);
                         figures.insert(Figure::MemoryPerConnectionBytes, slope);
                     }
                 }

@@ -112,6 +112,7 @@ impl Sheet {
             root: site.root.clone(),
             cores: "0".into(),
             threads: 1,
+            connections: 1,
             configuration: Configuration::Tuned,
             options,
             certificate: site.certificate.clone(),
