@@ -15,14 +15,6 @@
 //!     }
 //! }
 //! ```
-//!
-//! ```http
-//! GET /basic_status HTTP/1.1
-//! Host: localhost
-//!
-//! HTTP/1.1 200 OK
-//! Content-Type: text/plain
-//! ```
 
 use conf::{Arity, Contexts, Diagnostic};
 use contract::counters::{Count, active, total};

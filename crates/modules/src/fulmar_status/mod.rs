@@ -13,6 +13,8 @@
 //! elsewhere nothing is spent on it. The figures are those of the worker process and begin at zero where a reload or
 //! an upgrade starts another one.
 //!
+//! nginx: none
+//!
 //! ```conf
 //! server {
 //!     listen 8080;
