@@ -3,6 +3,7 @@
 //! A document is the `//!` comment of a file. Its fenced blocks mean:
 //!
 //! - `file PATH`: the content of a file, below the prefix, so that `html/…` is below the default root;
+//! - `link PATH`: a symbolic link there, with what it says;
 //! - `conf`: directives, which start an example. Without a `server` line they stand in a server that
 //!   listens and has a root; without an `http` line in `http {}`, unless there is an `events` line;
 //! - `http`: what a client sends and must get back, asked of the `conf` above: a request (its version and
@@ -22,6 +23,8 @@ use crate::site::{Running, Site};
 pub struct Document {
     /// Path below the prefix and content of the files to create.
     pub files: Vec<(String, String)>,
+    /// Path below the prefix and target of the symbolic links to create.
+    pub links: Vec<(String, String)>,
     /// Configurations with what is asked of them.
     pub examples: Vec<Example>,
     /// Whether nginx has to answer the same.
@@ -82,6 +85,8 @@ impl Document {
     fn add(&mut self, kind: &str, content: String) -> Result<(), String> {
         if let Some(path) = kind.strip_prefix("file ") {
             self.files.push((path.trim().to_owned(), content));
+        } else if let Some(path) = kind.strip_prefix("link ") {
+            self.links.push((path.trim().to_owned(), content.trim().to_owned()));
         } else if kind == "conf" {
             self.examples.push(Example { configuration: content, transcripts: Vec::new() });
         } else if kind == "http" {
@@ -98,7 +103,8 @@ impl Document {
         let site = if whole { Site::whole(&surround(&configuration)) } else { Site::new(&configuration) };
         // Where examples keep their logs.
         let site = site.beside("logs/.keep", "");
-        self.files.iter().fold(site, |site, (path, content)| site.beside(path, content))
+        let site = self.files.iter().fold(site, |site, (path, content)| site.beside(path, content));
+        self.links.iter().fold(site, |site, (path, target)| site.link_beside(path, target))
     }
 }
 

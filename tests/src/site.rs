@@ -70,6 +70,14 @@ impl Site {
         self
     }
 
+    /// Adds a symbolic link beside the configuration.
+    pub fn link_beside(self, path: &str, target: &str) -> Site {
+        let path = self.prefix().join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("directory");
+        std::os::unix::fs::symlink(target, path).expect("link");
+        self
+    }
+
     /// Directory of the documents.
     pub fn root(&self) -> PathBuf {
         self.prefix().join("html")

@@ -19,6 +19,7 @@ mod process;
 mod proxy;
 mod status;
 mod stock;
+mod throttling;
 mod tls;
 mod uploads;
 mod wordpress;

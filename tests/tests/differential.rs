@@ -22,5 +22,7 @@ mod ranges;
 mod rates;
 mod returns;
 mod rewrites;
+mod sending;
 mod server_names;
+mod symlinks;
 mod variables;

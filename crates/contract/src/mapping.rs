@@ -57,15 +57,30 @@ impl Root {
         directory
     }
 
+    /// The directory that files are below: for an alias the one in front of its last slash, as far as it has no
+    /// variables.
+    pub fn base(&self, exchange: &Exchange) -> Vec<u8> {
+        let Some(_) = self.alias else { return self.directory(exchange) };
+        let text = self.path.beginning();
+        let end = text.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let mut base = Vec::new();
+        self.absolute(&text[..end], &mut base);
+        base
+    }
+
     fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {
         let text = self.path.constant().map_or_else(|| self.path.evaluate(exchange).into(), Cow::Borrowed);
+        self.absolute(&text, out);
+    }
+
+    fn absolute(&self, text: &[u8], out: &mut Vec<u8>) {
         if !text.starts_with(b"/") {
             out.extend_from_slice(self.prefix.as_os_str().as_bytes());
             if !out.ends_with(b"/") {
                 out.push(b'/');
             }
         }
-        out.extend_from_slice(&text);
+        out.extend_from_slice(text);
     }
 
     /// The path of a URI. Joining is by bytes: the URI was normalised when it was parsed, so it has no

@@ -42,6 +42,14 @@ impl Template {
         }
     }
 
+    /// The text in front of the first variable.
+    pub fn beginning(&self) -> &[u8] {
+        match self.parts.first() {
+            Some(Part::Literal(text)) => text,
+            _ => b"",
+        }
+    }
+
     /// Whether the text uses captures of a regular expression.
     pub fn has_captures(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Capture(_)))

@@ -117,7 +117,7 @@ impl GzipStatic {
 
     fn at(&self, exchange: &mut Exchange, path: &mut Vec<u8>, accepted: bool) -> Step {
         path.extend_from_slice(b".gz");
-        let opened = match self.files.open(path) {
+        let opened = match self.files.open(exchange, path) {
             Ok(opened) => opened,
             Err(error) => {
                 log_failure(exchange, path, &error);

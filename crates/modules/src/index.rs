@@ -131,7 +131,7 @@ impl Index {
             }
             let directory = files::map(exchange, &exchange.request.path)?;
             let file = join(exchange, &directory, &name)?;
-            match self.files.look(&file) {
+            match self.files.look(exchange, &file) {
                 Ok(_) => return Ok(Some([&exchange.request.path[..], &name].concat())),
                 Err(error) => refuse(exchange, &file, &error)?,
             }
@@ -144,7 +144,7 @@ impl Index {
 
     /// Tells a directory without an index from one that does not exist.
     fn check_directory(&self, exchange: &Exchange, directory: &[u8], file: &[u8]) -> Result<(), Status> {
-        match self.files.look(directory) {
+        match self.files.look(exchange, directory) {
             Ok(opened) if opened.kind == Kind::Directory => Ok(()),
             Ok(_) => {
                 exchange.log(Level::Alert, &is(directory, "not a directory"));

@@ -128,7 +128,14 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 4] = ["strict_line_ends", "htaccess", "fulmar_status", "symlinks"];
+    const OURS: [&str; 6] = [
+        "strict_line_ends",
+        "client_body_min_rate",
+        "send_min_rate",
+        "htaccess",
+        "fulmar_status",
+        "symlinks",
+    ];
 
     #[test]
     fn nothing_that_would_act_is_taken_in_silence() {

@@ -34,16 +34,17 @@
 //! quote
 //! ```
 
-use crate::shared::directories::{self, Failure};
-use crate::shared::files;
+use crate::shared::directories::{self, Directory, Failure};
+use crate::symlinks::{Links, Way};
 use conf::{Contexts, Diagnostic};
 use contract::{
     Directive, Exchange, Handler, Module, Outcome, Phase, Reroute, ScopeBuilder, Step, View, Work,
 };
 use http::{Method, Status};
+use std::fs::DirEntry;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 
 /// A file of the directory, picked at random.
 pub static MODULE: Module =
@@ -57,12 +58,14 @@ pub static RANDOM_INDEX: Directive<bool> = Directive::flag("random_index")
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.get(&RANDOM_INDEX).copied().unwrap_or(false) {
-        builder.handle(Phase::Content, RandomIndex);
+        builder.handle(Phase::Content, RandomIndex { links: Links::of(view) });
     }
     Ok(())
 }
 
-struct RandomIndex;
+struct RandomIndex {
+    links: Links,
+}
 
 type Picked = Result<Option<Vec<u8>>, Failure>;
 
@@ -73,7 +76,10 @@ impl Handler for RandomIndex {
             return Step::Next;
         }
         match directories::path(exchange) {
-            Ok(path) => Step::Await(Work::Job(Box::new(move || Box::new(pick(&path))))),
+            Ok(path) => {
+                let way = self.links.way(exchange, &path);
+                Step::Await(Work::Job(Box::new(move || Box::new(pick(&path, way)))))
+            }
             Err(status) => Step::Finish(status),
         }
     }
@@ -96,15 +102,13 @@ impl Handler for RandomIndex {
 }
 
 /// The name of any file of a directory; this may block.
-fn pick(path: &[u8]) -> Picked {
-    let directory =
-        std::fs::read_dir(files::as_path(path)).map_err(|error| Failure::new("opendir", path, error))?;
+fn pick(path: &[u8], way: Way) -> Picked {
+    let mut directory = Directory::open(path, way)?;
     let mut names = Vec::new();
-    for item in directory {
-        let item = item.map_err(|error| Failure::new("readdir", path, error))?;
-        let name = item.file_name();
-        if !name.as_bytes().starts_with(b".") && is_file(&item)? {
-            names.push(name.into_vec());
+    while let Some(item) = directory.next() {
+        let item = item?;
+        if is_file(&directory, &item)? {
+            names.push(item.file_name().into_vec());
         }
     }
     if names.is_empty() {
@@ -116,14 +120,13 @@ fn pick(path: &[u8]) -> Picked {
 }
 
 /// Whether an entry is a file, or a link that leads to one.
-fn is_file(item: &std::fs::DirEntry) -> Result<bool, Failure> {
-    let path = item.path();
-    let failure = |call, error| Failure::new(call, path.as_os_str().as_bytes(), error);
+fn is_file(directory: &Directory, item: &DirEntry) -> Result<bool, Failure> {
+    let failure = |call, error| Failure::new(call, &directory.path_of(item), error);
     let kind = item.file_type().map_err(|error| failure("lstat", error))?;
     if !kind.is_symlink() {
         return Ok(kind.is_file());
     }
-    match std::fs::metadata(&path) {
+    match directory.look(item) {
         Ok(metadata) => Ok(metadata.is_file()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failure("stat", error)),
@@ -132,7 +135,7 @@ fn is_file(item: &std::fs::DirEntry) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::pick;
+    use super::{Way, pick};
     use crate::testing::Site;
     use std::collections::HashSet;
     use std::os::unix::ffi::OsStrExt;
@@ -146,10 +149,10 @@ mod tests {
         let root = site.root().as_os_str().as_bytes();
         std::os::unix::fs::symlink("directory", site.root().join("link")).unwrap();
         std::os::unix::fs::symlink("nowhere", site.root().join("broken")).unwrap();
-        let picked: HashSet<_> = (0..1000).map(|_| pick(root).unwrap().unwrap()).collect();
+        let picked: HashSet<_> = (0..1000).map(|_| pick(root, Way::Follow).unwrap().unwrap()).collect();
         let expected: HashSet<_> = ["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into();
         assert_eq!(picked, expected);
-        assert_eq!(pick(&[root, b"/directory"].concat()).unwrap(), Some(b"d".to_vec()));
+        assert_eq!(pick(&[root, b"/directory"].concat(), Way::Follow).unwrap(), Some(b"d".to_vec()));
     }
 
     #[test]
@@ -157,7 +160,7 @@ mod tests {
         let site = Site::location("random_index on;");
         site.file("directory/sub/x", "");
         let root = site.root().as_os_str().as_bytes();
-        assert_eq!(pick(&[root, b"/directory"].concat()).unwrap(), None);
-        assert_eq!(pick(&[root, b"/none"].concat()).unwrap_err().call, "opendir");
+        assert_eq!(pick(&[root, b"/directory"].concat(), Way::Follow).unwrap(), None);
+        assert_eq!(pick(&[root, b"/none"].concat(), Way::Follow).unwrap_err().call, "opendir");
     }
 }

@@ -94,7 +94,7 @@ impl Handler for StaticFiles {
 }
 
 fn serve(files: &Files, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
-    let opened = files.open(path).map_err(|error| open_failed(exchange, path, &error))?;
+    let opened = files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
     if opened.kind == Kind::Directory {
         exchange.response.location = Some(with_slash(exchange).into());
         return Err(Status::MOVED_PERMANENTLY);

@@ -181,7 +181,7 @@ impl Tries {
     }
 
     fn is_there(&self, exchange: &Exchange, path: &[u8], is_directory: bool) -> bool {
-        match self.lookup.look(path) {
+        match self.lookup.look(exchange, path) {
             Ok(opened) => (opened.kind == Kind::Directory) == is_directory,
             Err(error) => {
                 if !files::is_missing(&error) {

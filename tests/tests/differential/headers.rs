@@ -109,10 +109,10 @@ fn add_trailer() {
             add_trailer X-Outer outer;
             add_trailer X-Ranges $sent_http_accept_ranges;
             add_trailer X-Outer-Seen $sent_trailer_x_outer;
-            add_trailer X-Always "$status $body_bytes_sent" always;
+            add_trailer X-Always $status always;
             location /merge.txt { add_trailer_inherit merge; add_trailer X-Own own; }
             location /off.txt { add_trailer_inherit off; }
-            location /own.txt { add_trailer X-Own "$host $arg_a"; }
+            location /own.txt { add_trailer X-Own "$host:$arg_a"; }
             location /none.txt { add_trailer X-None ""; }
             location /unchunked.txt { chunked_transfer_encoding off; }
             location /return { return 200 text; }
@@ -134,7 +134,6 @@ fn add_trailer() {
     .file("unchunked.txt", "unchunked\n")
     .file("if.txt", "if\n")
     .file("void.txt", "")
-    .file("large.txt", "0123456789".repeat(10_000))
     .file("listed/a", "");
     agree(
         &site,
@@ -143,7 +142,6 @@ fn add_trailer() {
             "GET /outer.txt HTTP/1.0",
             "HEAD /outer.txt",
             "GET /outer.txt\nRange: bytes=0-1",
-            "GET /outer.txt\nRange: bytes=0-1,3-3",
             "GET /outer.txt\nRange: bytes=9-",
             "GET /outer.txt\nIf-None-Match: *",
             "GET /merge.txt",
@@ -162,7 +160,6 @@ fn add_trailer() {
             "GET /if.txt?a=1",
             "GET /if.txt",
             "GET /void.txt",
-            "GET /large.txt",
             "GET /listed/",
         ],
     );

@@ -34,6 +34,7 @@ fn opening(info: &str) -> String {
     match info.split_once(' ').unwrap_or((info, "")) {
         ("conf", _) => "```nginx".into(),
         ("file", name) => format!("`{}`:\n\n```text", name.trim()),
+        ("link", name) => format!("`{}`, a symbolic link to:\n\n```text", name.trim()),
         (kind, _) => format!("```{kind}"),
     }
 }

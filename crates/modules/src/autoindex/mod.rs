@@ -38,6 +38,7 @@ mod format;
 mod read;
 
 use crate::shared::directories::{self, Failure};
+use crate::symlinks::Links;
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
@@ -100,6 +101,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
             exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
             localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
+            links: Links::of(view),
         };
         builder.handle(Phase::Content, listing);
     }
@@ -110,6 +112,7 @@ struct Listing {
     format: Format,
     exact_size: bool,
     localtime: bool,
+    links: Links,
 }
 
 impl Handler for Listing {
@@ -129,8 +132,8 @@ impl Handler for Listing {
             exchange.log(Level::Info, &format!("client sent {fault} callback name: \"{name}\""));
             return Step::Finish(Status::BAD_REQUEST);
         }
-        let head_only = exchange.is_head();
-        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, head_only)))))
+        let (head_only, way) = (exchange.is_head(), self.links.way(exchange, &path));
+        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, head_only)))))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
@@ -192,6 +195,7 @@ fn check_callback(name: &[u8]) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::{Format, read};
+    use crate::symlinks::Way;
     use crate::testing::{Site, body_text, status};
     use contract::{Exchange, Outcome, Phase, Step, Work};
 
@@ -280,7 +284,7 @@ mod tests {
         let site = Site::location("autoindex off;");
         assert_eq!(site.get("/").scope.handlers(Phase::Content).len(), 2);
         assert!(matches!(list(&site, "/").0, Step::Next));
-        assert!(read::directory(b"/nonexistent", false).is_err());
+        assert!(read::directory(b"/nonexistent", Way::Follow, false).is_err());
         assert_eq!(super::FORMATS.len(), Format::Xml as usize + 1);
     }
 }

@@ -1,13 +1,12 @@
 //! Reads a directory; this may block.
 
-use crate::shared::directories::Failure;
+use crate::shared::directories::{Directory, Failure};
 use crate::shared::files;
-use std::ffi::OsStr;
-use std::fs::Metadata;
+use crate::symlinks::Way;
+use std::fs::{DirEntry, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// A file or directory that is listed.
 pub(super) struct Entry {
@@ -27,19 +26,14 @@ pub(super) enum Kind {
 }
 
 /// The entries of a directory in the order of the listing; none are read for a response without content.
-pub(super) fn directory(path: &[u8], head_only: bool) -> Result<Vec<Entry>, Failure> {
-    let failure = |call, error| Failure::new(call, path, error);
-    let directory = std::fs::read_dir(files::as_path(path)).map_err(|error| failure("opendir", error))?;
+pub(super) fn directory(path: &[u8], way: Way, head_only: bool) -> Result<Vec<Entry>, Failure> {
+    let mut directory = Directory::open(path, way)?;
     let mut entries = Vec::new();
     if head_only {
         return Ok(entries);
     }
-    for item in directory {
-        let item = item.map_err(|error| failure("readdir", error))?;
-        let name = item.file_name();
-        if !name.as_bytes().starts_with(b".") {
-            entries.extend(entry(&item.path(), &name)?);
-        }
+    while let Some(item) = directory.next() {
+        entries.extend(entry(&directory, &item?)?);
     }
     entries.sort_unstable_by(|a, b| {
         let is_after = |entry: &Entry| entry.kind != Kind::Directory;
@@ -48,20 +42,20 @@ pub(super) fn directory(path: &[u8], head_only: bool) -> Result<Vec<Entry>, Fail
     Ok(entries)
 }
 
-/// What is known of a name; nothing of one that may not be looked at. A link that leads nowhere is listed
-/// as itself.
-fn entry(path: &Path, name: &OsStr) -> Result<Option<Entry>, Failure> {
-    let failure = |call, error| Failure::new(call, path.as_os_str().as_bytes(), error);
-    let metadata = match std::fs::metadata(path) {
+/// What is known of a name; nothing of one that may not be looked at. A link that leads nowhere, or where it must not,
+/// is listed as itself.
+fn entry(directory: &Directory, item: &DirEntry) -> Result<Option<Entry>, Failure> {
+    let failure = |call, error| Failure::new(call, &directory.path_of(item), error);
+    let metadata = match directory.look(item) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound || files::is_loop(&error) => {
-            std::fs::symlink_metadata(path).map_err(|error| failure("lstat", error))?
+            item.metadata().map_err(|error| failure("lstat", error))?
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
         Err(error) => return Err(failure("stat", error)),
     };
     Ok(Some(Entry {
-        name: name.as_bytes().into(),
+        name: item.file_name().as_bytes().into(),
         kind: kind(&metadata),
         modified: metadata.mtime(),
         size: metadata.size(),

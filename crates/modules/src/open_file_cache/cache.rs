@@ -2,6 +2,7 @@
 
 use super::opened::Opened;
 use crate::shared::lru::Lru;
+use crate::symlinks::Way;
 use contract::counters::{self, Count};
 use std::cell::Cell;
 use std::io;
@@ -21,6 +22,8 @@ pub(super) struct Terms {
     pub(super) errors: bool,
     /// Whether the content is not asked for.
     pub(super) only_look: bool,
+    /// Which links on the way to it count.
+    pub(super) way: Way,
 }
 
 /// A cache.
@@ -38,6 +41,8 @@ struct Entry {
     /// When it was looked at, in seconds.
     created: u64,
     accessed: u64,
+    /// By what way it was found.
+    way: Way,
 }
 
 enum Found {
@@ -101,7 +106,7 @@ impl Cache {
 
     fn open_unknown(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Opened> {
         counters::add(Count::FileCacheMisses);
-        let result = Opened::open(path);
+        let result = Opened::open(path, terms.way);
         if let Err(error) = &result
             && !is_kept(error, terms)
         {
@@ -110,7 +115,7 @@ impl Cache {
         if self.entries.len() >= self.max {
             self.entries.pop_oldest();
         }
-        let mut entry = Entry { found: Found::Seldom, uses: 1, created: now, accessed: now };
+        let mut entry = Entry { found: Found::Seldom, uses: 1, created: now, accessed: now, way: terms.way };
         let result = entry.store(result, terms, now, &self.memory);
         self.entries.insert(path, entry);
         result
@@ -136,7 +141,8 @@ fn is_kept(error: &io::Error, terms: &Terms) -> bool {
 
 impl Entry {
     fn open(&mut self, path: &[u8], terms: &Terms, now: u64, memory: &Rc<Memory>) -> io::Result<Opened> {
-        let is_valid = now.checked_sub(self.created).is_some_and(|age| age < terms.valid);
+        let is_young = now.checked_sub(self.created).is_some_and(|age| age < terms.valid);
+        let is_valid = is_young && self.way == terms.way;
         let is_hit = is_valid && !matches!(self.found, Found::Seldom);
         counters::add(if is_hit { Count::FileCacheHits } else { Count::FileCacheMisses });
         let result = match &mut self.found {
@@ -147,10 +153,10 @@ impl Entry {
                 }
                 return Ok(opened.clone());
             }
-            Found::Seldom | Found::Failed(_) => Opened::open(path),
-            Found::Opened(before, _) => Opened::look(path).and_then(|mut opened| {
+            Found::Seldom | Found::Failed(_) => Opened::open(path, terms.way),
+            Found::Opened(before, _) => Opened::look(path, terms.way).and_then(|mut opened| {
                 let is_same = opened.adopt(before);
-                if is_same { Ok(opened) } else { Opened::open(path) }
+                if is_same { Ok(opened) } else { Opened::open(path, terms.way) }
             }),
         };
         self.store(result, terms, now, memory)
@@ -164,7 +170,7 @@ impl Entry {
         now: u64,
         memory: &Rc<Memory>,
     ) -> io::Result<Opened> {
-        self.created = now;
+        (self.created, self.way) = (now, terms.way);
         // A share stays with its bytes.
         let before = std::mem::replace(&mut self.found, Found::Seldom);
         let share = match (&result, before) {
@@ -201,6 +207,7 @@ fn take_into_memory(opened: &mut Opened, now: u64, memory: &Rc<Memory>) -> Optio
 mod tests {
     use super::{Cache, KEPT_BYTES_MAX, Memory, Share, Terms};
     use crate::open_file_cache::opened::{Kind, READ_BYTES_MAX};
+    use crate::symlinks::Way;
     use contract::clock::Time;
     use contract::{Body, Piece};
     use std::fs;
@@ -209,7 +216,7 @@ mod tests {
     use std::rc::Rc;
     use tempfile::TempDir;
 
-    const TERMS: Terms = Terms { valid: 10, min_uses: 1, errors: false, only_look: false };
+    const TERMS: Terms = Terms { valid: 10, min_uses: 1, errors: false, only_look: false, way: Way::Follow };
 
     struct Trial {
         directory: TempDir,

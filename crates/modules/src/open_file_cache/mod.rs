@@ -53,10 +53,11 @@
 mod cache;
 mod opened;
 
+use crate::symlinks::{Links, Way};
 use cache::{Cache, Memory, Terms};
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::clock::Time;
-use contract::{Args, Directive, Loading, Module, View};
+use contract::{Args, Directive, Exchange, Loading, Module, View};
 pub(crate) use opened::{Kind, Opened};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -159,6 +160,7 @@ fn invalid(args: &Args<'_>, word: &Word) -> Diagnostic {
 pub(crate) struct Files {
     limits: Option<Arc<Limits>>,
     terms: Terms,
+    links: Links,
 }
 
 impl Files {
@@ -169,25 +171,34 @@ impl Files {
             min_uses: view.get(&OPEN_FILE_CACHE_MIN_USES).copied().unwrap_or(1),
             errors: view.get(&OPEN_FILE_CACHE_ERRORS).copied().unwrap_or(false),
             only_look: false,
+            way: Way::Follow,
         };
-        Files { limits: view.get(&OPEN_FILE_CACHE).cloned().flatten(), terms }
+        let links = Links::of(view);
+        Files { links, limits: view.get(&OPEN_FILE_CACHE).cloned().flatten(), terms }
     }
 
     /// What is at a path, to be sent.
-    pub(crate) fn open(&self, path: &[u8]) -> io::Result<Opened> {
+    pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Opened> {
+        let way = self.way(exchange, path);
         match &self.limits {
-            Some(limits) => by_cache(limits, path, &self.terms),
-            None => Opened::open(path),
+            Some(limits) => by_cache(limits, path, &Terms { way, ..self.terms }),
+            None => Opened::open(path, way),
         }
     }
 
     /// What is at a path. Where there is a cache it is opened all the same, as nginx does: who may not read a file
     /// does not find it.
-    pub(crate) fn look(&self, path: &[u8]) -> io::Result<Opened> {
+    pub(crate) fn look(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Opened> {
+        let way = self.way(exchange, path);
         match &self.limits {
-            Some(limits) => by_cache(limits, path, &Terms { only_look: true, ..self.terms }),
-            None => Opened::look(path),
+            Some(limits) => by_cache(limits, path, &Terms { only_look: true, way, ..self.terms }),
+            None => Opened::look(path, way),
         }
+    }
+
+    /// How a path is to be opened.
+    pub(crate) fn way(&self, exchange: &Exchange, path: &[u8]) -> Way {
+        self.links.way(exchange, path)
     }
 }
 

@@ -1,12 +1,12 @@
 //! A file or directory that was found, and what is there to send of it.
 
 use crate::shared::files;
+use crate::symlinks::{self, Way};
 use bytes::Bytes;
 use contract::{Body, FileIdentity, Piece};
-use rustix::fs::OFlags;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
 
 /// Files up to this many bytes are read at once; larger ones are left to the sender.
@@ -46,10 +46,9 @@ enum Content {
 }
 
 impl Opened {
-    /// Opens what is at a path. Opens without waiting, because a pipe without a writer would hold up the thread.
-    pub(crate) fn open(path: &[u8]) -> io::Result<Opened> {
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(files::as_path(path))?;
+    /// Opens what is at a path.
+    pub(crate) fn open(path: &[u8], way: Way) -> io::Result<Opened> {
+        let file = symlinks::open(path, way)?;
         let mut opened = Opened::new(&file.metadata()?);
         if opened.kind == Kind::File {
             opened.content = Content::File(Arc::new(file));
@@ -57,9 +56,12 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Looks what is at a path, without opening it.
-    pub(crate) fn look(path: &[u8]) -> io::Result<Opened> {
-        Ok(Opened::new(&std::fs::metadata(files::as_path(path))?))
+    /// Looks what is at a path; it is opened only where links do not all count, as nginx does.
+    pub(crate) fn look(path: &[u8], way: Way) -> io::Result<Opened> {
+        Ok(Opened::new(&match way {
+            Way::Follow => std::fs::metadata(files::as_path(path))?,
+            way => symlinks::open(path, way)?.metadata()?,
+        }))
     }
 
     fn new(metadata: &Metadata) -> Opened {

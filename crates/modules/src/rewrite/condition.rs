@@ -135,7 +135,7 @@ fn comparison(
 
 impl Kind {
     fn is_at(self, exchange: &Exchange, lookup: &Files, path: &[u8]) -> bool {
-        match lookup.look(path) {
+        match lookup.look(exchange, path) {
             Ok(opened) => self.fits(&opened),
             Err(error) => {
                 if files::errno(&error).is_some() && !files::is_missing(&error) {

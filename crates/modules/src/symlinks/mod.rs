@@ -1,0 +1,264 @@
+//! What becomes of symbolic links on the way to a file.
+//!
+//! `disable_symlinks on` refuses a path with any link in it, `if_not_owner` one with a link whose target belongs to
+//! somebody else. With `from=` the beginning of the path is trusted: only what comes behind it is looked at. Files are
+//! then opened component by component, so that nobody can put a link in place between the check and the use.
+//!
+//! `symlinks inside`, a directive of Fulmar's, follows links as long as they lead to something below the `root`, or
+//! below the directory of the `alias`, and refuses those that lead out of it: one `openat2` of the kernel does it
+//! where there is one, else the place of what was opened is compared. The root itself may be a link. Of an `alias`
+//! with variables only the directory in front of the first of them counts. Listings of directories are bounded, too.
+//! The two directives take each other's place.
+//!
+//! What is refused is answered 403. A link to a directory, in the middle of a path, is to `disable_symlinks on` no
+//! directory: 404, as in nginx. Files whose names are passed on to other servers, as to PHP, are not looked at.
+//!
+//! differs: `symlinks` is a directive of its own.
+//!
+//! ```file html/files/a.txt
+//! a
+//! ```
+//!
+//! ```link html/files/inside.txt
+//! a.txt
+//! ```
+//!
+//! ```link html/files/outside.txt
+//! ../../other/secret.txt
+//! ```
+//!
+//! ```file other/secret.txt
+//! secret
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     symlinks inside;
+//!     location /none/ {
+//!         alias html/files/;
+//!         disable_symlinks on;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /files/inside.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ---
+//! GET /files/outside.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ---
+//! GET /none/inside.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ---
+//! GET /none/a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ```
+
+mod walk;
+
+use conf::{Arity, Contexts, Diagnostic, Word};
+use contract::{Args, Directive, Exchange, Loading, Module, Template, View};
+pub(crate) use walk::{Way, open, place};
+
+/// Symbolic links.
+pub static MODULE: Module =
+    Module { name: "symlinks", directives: &[&DISABLE_SYMLINKS, &SYMLINKS], variables: &[], compile: None };
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `disable_symlinks off | on | if_not_owner [from=PART]`
+pub static DISABLE_SYMLINKS: Directive<Links> = Directive::new("disable_symlinks", parse_disable)
+    .within(LEVELS)
+    .args(Arity::Range(1, 2))
+    .slot("symlinks")
+    .default("off")
+    .help("Whether a path with a symbolic link is refused.");
+
+/// `symlinks follow | inside`
+pub static SYMLINKS: Directive<Links> = Directive::new("symlinks", |args, _| {
+    args.value(0, |word| conf::value::choice(word, &[("follow", false), ("inside", true)]))
+        .map(|inside| if inside { Links::Inside } else { Links::Follow })
+})
+.within(LEVELS)
+.slot("symlinks")
+.default("follow")
+.help("Whether symbolic links may lead out of the root.");
+
+/// What becomes of symbolic links.
+#[derive(Clone, Debug)]
+pub enum Links {
+    /// They are followed.
+    Follow,
+    /// They are refused, or only those that lead to what somebody else owns.
+    Refuse {
+        /// Whether a link is fine that leads to what its own owner has.
+        owned_is_fine: bool,
+        /// The beginning of a path that is trusted.
+        from: Option<Template>,
+    },
+    /// They are followed below the root.
+    Inside,
+}
+
+fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Links, Diagnostic> {
+    let (mut owned_is_fine, mut from) = (None, None);
+    for word in args.words() {
+        match &*word.text {
+            b"off" => owned_is_fine = Some(None),
+            b"on" => owned_is_fine = Some(Some(false)),
+            b"if_not_owner" => owned_is_fine = Some(Some(true)),
+            text => match text.strip_prefix(b"from=") {
+                Some(part) => {
+                    from = Some(loading.template(&Word { text: part.into(), ..word.clone() })?);
+                }
+                None => return Err(args.invalid(word)),
+            },
+        }
+    }
+    let complain = |message: String| Err(Diagnostic::emerg(message).at(args.node.span));
+    match (owned_is_fine, args.words()) {
+        (None, _) => complain(
+            "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter".to_owned(),
+        ),
+        (Some(_), [one, two]) if from.is_none() => complain(format!("duplicate parameters \"{one} {two}\"")),
+        (Some(None), [_, _]) => complain("\"from=\" cannot be used with \"off\" parameter".to_owned()),
+        (Some(None), _) => Ok(Links::Follow),
+        (Some(Some(owned_is_fine)), _) => Ok(Links::Refuse { owned_is_fine, from }),
+    }
+}
+
+impl Links {
+    /// What the view's level says.
+    pub(crate) fn of(view: &View<'_>) -> Links {
+        view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow)
+    }
+
+    /// How a path is to be opened.
+    pub(crate) fn way(&self, exchange: &Exchange, path: &[u8]) -> Way {
+        match self {
+            Links::Follow => Way::Follow,
+            Links::Refuse { owned_is_fine, from } => {
+                let from = from.as_ref().map(|from| from.evaluate(exchange)).unwrap_or_default();
+                match trusted(path, &from) {
+                    Some(from) => Way::Walk { owned_is_fine: *owned_is_fine, from },
+                    None => Way::Follow,
+                }
+            }
+            Links::Inside => {
+                let root = exchange.scope.policy.root.base(exchange);
+                match path.starts_with(&root) {
+                    true => Way::Beneath { base: root.len() },
+                    // What the administrator named elsewhere, as in a condition.
+                    false => Way::Follow,
+                }
+            }
+        }
+    }
+}
+
+/// How much of a path is in front of the first slash behind the part that is trusted; `None` where that is all of it.
+fn trusted(path: &[u8], from: &[u8]) -> Option<usize> {
+    match path.strip_prefix(from) {
+        None => Some(0),
+        Some(b"") => None,
+        Some(_) if from.is_empty() => Some(0),
+        Some(rest) if rest.starts_with(b"/") => Some(from.len()),
+        Some(_) if from.ends_with(b"/") => Some(from.len() - 1),
+        Some(_) => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Links, Way, trusted};
+    use crate::testing::{Site, status};
+    use contract::Phase;
+
+    #[test]
+    fn what_is_trusted_ends_at_a_slash() {
+        assert_eq!(trusted(b"/a/b", b""), Some(0));
+        assert_eq!(trusted(b"/a/b", b"/a"), Some(2));
+        assert_eq!(trusted(b"/a/b", b"/a/"), Some(2));
+        assert_eq!(trusted(b"/ab", b"/a"), Some(0), "a part of a name is none");
+        assert_eq!(trusted(b"/b", b"/a"), Some(0));
+        assert_eq!(trusted(b"/a", b"/a"), None);
+        assert_eq!(trusted(b"/a", b"/a/"), Some(0));
+    }
+
+    fn served(site: &Site, target: &str) -> u16 {
+        status(&site.run(Phase::Content, &mut site.get(target)))
+    }
+
+    fn site(text: &str) -> Site {
+        let site = Site::location(text);
+        site.file("real/a.txt", "a");
+        site.file("real/sub/b.txt", "b");
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, site.root().join(name)).unwrap();
+        };
+        link("a.txt", "real/near");
+        link("sub", "real/dir");
+        link("/proc/version", "real/far");
+        link(site.root().join("real/a.txt").to_str().unwrap(), "real/absolute");
+        link("../../../../../../../../proc/version", "real/up");
+        link("loop", "real/loop");
+        site
+    }
+
+    #[test]
+    fn every_kind_of_link() {
+        for (text, expected) in [
+            ("", [0, 0, 0, 0, 0, 0, 403]),
+            ("disable_symlinks on from=$document_root;", [0, 403, 404, 403, 403, 403, 403]),
+            ("disable_symlinks off;", [0, 0, 0, 0, 0, 0, 403]),
+            ("symlinks inside;", [0, 0, 0, 403, 0, 403, 403]),
+            ("symlinks inside; open_file_cache max=10;", [0, 0, 0, 403, 0, 403, 403]),
+        ] {
+            let site = site(text);
+            let paths = ["a.txt", "near", "dir/b.txt", "far", "absolute", "up", "loop"];
+            let got = paths.map(|path| served(&site, &format!("/real/{path}")));
+            assert_eq!(got, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_directive_may_say() {
+        let must = "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter";
+        for (text, message) in [
+            ("disable_symlinks yes;", "invalid parameter \"yes\""),
+            ("disable_symlinks from=/;", must),
+            ("disable_symlinks on off;", "duplicate parameters \"on off\""),
+            ("disable_symlinks off from=/;", "\"from=\" cannot be used with \"off\" parameter"),
+            ("symlinks outside;", "invalid value \"outside\""),
+        ] {
+            assert_eq!(Site::error(text), message, "{text}");
+        }
+        let both = Site::error("disable_symlinks on; symlinks inside;");
+        assert!(both.contains("\"disable_symlinks\" directive was specified earlier"), "{both}");
+    }
+
+    #[test]
+    fn a_path_elsewhere_is_the_administrator_s() {
+        let site = Site::location("symlinks inside;");
+        let exchange = site.get("/");
+        assert_eq!(Links::Inside.way(&exchange, b"/elsewhere"), Way::Follow);
+        let root = exchange.scope.policy.root.directory(&exchange);
+        let path = [&root[..], b"/a"].concat();
+        assert_eq!(Links::Inside.way(&exchange, &path), Way::Beneath { base: root.len() });
+    }
+}
