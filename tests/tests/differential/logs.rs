@@ -1,6 +1,7 @@
 //! `access_log` and `log_format`: the lines of both servers, byte for byte.
 
-use tests::differential::{agree, agree_with_logs};
+use tests::binary::{Server, have_nginx};
+use tests::differential::{agree, agree_on_mistake, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -117,6 +118,80 @@ fn conditions_and_buffers() {
     );
 }
 
+/// Every byte that a path can have.
+#[test]
+fn escapes() {
+    let site = Site::new(
+        r#"
+        log_format default escape=default '$uri|$arg_none';
+        log_format json escape=json '"$uri"|$arg_none';
+        log_format none escape=none '$uri|$arg_none';
+        access_log %%LOGS%%/default default;
+        access_log %%LOGS%%/json json;
+        access_log %%LOGS%%/none none;
+        server { listen 127.0.0.1:%%PORT%%; location / { return 200 x; } }
+        "#,
+    );
+    let requests: Vec<String> =
+        (1..=255).map(|byte| format!("GET /a%{byte:02X}b\nConnection: close")).collect();
+    let cases: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_with_logs(&site, &cases, &["default", "json", "none"]);
+}
+
+/// What differs from one request to the next, by its shape.
+#[test]
+fn times_and_numbers() {
+    let names = [
+        "time_local",
+        "time_iso8601",
+        "msec",
+        "request_time",
+        "connection_time",
+        "request_id",
+        "connection",
+        "bytes_sent",
+        "pid",
+        "hostname",
+        "remote_port",
+    ];
+    let format: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
+    let site = Site::new(&format!(
+        "log_format times '{}';
+        access_log %%LOGS%%/times times;
+        server {{ listen 127.0.0.1:%%PORT%%; location / {{ return 200 x; }} }}",
+        format.join("|")
+    ));
+    if !have_nginx() {
+        return;
+    }
+    let [nginx, fulmar] = [Server::Nginx, Server::Fulmar].map(|server| {
+        let running = site.start(server);
+        running.ask("GET /\nConnection: close");
+        running.stop_and(|running| shape(&running.log("times")))
+    });
+    assert_eq!(nginx, fulmar);
+    assert!(nginx.contains("|msec=0.000|request_time=0.000|"), "{nginx}");
+}
+
+/// Whole numbers become `0`, decimals and the digits of other words keep their count.
+fn shape(text: &str) -> String {
+    let digit = |c: char| c.is_ascii_digit();
+    let field = |field: &str| {
+        let (name, value) = field.split_once('=').unwrap_or_default();
+        match name {
+            "hostname" => field.to_owned(),
+            "time_local" => format!("{name}={}", value.replace(|c: char| c.is_ascii_alphanumeric(), "0")),
+            "request_id" => format!("{name}={}", value.replace(|c: char| c.is_ascii_hexdigit(), "0")),
+            _ if value.split('.').all(|part| part.chars().all(digit)) => {
+                let decimals = value.split_once('.').map_or(String::new(), |(_, part)| ".".to_owned() + part);
+                format!("{name}=0{}", decimals.replace(digit, "0"))
+            }
+            _ => format!("{name}={}", value.replace(digit, "0")),
+        }
+    };
+    text.trim_end().split('|').map(field).collect::<Vec<_>>().join("|")
+}
+
 #[test]
 fn paths_with_variables() {
     let site = Site::new(
@@ -124,19 +199,92 @@ fn paths_with_variables() {
         log_format uri '$uri';
         server {
             listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
             location / { access_log %%LOGS%%/per-$arg_name uri; return 200 x; }
+            location /kept {
+                open_log_file_cache max=2 inactive=1m valid=1m min_uses=2;
+                access_log %%LOGS%%/per-$arg_name uri;
+                access_log %%LOGS%%/again-$arg_name uri if=$arg_name;
+                return 200 x;
+            }
+            location /rootless { root %%ROOT%%/none; access_log %%LOGS%%/per-$arg_name uri; return 200 x; }
+            location /file { root %%ROOT%%/f.txt; access_log %%LOGS%%/per-$arg_name uri; return 200 x; }
+            location /nowhere { access_log %%DIR%%/none/$arg_name uri; return 200 x; }
         }
         "#,
-    );
-    agree_with_logs(
-        &site,
-        &[
-            "GET /1?name=a\nConnection: close",
-            "GET /2?name=b\nConnection: close",
-            "GET /3?name=a\nConnection: close",
-        ],
-        &["per-a", "per-b"],
-    );
+    )
+    .file("f.txt", "x");
+    let requests = [
+        "/1?name=a",
+        "/2?name=b",
+        "/3?name=a",
+        "/kept/1?name=a",
+        "/kept/2?name=a",
+        "/kept/3?name=a",
+        "/kept/4?name=c",
+        "/kept/5?name=b",
+        "/kept/6?name=a",
+        "/kept/7",
+        "/rootless?name=a",
+        "/file?name=a",
+        "/nowhere?name=a",
+    ]
+    .map(|target| format!("GET {target}\nConnection: close"));
+    let cases: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let logs = ["per-a", "per-b", "per-c", "per-", "again-a", "again-b", "error.log"];
+    agree_with_logs(&site, &cases, &logs);
+}
+
+#[test]
+fn mistakes() {
+    for text in [
+        "access_log off combined;",
+        "access_log x none;",
+        "access_log x combined nonsense;",
+        "access_log x combined flush=1s;",
+        "access_log x combined buffer=0;",
+        "access_log x combined buffer=1k flush=0;",
+        "access_log x combined gzip=0;",
+        "access_log x combined gzip=10;",
+        "access_log x combined gzip=;",
+        "access_log x$uri combined gzip;",
+        "access_log x combined buffer=1k; access_log x combined buffer=2k;",
+        "access_log x combined buffer=1k; access_log x combined buffer=1k flush=1s;",
+        "access_log x combined gzip; access_log x combined buffer=64k;",
+        "access_log syslog:;",
+        "access_log syslog:tag=a;",
+        "access_log syslog:server=;",
+        "access_log syslog:server=127.0.0.1:0;",
+        "access_log syslog:server=127.0.0.1:x;",
+        "access_log syslog:server=127.0.0.1,server=127.0.0.1;",
+        "access_log syslog:server=127.0.0.1,facility=none;",
+        "access_log syslog:server=127.0.0.1,facility=cron,facility=cron;",
+        "access_log syslog:server=127.0.0.1,severity=err;",
+        "access_log syslog:server=127.0.0.1,severity=info,severity=info;",
+        "access_log syslog:server=127.0.0.1,tag=a-b;",
+        "access_log syslog:server=127.0.0.1,tag=a,tag=b;",
+        "access_log syslog:server=127.0.0.1,tag=abcdefghijklmnopqrstuvwxyz0123456;",
+        "access_log syslog:server=127.0.0.1,nohostnames;",
+        "access_log syslog:server=127.0.0.1 combined buffer=1k;",
+        "error_log syslog:server=127.0.0.1,facility=none;",
+        "error_log x loud;",
+        "error_log x warn crit;",
+        "error_log x debug_http warn;",
+        "log_format x; server { }",
+        "log_format x escape=xml x; server { }",
+        "log_format combined x; server { }",
+        "log_format x x; log_format x y; server { }",
+        "log_format x '${uri'; server { }",
+        "log_format x '$nobody'; server { }",
+        "open_log_file_cache valid=1m;",
+        "open_log_file_cache max=x;",
+        "open_log_file_cache max=10 inactive=x;",
+        "open_log_file_cache max=10 min_uses=-1;",
+        "open_log_file_cache max=10; open_log_file_cache off;",
+        "open_log_file_cache on;",
+    ] {
+        agree_on_mistake(&Site::new(text));
+    }
 }
 
 /// Tools read these lines, such as those that lock out hosts.

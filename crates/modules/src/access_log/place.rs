@@ -47,12 +47,12 @@ impl Place {
         match self {
             Place::File(file) => {
                 if let Some(complaint) = file.append(line) {
-                    exchange.log(Level::Alert, &complaint);
+                    exchange.log(Level::Alert, &logging(&complaint));
                 }
             }
             Place::Syslog(server) => {
                 if let Some(complaint) = server.send(None, line.strip_suffix(b"\n").unwrap_or(line)) {
-                    exchange.log(Level::Error, &complaint);
+                    exchange.log(Level::Error, &logging(&complaint));
                 }
             }
             Place::Computed { name, prefix, complaints } => {
@@ -60,11 +60,15 @@ impl Place {
                 if let Err((level, complaint)) = write_to(name, exchange, around, line)
                     && complaints.are_due()
                 {
-                    exchange.log(level, &complaint);
+                    exchange.log(level, &logging(&complaint));
                 }
             }
         }
     }
+}
+
+fn logging(complaint: &str) -> String {
+    format!("{complaint} while logging request")
 }
 
 /// A client that can choose a part of the name cannot climb out of the directory, and where the document root does
