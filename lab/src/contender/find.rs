@@ -102,12 +102,13 @@ fn plain(version: &str) -> String {
     number.unwrap_or(version).to_owned()
 }
 
-/// The package of Debian's that a file belongs to, with its version, or the path of the file; what was built here by
-/// its path below the current folder.
+/// The package of Debian's that a file belongs to, with its version, or the path of the file; what was built or fetched
+/// here by its path below the current folder.
 pub(crate) fn origin(program: &Path) -> String {
     let current = env::current_dir().unwrap_or_default();
-    if let Ok(built) = program.strip_prefix(current.join(TARGET)) {
-        return format!("built here, {TARGET}/{}", built.display());
+    if let Ok(below) = program.strip_prefix(current.join(TARGET)) {
+        let built = ["debug", "release"].iter().any(|folder| below.starts_with(folder));
+        return format!("{} here, {TARGET}/{}", if built { "built" } else { "fetched" }, below.display());
     }
     let asked = |arguments: &[&str]| {
         let output = Command::new(arguments[0]).args(&arguments[1..]).output().ok()?;
@@ -149,5 +150,8 @@ mod tests {
             assert!(origin(Path::new("/usr/bin/dpkg-query")).starts_with("Debian dpkg "));
         }
         assert_eq!(origin(Path::new("/no/such/program")), "/no/such/program");
+        let here = |path: &str| origin(&env::current_dir().unwrap().join(path));
+        assert_eq!(here("target/release/x"), "built here, target/release/x");
+        assert_eq!(here("target/tools/bin/x"), "fetched here, target/tools/bin/x");
     }
 }

@@ -21,11 +21,15 @@ pub struct FoundTool {
     pub origin: String,
 }
 
-/// Looks for a tool on the `PATH`; the lab's own generator is this program. The error says how to install it.
+/// Where `make lab` brings tools to, below the current folder.
+const FETCHED: &[&str] = &["target/tools/bin", "target/k6/bin", "target/autocannon/node_modules/.bin"];
+
+/// Looks for a tool on the `PATH`, among those that were fetched here, and where `cargo install` puts programs; the
+/// lab's own generator is this program. The error says how to install it.
 pub fn find(tool: &'static Tool) -> Result<FoundTool> {
     let program = match tool.name {
         ToolName::FulmarLab => env::current_exe()?,
-        _ => on_path(tool.program, &env::var_os("PATH").unwrap_or_default())
+        _ => first_in(&folders(), tool.program)
             .with_context(|| format!("not found; install it with: {}", tool.install))?,
     };
     let version = (tool.version)(&program)
@@ -34,9 +38,17 @@ pub fn find(tool: &'static Tool) -> Result<FoundTool> {
     Ok(FoundTool { tool, origin: origin(&package), program, version })
 }
 
-/// The first file of that name. A link stays one, since some programs look at their own name.
-fn on_path(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
-    env::split_paths(path).map(|folder| folder.join(program)).find(|program| is_program(program))
+fn folders() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo")));
+    let fetched = FETCHED.iter().map(PathBuf::from);
+    env::split_paths(&path).chain(fetched).chain(cargo.map(|folder| folder.join("bin"))).collect()
+}
+
+/// The first program of that name. A link stays one, since some look at their own name.
+fn first_in(folders: &[PathBuf], program: &str) -> Option<PathBuf> {
+    folders.iter().map(|folder| folder.join(program)).find(|program| is_program(program))
 }
 
 fn is_program(path: &Path) -> bool {
@@ -49,12 +61,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_on_the_path() {
+    fn programs_of_the_first_folder_that_has_them() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("plain"), "").unwrap();
-        assert_eq!(on_path("plain", folder.path().as_os_str()), None, "it cannot be run");
-        let path = env::join_paths([folder.path(), Path::new("/bin"), Path::new("/usr/bin")]).unwrap();
-        assert!(on_path("sh", &path).is_some());
+        fs::write(folder.path().join("sh"), "").unwrap();
+        let folders = [folder.path().to_path_buf(), "/bin".into(), "/usr/bin".into()];
+        assert_eq!(first_in(&folders[..1], "sh"), None, "it cannot be run");
+        assert_eq!(first_in(&folders, "sh"), Some("/bin/sh".into()));
+    }
+
+    #[test]
+    fn fetched_programs_come_behind_those_of_the_path() {
+        let (all, path) = (folders(), env::var_os("PATH").unwrap_or_default());
+        let of_path = env::split_paths(&path).count();
+        assert_eq!(all[of_path], Path::new("target/tools/bin"));
+        assert!(all.last().is_some_and(|folder| folder.is_absolute() && folder.ends_with("bin")), "{all:?}");
     }
 
     #[test]

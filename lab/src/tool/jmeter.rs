@@ -16,7 +16,7 @@ use crate::figure::Figure;
 pub(super) const TOOL: Tool = Tool {
     name: ToolName::Jmeter,
     program: "jmeter",
-    install: "unpack apache-jmeter-5 from jmeter.apache.org and put its bin on the PATH",
+    install: "unpack apache-jmeter-5 from jmeter.apache.org and put its bin on the PATH (Debian has version 2)",
     version,
     refuses,
     arguments,

@@ -15,7 +15,7 @@ use crate::figure::Figure;
 pub(super) const TOOL: Tool = Tool {
     name: ToolName::Oha,
     program: "oha",
-    install: "cargo install oha --locked",
+    install: "cargo install oha --locked --root target/tools",
     version,
     refuses,
     arguments,

@@ -15,7 +15,8 @@ use crate::figure::Figure;
 pub(super) const TOOL: Tool = Tool {
     name: ToolName::Weighttp,
     program: "weighttp",
-    install: "meson setup build && ninja -C build install in a checkout of git.lighttpd.net/lighttpd/weighttp",
+    install: "meson setup build && ninja -C build install in a checkout of git.lighttpd.net/lighttpd/weighttp \
+        (no registry of packages has it)",
     version,
     refuses,
     arguments,

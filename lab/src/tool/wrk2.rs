@@ -14,7 +14,8 @@ use crate::figure::Figure;
 pub(super) const TOOL: Tool = Tool {
     name: ToolName::Wrk2,
     program: "wrk2",
-    install: "make in a checkout of github.com/giltene/wrk2, then: install wrk /usr/local/bin/wrk2",
+    install: "make in a checkout of github.com/giltene/wrk2, then: install wrk /usr/local/bin/wrk2 \
+        (no registry of packages has it)",
     version,
     refuses,
     arguments,
