@@ -2,6 +2,7 @@
 
 use crate::log::LogFiles;
 use crate::{Filter, Handler, LocationName, Policy, SectionId};
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub struct Scope {
     pub policy: Policy,
     handlers: [Box<[Arc<dyn Handler>]>; Phase::COUNT],
     filters: Box<[Box<dyn Filter>]>,
+    kept: Box<[Box<dyn Any + Send + Sync>]>,
 }
 
 impl Scope {
@@ -48,6 +50,11 @@ impl Scope {
     /// The filters of responses.
     pub fn filters(&self) -> &[Box<dyn Filter>] {
         &self.filters
+    }
+
+    /// What a feature keeps here of this type, for the variables that it owns.
+    pub fn kept<T: 'static>(&self) -> Option<&T> {
+        self.kept.iter().find_map(|kept| kept.downcast_ref())
     }
 }
 
@@ -64,6 +71,7 @@ pub struct ScopeBuilder {
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
     content: Option<Arc<dyn Handler>>,
     filters: Vec<Box<dyn Filter>>,
+    kept: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl ScopeBuilder {
@@ -77,6 +85,7 @@ impl ScopeBuilder {
             handlers: Default::default(),
             content: None,
             filters: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -95,6 +104,11 @@ impl ScopeBuilder {
         self.filters.push(Box::new(filter));
     }
 
+    /// Keeps what a variable of the feature depends on, one value of a type.
+    pub fn keep<T: Send + Sync + 'static>(&mut self, value: T) {
+        self.kept.push(Box::new(value));
+    }
+
     /// The finished scope.
     pub fn finish(mut self) -> Scope {
         if let Some(content) = self.content {
@@ -105,6 +119,7 @@ impl ScopeBuilder {
             policy: self.policy,
             handlers: self.handlers.map(Vec::into_boxed_slice),
             filters: self.filters.into_boxed_slice(),
+            kept: self.kept.into_boxed_slice(),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! From a host name to a virtual server: names, patterns, the default.
 
 use crate::site::Server;
-use crate::structure::ServerName;
-use contract::{Exchange, HostNames, NameError, Regex};
+use contract::{Exchange, HostNames, NameError, Regex, ServerName};
 use std::sync::Arc;
 
 /// The virtual servers of one address.

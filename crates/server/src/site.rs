@@ -6,12 +6,12 @@ use crate::listens::ListenSpec;
 use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
 use crate::overlay::{Base, Choose};
-use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER, SERVER_NAME, ServerName};
+use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
     Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, Phase, Policy,
-    Root, Rule, Scope, ScopeBuilder, SectionId, Step, Template, VariableTable,
+    Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step, Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};

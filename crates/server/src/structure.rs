@@ -2,9 +2,10 @@
 
 use crate::listens::{ListenSpec, parse_listen};
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{AnyDirective, Args, Directive, Loading, LocationKind, LocationName, Regex, Rule, SectionId};
+use contract::{
+    AnyDirective, Args, Directive, Loading, LocationKind, LocationName, Regex, Rule, SERVER_NAME, SectionId,
+};
 use http::Method;
-use std::sync::Arc;
 
 /// The directives of the structure.
 pub static STRUCTURE: &[&dyn AnyDirective] =
@@ -49,15 +50,6 @@ pub(crate) static LISTEN: Directive<ListenSpec> = Directive::new("listen", parse
     .default("*:80")
     .help("An address and port, or a Unix socket, that the server answers on.");
 
-/// `server_name NAME …`
-pub(crate) static SERVER_NAME: Directive<Vec<ServerName>> = Directive::new("server_name", parse_server_name)
-    .within(Contexts::SERVER)
-    .args(Arity::AtLeast(1))
-    .rule(Rule::Never)
-    .repeats()
-    .default("\"\"")
-    .help("The host names that the server answers to: exact, with a wildcard, or by regular expression.");
-
 /// A `location` with its block.
 pub(crate) struct LocationSpec {
     pub(crate) name: LocationName,
@@ -76,15 +68,6 @@ impl LimitExcept {
     pub(crate) fn methods(&self) -> &[Method] {
         &self.methods
     }
-}
-
-/// One name of a virtual server.
-#[derive(Clone)]
-pub(crate) enum ServerName {
-    /// A host name in lower case, perhaps with a wildcard, or a text such as `_` that no host has.
-    Text(Box<[u8]>),
-    /// `~pattern`
-    Regex(Arc<Regex>),
 }
 
 fn opened(args: &Args<'_>, _: &mut Loading) -> Result<SectionId, Diagnostic> {
@@ -158,42 +141,6 @@ fn parse_limit_except(args: &Args<'_>, loading: &mut Loading) -> Result<LimitExc
     };
     let methods = args.words().iter().map(method).collect::<Result<_, _>>()?;
     Ok(LimitExcept { methods, section })
-}
-
-fn parse_server_name(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<ServerName>, Diagnostic> {
-    args.words().iter().map(|word| server_name(word, args, loading)).collect()
-}
-
-fn server_name(word: &conf::Word, args: &Args<'_>, loading: &mut Loading) -> Result<ServerName, Diagnostic> {
-    if let Some(pattern) = word.text.strip_prefix(b"~") {
-        if pattern.is_empty() {
-            return Err(Diagnostic::emerg("empty regex in server name \"~\"".to_owned()).at(args.node.span));
-        }
-        // A host is lower case by the time it is compared, so a pattern with capitals ignores case.
-        let ignore_case = pattern.iter().any(u8::is_ascii_uppercase);
-        return Ok(ServerName::Regex(Arc::new(loading.regex(word, pattern, ignore_case)?)));
-    }
-    let name = match &*word.text {
-        b"$hostname" => hostname(),
-        text => text.to_ascii_lowercase(),
-    };
-    if name.contains(&b'/') || name.contains(&0) {
-        let message = format!("server name \"{word}\" has suspicious symbols");
-        loading.note(Diagnostic::warn(message).at(args.node.span));
-    }
-    // What else is wrong with a wildcard matters where names are told apart.
-    match &*name {
-        b"." | [b'*'] | [b'*', b'.'] => {}
-        [b'*', second, ..] if *second != b'.' => {}
-        _ => return Ok(ServerName::Text(name.into())),
-    }
-    Err(Diagnostic::emerg(format!("server name \"{word}\" is invalid")).at(args.node.span))
-}
-
-/// The machine's name in lower case.
-pub(crate) fn hostname() -> Vec<u8> {
-    let uname = rustix::system::uname();
-    uname.nodename().to_bytes().to_ascii_lowercase()
 }
 
 #[cfg(test)]
