@@ -38,6 +38,8 @@ pub struct Policy {
     pub error_log: ErrorLog,
     /// Whether a file that is not there is logged.
     pub log_not_found: bool,
+    /// Whether requests inside of the server are logged, too.
+    pub log_subrequest: bool,
     /// Settings in files beside the content.
     pub overlay: Option<Overlay>,
     /// Whether directories are listed, where such a file says so.
@@ -233,6 +235,7 @@ impl Policy {
             script: ScriptPolicy::default(),
             error_log: ErrorLog::default(),
             log_not_found: true,
+            log_subrequest: false,
             overlay: None,
             lists_directories: None,
             error_pages: Arc::new([]),

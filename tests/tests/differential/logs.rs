@@ -236,6 +236,32 @@ fn paths_with_variables() {
 }
 
 #[test]
+fn requests_inside_of_the_server() {
+    let site = Site::new(
+        r#"
+        log_format one '$uri|$request|$status|$body_bytes_sent|$pipe';
+        access_log %%LOGS%%/one one;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location /quiet { auth_request /inside; }
+            location /told { auth_request /inside/told; }
+            location /denied { auth_request /inside/denied; error_page 403 /page; }
+            location /page { log_subrequest on; return 200 page; }
+            location /inside { return 204; }
+            location /inside/told { log_subrequest on; return 204; }
+            location /inside/denied { log_subrequest on; access_log %%LOGS%%/denied one; deny all; }
+        }
+        "#,
+    )
+    .file("quiet", "x")
+    .file("told", "xy");
+    let cases = ["/quiet", "/told", "/denied"].map(|target| format!("GET {target}\nConnection: close"));
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    agree_with_logs(&site, &cases, &["one", "denied"]);
+}
+
+#[test]
 fn mistakes() {
     for text in [
         "access_log off combined;",

@@ -1,4 +1,4 @@
-//! A line for each request: `access_log`, `log_format` and `open_log_file_cache`.
+//! A line for each request: `access_log`, `log_format`, `open_log_file_cache` and `log_subrequest`.
 //!
 //! `access_log` names a file, relative to the prefix (`-p`), and a format; a level may have several
 //! logs, and its own hide those from outside. `off` logs nothing. With `if=CONDITION` a request is
@@ -34,6 +34,9 @@
 //! the document root exists. `open_log_file_cache` keeps up to `max` of such files open that are used `min_uses` times
 //! within the `inactive` time, and looks after the `valid` time whether they are still at their places. A name that
 //! climbs by `..` is not written to.
+//!
+//! With `log_subrequest on` requests that the server makes inside of itself, such as those of `auth_request`, have lines
+//! of their own, before the line of the request around them.
 //!
 //! A log that cannot be written never holds up a request: its lines are lost, the error log has one line a minute
 //! about it, and a device that was full is tried again after a second. A pipe without a reader keeps what fits.
@@ -74,7 +77,7 @@ pub use target::Target;
 /// A line for each request.
 pub static MODULE: Module = Module {
     name: "access_log",
-    directives: &[&LOG_FORMAT, &ACCESS_LOG, &OPEN_LOG_FILE_CACHE],
+    directives: &[&LOG_FORMAT, &ACCESS_LOG, &OPEN_LOG_FILE_CACHE, &LOG_SUBREQUEST],
     variables: &[],
     compile: Some(compile),
 };
@@ -108,6 +111,12 @@ pub static OPEN_LOG_FILE_CACHE: Directive<Option<Arc<OpenLogs>>> =
         .default("off")
         .help("How many logs are kept open whose names depend on requests, and for how long.");
 
+/// `log_subrequest on|off`
+pub static LOG_SUBREQUEST: Directive<bool> = Directive::flag("log_subrequest")
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+    .default("off")
+    .help("Whether requests inside of the server have lines, too.");
+
 /// A format by its name.
 pub struct Format {
     name: Box<[u8]>,
@@ -140,6 +149,9 @@ fn parse_format(args: &Args<'_>, loading: &mut Loading) -> Result<Format, Diagno
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if let Some(&on) = view.get(&LOG_SUBREQUEST) {
+        builder.policy.log_subrequest = on;
+    }
     let formats = view.all(&LOG_FORMAT);
     let logs = logs_of(view, &formats)?;
     // Outside of servers there are no requests, and so no default log.

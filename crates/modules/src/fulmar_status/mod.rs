@@ -113,6 +113,9 @@ struct Counted {
 
 impl Handler for Counted {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if exchange.subrequest {
+            return Step::Next;
+        }
         let place = self
             .place
             .get_or_init(|| tally::place(&String::from_utf8_lossy(&exchange.server_name), &self.location));

@@ -147,7 +147,11 @@ async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Ou
         }
     };
     let body = if head_only { Body::Empty } else { body };
-    match collect(&flow, body, depth).await {
+    let content = collect(&flow, body, depth).await;
+    if flow.exchange.scope.policy.log_subrequest {
+        flow.log();
+    }
+    match content {
         Some(content) => Outcome::Subresponse(Subresponse { exchange: Box::new(flow.exchange), content }),
         None => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
     }
