@@ -307,6 +307,8 @@ pub struct Published {
 pub struct Stated {
     /// What it is about.
     pub subject: String,
+    /// The name of the feature, where the lab's matrix has it.
+    pub feature: Option<String>,
     /// The contender that stands for the published server here.
     pub contender: String,
     /// What was published of it, in our words.

@@ -7,6 +7,65 @@ use std::path::Path;
 use lab::contender::{Contender, Found, find};
 use lab::features::{self, Cell, Matrix, Verdict};
 
+/// Beside what all three have.
+const KNOWN_FOR: &[(&str, &[&str])] = &[
+    (
+        "nginx",
+        &[
+            "resumption",
+            "ocsp",
+            "scgi",
+            "uwsgi",
+            "pooling",
+            "websocket",
+            "access",
+            "authentication",
+            "rate_limit",
+            "ipv6",
+            "proxy_protocol",
+            "modules",
+            "configuration_test",
+            "upgrade",
+        ],
+    ),
+    (
+        "apache-event",
+        &[
+            "resumption",
+            "ocsp",
+            "htaccess",
+            "cgi",
+            "scgi",
+            "uwsgi",
+            "ajp",
+            "pooling",
+            "access",
+            "authentication",
+            "status",
+            "ipv6",
+            "proxy_protocol",
+            "modules",
+            "configuration_test",
+        ],
+    ),
+    (
+        "lighttpd",
+        &[
+            "resumption",
+            "ocsp",
+            "cgi",
+            "scgi",
+            "uwsgi",
+            "ajp",
+            "access",
+            "authentication",
+            "status",
+            "ipv6",
+            "proxy_protocol",
+        ],
+    ),
+];
+
 #[test]
 fn what_contenders_are_known_for_is_found_by_probing() {
     // Where `make lab` leaves what it fetched and built.
@@ -30,7 +89,22 @@ fn what_contenders_are_known_for_is_found_by_probing() {
             let transcript = folder.path().join(cell.transcript.as_ref().unwrap());
             assert!(fs::read_to_string(transcript).unwrap().contains("\n> GET /"));
         }
+        let own = KNOWN_FOR.iter().filter(|(name, _)| *name == found.contender.name);
+        for feature in own.flat_map(|(_, features)| *features) {
+            let cell = cell(&matrix, feature, &found.contender.name).unwrap();
+            // Without the program of openssl, or without IPv6.
+            if cell.verdict == Verdict::NotProbed && ["ocsp", "ipv6"].contains(feature) {
+                println!("left out: {feature}: {}", cell.detail);
+                continue;
+            }
+            assert_eq!(cell.verdict, Verdict::Yes, "{} {feature}: {}", found.contender.name, cell.detail);
+            assert!(cell.transcript.is_some(), "{} {feature}: no transcript", found.contender.name);
+        }
     }
+    let [apache, lighttpd] =
+        ["apache-event", "lighttpd"].map(|name| cell(&matrix, "rate_limit", name).map(|cell| cell.verdict));
+    assert!(apache.is_none_or(|verdict| verdict == Verdict::NotOffered), "{apache:?}");
+    assert!(lighttpd.is_none_or(|verdict| verdict == Verdict::NotOffered), "{lighttpd:?}");
     let kept = fs::read_to_string(folder.path().join("features/features.json")).unwrap();
     assert_eq!(serde_json::from_str::<Matrix>(&kept).unwrap(), matrix);
 }

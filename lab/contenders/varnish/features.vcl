@@ -2,6 +2,8 @@ vcl 4.1;
 
 {{import}}
 
+{{access}}
+
 backend default {
     .host = "127.0.0.1";
     .port = "{{backend_port}}";

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::certificate::Certificate;
 use super::peer::Peer;
 use super::probes::Probe;
 use super::transcript::Transcript;
@@ -22,6 +23,8 @@ struct Features {
     language: String,
     /// The systems that it runs on, by its documentation.
     runs_on: String,
+    /// The year in which its development began, by its documentation.
+    begun: String,
     /// The files of the configuration: the name in the folder of the running server, and the template.
     files: BTreeMap<String, String>,
     /// What templates name and probes may fill; empty otherwise.
@@ -35,13 +38,18 @@ struct Features {
 struct Setting {
     /// The reason why there is nothing to probe: the documentation has no such thing.
     none: Option<String>,
+    /// The reason why the lab does not try it, though the documentation has it.
+    untried: Option<String>,
     /// What a build without the feature says when it refuses the configuration.
     #[serde(default)]
     without: Vec<String>,
+    /// The command that starts it, where it is not the contender's own.
+    #[serde(default)]
+    start: Vec<String>,
     /// As for a load.
     #[serde(default)]
     options: BTreeMap<String, String>,
-    /// A command that answers by itself.
+    /// A command that answers by itself, or is given the contender's first process.
     #[serde(default)]
     command: Vec<String>,
     /// What it prints when the answer is yes.
@@ -53,13 +61,18 @@ struct Setting {
 }
 
 /// A contender, ready for one probe.
+#[derive(Clone)]
 pub(super) struct Sheet {
     /// As `Features`.
     pub(super) language: String,
     /// As `Features`.
     pub(super) runs_on: String,
+    /// As `Features`.
+    pub(super) begun: String,
     /// As `Setting`.
     pub(super) none: Option<String>,
+    /// As `Setting`.
+    pub(super) untried: Option<String>,
     /// As `Setting`.
     pub(super) without: Vec<String>,
     /// As `Setting`.
@@ -105,7 +118,7 @@ impl Sheet {
         };
         let mut options = setting.options;
         if probe.tls {
-            options.insert("tls".into(), "on".into());
+            options.entry("tls".into()).or_insert_with(|| "on".into());
         }
         let place = Place {
             folder: folder.join("run"),
@@ -121,11 +134,16 @@ impl Sheet {
         };
         let mut found = found.clone();
         found.contender = contender.with(features.files, values);
-        let Setting { none, without, command, expect, .. } = setting;
+        if !setting.start.is_empty() {
+            found.contender.family.start = setting.start;
+        }
+        let Setting { none, untried, without, command, expect, .. } = setting;
         Ok(Sheet {
             language: features.language,
             runs_on: features.runs_on,
+            begun: features.begun,
             none,
+            untried,
             without,
             command,
             expect,
@@ -146,9 +164,48 @@ impl Sheet {
         Ok(running)
     }
 
-    /// Runs a command of the contender, and gives whether it succeeded and what it printed.
+    /// A folder for what a probe makes.
+    pub(super) fn folder(&self) -> &Path {
+        &self.place.folder
+    }
+
+    /// Whether it speaks TLS at all.
+    pub(super) fn has_tls(&self) -> bool {
+        let options = &self.found.contender.family.options;
+        options.get("tls").is_some_and(|tls| tls.contains_key("on"))
+    }
+
+    /// With another certificate. `{{authority}}` is the folder of what belongs to it.
+    pub(super) fn with_certificate(&self, made: &Certificate) -> Sheet {
+        let mut sheet = self.clone();
+        sheet.place.certificate.clone_from(&made.chain);
+        sheet.place.key.clone_from(&made.key);
+        let values = BTreeMap::from([("authority".to_owned(), made.folder.display().to_string())]);
+        let contender = &self.found.contender;
+        sheet.found.contender = contender.with(contender.family.tuned.clone(), values);
+        sheet
+    }
+
+    /// With another file of the program.
+    pub(super) fn with_program(&self, program: &Path) -> Sheet {
+        let mut sheet = self.clone();
+        sheet.found.program = program.to_path_buf();
+        sheet
+    }
+
+    /// Runs the command of the probe, and gives whether it succeeded and what it printed.
     pub(super) fn ask_program(&self, running: &Running, transcript: &Transcript) -> Result<(bool, String)> {
-        let words = self.found.contender.command(&self.command, running.values())?;
+        self.run(&self.command, running, transcript)
+    }
+
+    /// Runs a command, and gives whether it succeeded and what it printed.
+    pub(super) fn run(
+        &self,
+        command: &[String],
+        running: &Running,
+        transcript: &Transcript,
+    ) -> Result<(bool, String)> {
+        let words = self.found.contender.command(command, running.values())?;
         transcript.note(&format!("$ {}", words.join(" ")));
         let (program, arguments) = words.split_first().context("an empty command")?;
         let output = Command::new(program).args(arguments).current_dir(running.folder()).output();

@@ -4,12 +4,17 @@
 //! *No* is said only where the probe ran and failed. What a contender does not offer by its own documentation is told
 //! with that reason, and what could not be tried with why.
 
+mod certificate;
 mod contender;
+mod gateways;
+mod handshakes;
 mod peer;
 mod print;
 mod probes;
 mod protocols;
+mod traffic;
 mod transcript;
+mod upgrade;
 
 use std::fs;
 use std::path::Path;
@@ -93,12 +98,18 @@ const FILES: &[(&str, &str)] = &[
     ("hosts/one/index.html", "host one"),
     ("hosts/two/index.html", "host two"),
     ("htaccess/.htaccess", "Redirect 302 /htaccess/there /text.txt\n"),
+    ("passwords", "user:$apr1$labsalts$/M/SF.4UagB9hSrvwwJr7.\n"),
     ("script.php", "<?php echo 'source';"),
     ("cgi-bin/script.cgi", "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\nfrom a script'\n"),
 ];
 
 /// The length of `text.txt`, which is worth compressing.
 const TEXT_BYTES: u64 = 20_000;
+
+/// Whether there is a probe of that name.
+pub fn is_probed(feature: &str) -> bool {
+    PROBES.iter().any(|probe| probe.name == feature)
+}
 
 /// Probes every contender for every feature. Transcripts and `features.json` are written below `out`.
 pub fn probe(found: &[Found], out: &Path) -> Result<Matrix> {
@@ -135,6 +146,7 @@ fn cell(probe: &Probe, found: &Found, all: &[Found], site: &Site, folder: &Path)
         Err(error) => (Verdict::NotProbed, format!("{error:#}")),
         Ok(sheet) => match sheet.none {
             Some(reason) => (Verdict::NotOffered, reason),
+            None if sheet.untried.is_some() => (Verdict::NotProbed, sheet.untried.unwrap_or_default()),
             None => match (probe.run)(&sheet, &transcript) {
                 Ok((verdict, detail)) => (verdict, detail),
                 Err(error) => {

@@ -1,13 +1,15 @@
-//! The server behind a contender: a little of HTTP, of WebSocket and of FastCGI, enough to see that requests arrive.
+//! The server behind a contender: a little of HTTP, of WebSocket, of FastCGI and its kin, enough to see that requests arrive.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
+
+use super::gateways;
 
 /// What a peer speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,14 @@ pub(super) enum Speaks {
     Http,
     /// FastCGI.
     FastCgi,
+    /// SCGI.
+    Scgi,
+    /// uwsgi.
+    Uwsgi,
+    /// AJP 1.3.
+    Ajp,
+    /// OCSP over HTTP: one answer to every question.
+    Ocsp,
 }
 
 /// The content of every answer.
@@ -28,8 +38,18 @@ pub(super) const KEY_AND_ACCEPT: (&str, &str) = ("dGhlIHNhbXBsZSBub25jZQ==", "s3
 pub(super) struct Peer {
     /// Where it listens.
     pub(super) address: SocketAddr,
-    ends: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What a peer's threads share.
+#[derive(Default)]
+struct Shared {
+    ends: AtomicBool,
+    /// Connections on which a request came.
+    used: AtomicU64,
+    /// What is answered by OCSP.
+    answer: Mutex<Vec<u8>>,
 }
 
 /// How long a peer waits for bytes.
@@ -40,26 +60,37 @@ impl Peer {
     pub(super) fn start(speaks: Speaks) -> Result<Peer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let ends = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared::default());
         let thread = thread::spawn({
-            let ends = Arc::clone(&ends);
+            let shared = Arc::clone(&shared);
             move || {
                 for stream in listener.incoming().flatten() {
-                    if ends.load(Ordering::Relaxed) {
+                    if shared.ends.load(Ordering::Relaxed) {
                         return;
                     }
                     // A contender may look whether its backend is there and send nothing.
-                    thread::spawn(move || serve(speaks, stream));
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || serve(speaks, stream, &shared));
                 }
             }
         });
-        Ok(Peer { address, ends, thread: Some(thread) })
+        Ok(Peer { address, shared, thread: Some(thread) })
+    }
+
+    /// Sets what is answered by OCSP.
+    pub(super) fn answers_with(&self, answer: &[u8]) {
+        answer.clone_into(&mut self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Connections of HTTP on which requests came.
+    pub(super) fn used(&self) -> u64 {
+        self.shared.used.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
+        self.shared.ends.store(true, Ordering::Relaxed);
         // Wakes it.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
@@ -69,23 +100,48 @@ impl Drop for Peer {
 }
 
 /// Answers until the contender goes away; an error of the connection ends it.
-fn serve(speaks: Speaks, mut stream: TcpStream) -> Option<()> {
+fn serve(speaks: Speaks, mut stream: TcpStream, shared: &Shared) -> Option<()> {
     stream.set_read_timeout(Some(LIMIT)).ok()?;
     match speaks {
-        Speaks::Http => http(&mut stream),
+        Speaks::Http => http(&mut stream, &shared.used),
         Speaks::FastCgi => fast_cgi(&mut stream),
+        Speaks::Scgi => gateways::scgi(&mut stream),
+        Speaks::Uwsgi => gateways::uwsgi(&mut stream),
+        Speaks::Ajp => gateways::ajp(&mut stream),
+        Speaks::Ocsp => ocsp(&mut stream, &shared.answer),
     }
 }
 
-fn http(stream: &mut TcpStream) -> Option<()> {
+fn ocsp(stream: &mut TcpStream, answer: &Mutex<Vec<u8>>) -> Option<()> {
+    let head = head(stream)?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    stream.read_exact(&mut vec![0; length.unwrap_or(0)]).ok()?;
+    let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        answer.len()
+    );
+    stream.write_all(&[head.as_bytes(), &answer].concat()).ok()
+}
+
+/// The head of a request, in lower case.
+fn head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    Some(String::from_utf8_lossy(&head).to_ascii_lowercase())
+}
+
+fn http(stream: &mut TcpStream, used: &AtomicU64) -> Option<()> {
+    let mut is_first = true;
     loop {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).ok()?;
-            head.push(byte[0]);
+        let head = head(stream)?;
+        if std::mem::take(&mut is_first) {
+            used.fetch_add(1, Ordering::Relaxed);
         }
-        let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
         if head.contains("upgrade: websocket") {
             let (_, accept) = KEY_AND_ACCEPT;
             let answer = format!(

@@ -1,8 +1,8 @@
 //! The probes: what is sent, and which answer is a yes.
 
 use std::fs;
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::io::Write;
+use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use anyhow::{Context, Result, ensure};
 use super::Verdict::{self, No, NotOffered, NotProbed, Value, Yes};
 use super::contender::Sheet;
 use super::peer::{CONTENT, KEY_AND_ACCEPT, Peer, Speaks};
+use super::traffic::Traffic;
 use super::transcript::Transcript;
-use super::{FILES, TEXT_BYTES, protocols};
+use super::{FILES, TEXT_BYTES, handshakes, protocols, upgrade};
 use crate::contender::Running;
 use crate::engine::fetch::{self, Answer};
 use crate::process;
@@ -34,7 +35,7 @@ pub(super) struct Probe {
 }
 
 /// What a probe found, and what was seen.
-type Found = Result<(Verdict, String)>;
+pub(super) type Found = Result<(Verdict, String)>;
 
 const PLAIN: Probe = Probe {
     name: "",
@@ -55,11 +56,19 @@ pub(super) const PROBES: &[Probe] = &[
         ..PLAIN
     },
     Probe { name: "runs_on", title: "runs on", run: |sheet, _| Ok((Value, sheet.runs_on.clone())), ..PLAIN },
+    Probe { name: "begun", title: "begun in", run: |sheet, _| Ok((Value, sheet.begun.clone())), ..PLAIN },
     Probe { name: "model", title: "processes and threads, 50 connections", run: model, ..PLAIN },
     Probe { name: "https", title: "HTTPS", tls: true, run: https, ..PLAIN },
     Probe { name: "http2", title: "HTTP/2 over TLS", tls: true, run: http2, ..CONFIGURED },
     Probe { name: "http3", title: "HTTP/3 (QUIC version 1)", tls: true, run: http3, ..CONFIGURED },
-    Probe { name: "ocsp", title: "OCSP stapling", tls: true, run: ocsp, ..PLAIN },
+    Probe {
+        name: "resumption",
+        title: "TLS sessions resumed",
+        tls: true,
+        run: handshakes::resumption,
+        ..PLAIN
+    },
+    Probe { name: "ocsp", title: "OCSP stapling", tls: true, run: handshakes::ocsp, ..CONFIGURED },
     Probe { name: "ranges", title: "ranges", run: ranges, ..PLAIN },
     Probe { name: "conditional", title: "conditional requests", run: conditional, ..PLAIN },
     Probe { name: "gzip", title: "gzip", run: |sheet, log| coding(sheet, log, "gzip"), ..CONFIGURED },
@@ -70,7 +79,41 @@ pub(super) const PROBES: &[Probe] = &[
     Probe { name: "htaccess", title: ".htaccess", run: htaccess, ..CONFIGURED },
     Probe { name: "cgi", title: "CGI", run: cgi, ..CONFIGURED },
     Probe { name: "fastcgi", title: "FastCGI", peer: Some(Speaks::FastCgi), run: fastcgi, ..CONFIGURED },
-    Probe { name: "proxying", title: "proxying", peer: Some(Speaks::Http), run: proxying, ..CONFIGURED },
+    Probe {
+        name: "scgi",
+        title: "SCGI",
+        peer: Some(Speaks::Scgi),
+        run: |sheet, log| passed(sheet, log, Speaks::Scgi),
+        ..CONFIGURED
+    },
+    Probe {
+        name: "uwsgi",
+        title: "uwsgi",
+        peer: Some(Speaks::Uwsgi),
+        run: |sheet, log| passed(sheet, log, Speaks::Uwsgi),
+        ..CONFIGURED
+    },
+    Probe {
+        name: "ajp",
+        title: "AJP",
+        peer: Some(Speaks::Ajp),
+        run: |sheet, log| passed(sheet, log, Speaks::Ajp),
+        ..CONFIGURED
+    },
+    Probe {
+        name: "proxying",
+        title: "proxying",
+        peer: Some(Speaks::Http),
+        run: |sheet, log| passed(sheet, log, Speaks::Http),
+        ..CONFIGURED
+    },
+    Probe {
+        name: "pooling",
+        title: "connections to an application kept",
+        peer: Some(Speaks::Http),
+        run: pooling,
+        ..CONFIGURED
+    },
     Probe {
         name: "websocket",
         title: "WebSocket proxying",
@@ -78,13 +121,33 @@ pub(super) const PROBES: &[Probe] = &[
         run: websocket,
         ..CONFIGURED
     },
+    Probe { name: "access", title: "access by address", run: access, ..CONFIGURED },
+    Probe { name: "authentication", title: "passwords (basic)", run: authentication, ..CONFIGURED },
+    Probe { name: "rate_limit", title: "limit of requests", run: rate_limit, ..CONFIGURED },
+    Probe { name: "status", title: "status page", run: status, ..CONFIGURED },
+    Probe { name: "ipv6", title: "IPv6", run: ipv6, ..CONFIGURED },
+    Probe { name: "proxy_protocol", title: "PROXY protocol from clients", run: proxy_protocol, ..CONFIGURED },
     Probe { name: "modules", title: "modules at run time", run: command, ..CONFIGURED },
     Probe { name: "configuration_test", title: "configuration test", run: configuration_test, ..CONFIGURED },
     Probe { name: "reload", title: "reload without loss", run: reload, ..PLAIN },
+    Probe { name: "upgrade", title: "new program without loss", run: upgrade::upgrade, ..CONFIGURED },
 ];
 
 /// Connections that are open while processes are counted.
 const CONNECTIONS: usize = 50;
+
+/// What is said of contenders without TLS.
+pub(super) const NO_TLS: &str = "TLS is left to another program";
+
+/// Requests that are passed on, each of another client.
+const PASSED: u64 = 5;
+
+/// Requests in a moment.
+const BURST: u32 = 20;
+
+/// `user:secret` and `user:other` in base64.
+const RIGHT_PASSWORD: &str = "Authorization: Basic dXNlcjpzZWNyZXQ=";
+const WRONG_PASSWORD: &str = "Authorization: Basic dXNlcjpvdGhlcg==";
 
 /// Reloads under load.
 const RELOADS: u32 = 5;
@@ -129,8 +192,8 @@ fn model(sheet: &Sheet, log: &Transcript) -> Found {
 }
 
 fn https(sheet: &Sheet, log: &Transcript) -> Found {
-    if !sheet.found.contender.family.options.get("tls").is_some_and(|tls| tls.contains_key("on")) {
-        return Ok((NotOffered, "TLS is left to another program".into()));
+    if !sheet.has_tls() {
+        return Ok((NotOffered, NO_TLS.into()));
     }
     let running = sheet.start(None, log)?;
     Ok(answers(&ask(&running, true, "/index.html", &[], log)?, 200, file("index.html")))
@@ -159,10 +222,6 @@ fn http3(sheet: &Sheet, log: &Transcript) -> Found {
         Some(versions) => Ok((No, format!("QUIC versions {versions:x?}"))),
         None => Ok((No, format!("no answer to QUIC on the port, {advertised}"))),
     }
-}
-
-fn ocsp(_: &Sheet, _: &Transcript) -> Found {
-    Ok((NotProbed, "it needs a certificate whose authority runs a responder".into()))
 }
 
 fn ranges(sheet: &Sheet, log: &Transcript) -> Found {
@@ -229,10 +288,23 @@ fn fastcgi(sheet: &Sheet, log: &Transcript) -> Found {
     Ok(answers(&ask(&running, false, "/script.php", &[], log)?, 200, CONTENT.as_bytes()))
 }
 
-fn proxying(sheet: &Sheet, log: &Transcript) -> Found {
-    let peer = Peer::start(Speaks::Http)?;
+/// A request that another server answers.
+fn passed(sheet: &Sheet, log: &Transcript, speaks: Speaks) -> Found {
+    let peer = Peer::start(speaks)?;
     let running = sheet.start(Some(&peer), log)?;
     Ok(answers(&ask(&running, false, "/passed/", &[], log)?, 200, CONTENT.as_bytes()))
+}
+
+fn pooling(sheet: &Sheet, log: &Transcript) -> Found {
+    let peer = Peer::start(Speaks::Http)?;
+    let running = sheet.start(Some(&peer), log)?;
+    for _ in 0..PASSED {
+        let (verdict, detail) =
+            answers(&ask(&running, false, "/passed/", &[], log)?, 200, CONTENT.as_bytes());
+        ensure!(verdict == Yes, "passing on: {detail}");
+    }
+    let used = peer.used();
+    Ok((verdict(used < PASSED), format!("{PASSED} requests of as many clients on {used} connections")))
 }
 
 fn websocket(sheet: &Sheet, log: &Transcript) -> Found {
@@ -283,32 +355,15 @@ fn configuration_test(sheet: &Sheet, log: &Transcript) -> Found {
     Ok((verdict(good && !bad && still), detail))
 }
 
-/// Requests on connections of their own while the configuration is read anew.
+/// Requests while the configuration is read anew.
 fn reload(sheet: &Sheet, log: &Transcript) -> Found {
     if sheet.found.contender.family.reload.is_none() {
         return Ok((NotOffered, "the lab knows no way that its documentation calls lossless".into()));
     }
     let running = sheet.start(None, log)?;
-    let (done, lost, ends) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let traffic = Traffic::default();
     let reloaded = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) {
-                let answer = fetch::connect(running.address, false).and_then(|mut connection| {
-                    fetch::get(&mut connection, "/index.html", &["Connection: close"])
-                });
-                match answer {
-                    Ok(answer) if answer.status == 200 => done.fetch_add(1, Ordering::Relaxed),
-                    Ok(answer) => {
-                        log.note(&format!("lost: status {}", answer.status));
-                        lost.fetch_add(1, Ordering::Relaxed)
-                    }
-                    Err(error) => {
-                        log.note(&format!("lost: {error:#}"));
-                        lost.fetch_add(1, Ordering::Relaxed)
-                    }
-                };
-            }
-        });
+        scope.spawn(|| traffic.run(running.address, log));
         let mut reloaded = Ok(());
         for _ in 0..RELOADS {
             thread::park_timeout(Duration::from_millis(300));
@@ -316,11 +371,73 @@ fn reload(sheet: &Sheet, log: &Transcript) -> Found {
             reloaded = reloaded.and_then(|()| running.reload());
         }
         thread::park_timeout(Duration::from_millis(700));
-        ends.store(true, Ordering::Relaxed);
+        traffic.end();
         reloaded
     });
     reloaded?;
-    let (done, lost) = (done.into_inner(), lost.into_inner());
+    let (done, lost) = traffic.counts();
     ensure!(done > 0, "no request was answered");
     Ok((verdict(lost == 0), format!("{RELOADS} reloads, {done} requests answered, {lost} lost")))
+}
+
+/// One folder is closed to this machine, everything else open.
+fn access(sheet: &Sheet, log: &Transcript) -> Found {
+    let running = sheet.start(None, log)?;
+    let open = ask(&running, false, "/index.html", &[], log)?.status;
+    let closed = ask(&running, false, "/hosts/one/index.html", &[], log)?.status;
+    Ok((verdict((open, closed) == (200, 403)), format!("status {open} where it is open, {closed} where not")))
+}
+
+/// One folder asks for a password.
+fn authentication(sheet: &Sheet, log: &Transcript) -> Found {
+    let running = sheet.start(None, log)?;
+    let path = "/hosts/one/index.html";
+    let statuses = [&[][..], &[WRONG_PASSWORD], &[RIGHT_PASSWORD]]
+        .map(|fields| ask(&running, false, path, fields, log).map(|answer| answer.status));
+    let [without, wrong, right] = statuses;
+    let statuses = (without?, wrong?, right?);
+    let (without, wrong, right) = statuses;
+    let detail =
+        format!("status {without} without a password, {wrong} with a wrong one, {right} with the right one");
+    Ok((verdict(statuses == (401, 401, 200)), detail))
+}
+
+/// Many requests in a moment: the first is answered, and some later one is not.
+fn rate_limit(sheet: &Sheet, log: &Transcript) -> Found {
+    let running = sheet.start(None, log)?;
+    let mut statuses = Vec::new();
+    for _ in 0..BURST {
+        statuses.push(ask(&running, false, "/index.html", &[], log)?.status);
+    }
+    let refused = statuses.iter().filter(|status| [429, 503].contains(*status)).count();
+    Ok((
+        verdict(statuses[0] == 200 && refused > 0),
+        format!("{refused} of {BURST} requests at once were refused"),
+    ))
+}
+
+fn status(sheet: &Sheet, log: &Transcript) -> Found {
+    let running = sheet.start(None, log)?;
+    let answer = ask(&running, false, "/status", &[], log)?;
+    let detail = format!("status {}, {} bytes", answer.status, answer.content.len());
+    Ok((verdict(answer.status == 200 && !answer.content.is_empty()), detail))
+}
+
+fn ipv6(sheet: &Sheet, log: &Transcript) -> Found {
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        return Ok((NotProbed, "this machine has no IPv6".into()));
+    }
+    let running = sheet.start(None, log)?;
+    let mut connection =
+        log.tap(fetch::connect((Ipv6Addr::LOCALHOST, running.address.port()).into(), false)?);
+    let answer = fetch::get(&mut connection, "/index.html", &[])?;
+    Ok(answers(&answer, 200, file("index.html")))
+}
+
+fn proxy_protocol(sheet: &Sheet, log: &Transcript) -> Found {
+    let running = sheet.start(None, log)?;
+    let mut connection = log.tap(fetch::connect(running.address, false)?);
+    connection.get_mut().write_all(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 80\r\n")?;
+    let answer = fetch::get(&mut connection, "/index.html", &[])?;
+    Ok(answers(&answer, 200, file("index.html")))
 }

@@ -135,6 +135,7 @@ impl Detail<'_> {
             .experiment
             .stated
             .iter()
+            .filter(|one| one.feature.is_none())
             .map(|one| {
                 Text::default().stress(one.subject.clone()).say(format!(", {}: {}", one.contender, one.says))
             })

@@ -38,6 +38,10 @@ fn read(path: &Path) -> Result<Matrix> {
 
 fn parts(matrix: &Matrix, experiments: &[Experiment], form: Form) -> Vec<Part> {
     let mut parts = vec![Part::Text(introduction(experiments, form).into()), Part::Table(answers(matrix))];
+    let published = published(matrix, experiments);
+    if !published.rows.is_empty() {
+        parts.push(Part::Table(published));
+    }
     let reasons = reasons(matrix);
     if !reasons.rows.is_empty() {
         parts.push(Part::Table(reasons));
@@ -73,6 +77,35 @@ fn answers(matrix: &Matrix) -> Table {
     );
     for row in &matrix.features {
         table.row(std::iter::once(Text::from(row.title.clone())).chain(row.cells.iter().map(answer)));
+    }
+    table
+}
+
+/// What publications say of a feature beside what was found here.
+fn published(matrix: &Matrix, experiments: &[Experiment]) -> Table {
+    let columns = ["Feature", "Contender", "Published", "Probed here", "What was seen"];
+    let mut table = Table::new("Features, published beside probed", columns);
+    for experiment in experiments {
+        let rows = experiment.stated.iter().filter_map(|stated| {
+            let row = matrix.features.iter().find(|row| Some(&row.name) == stated.feature.as_ref())?;
+            let at = matrix.contenders.iter().position(|column| column.name == stated.contender)?;
+            let cell = row.cells.get(at)?;
+            let seen = if cell.verdict == Verdict::Value { String::new() } else { beginning(&cell.detail) };
+            let contender = &matrix.contenders[at];
+            let name = format!("{} {}", contender.name, beginning(&contender.version));
+            Some([
+                stated.subject.clone().into(),
+                name.into(),
+                stated.says.clone().into(),
+                answer(cell),
+                seen.into(),
+            ])
+        });
+        let rows: Vec<[Text; 5]> = rows.collect();
+        if !rows.is_empty() {
+            table.group(experiment.title.clone());
+            rows.into_iter().for_each(|row| table.row(row));
+        }
     }
     table
 }
@@ -147,7 +180,41 @@ mod tests {
         for page in [html, markdown] {
             assert!(page.contains("it speaks HTTP/1.1") && page.contains("not offered"), "{page}");
             assert!(page.contains("Quadro 1") && page.contains("apache-event and fulmar"), "{page}");
+            assert!(page.contains("Features, published beside probed"), "{page}");
             assert!(!page.contains("etc/passwd"), "a transcript lies below the folder of results: {page}");
+        }
+    }
+
+    #[test]
+    fn what_is_published_of_features_names_probes() {
+        let all = Experiment::built_in().unwrap();
+        let named: Vec<&str> =
+            all.iter().flat_map(|one| &one.stated).filter_map(|stated| stated.feature.as_deref()).collect();
+        for feature in &named {
+            assert!(crate::features::is_probed(feature), "{feature}");
+        }
+        // The rows of Quadro 1, and of the tables on management, TLS and proxies of the article on modern VPS.
+        for row in [
+            "model",
+            "language",
+            "runs_on",
+            "begun",
+            "https",
+            "virtual_hosts",
+            "cgi",
+            "fastcgi",
+            "scgi",
+            "uwsgi",
+            "modules",
+            "htaccess",
+            "reload",
+            "configuration_test",
+            "rewriting",
+            "ocsp",
+            "http3",
+            "pooling",
+        ] {
+            assert!(named.contains(&row), "{row}");
         }
     }
 
