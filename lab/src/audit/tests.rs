@@ -20,6 +20,114 @@ fn says(remarks: &[Remark], rule: Rule, about: (Option<&str>, Option<&str>), wor
     assert!(found, "{rule:?} {about:?} {words:?} is not among\n{}", all.join("\n"));
 }
 
+/// What there is to expose in a publication, and words that remarks on it have to hold.
+type Exposed = (&'static str, &'static str, Rule, &'static [&'static str]);
+
+const TO_EXPOSE: &[Exposed] = &[
+    (
+        "stress-debian",
+        "nginx answered with the default page of Debian's Apache",
+        Rule::KnownPage,
+        &["10,701 bytes", "default page of Debian's Apache package", "nginx-debian answered"],
+    ),
+    (
+        "stress-debian",
+        "the pages have other lengths and heads: a file was compared with a script",
+        Rule::SamePage,
+        &["10,701", "5,584", "236 and 488", "a file against a script"],
+    ),
+    (
+        "stress-debian",
+        "Apache's heads are not those of a file",
+        Rule::HeadSize,
+        &["488 bytes", "a script made the answer"],
+    ),
+    (
+        "stress-debian",
+        "36,252,850 bytes by 10,000 requests are no whole number, so that no failure cannot be",
+        Rule::WholeBytes,
+        &["36,252,850", "no whole number", "no request failed cannot be"],
+    ),
+    (
+        "stress-debian",
+        "the growth may be shorter answers",
+        Rule::SamePage,
+        &["may be shorter answers", "2.28", "1.54"],
+    ),
+    (
+        "stress-debian",
+        "a throughput that more than doubles is not stable",
+        Rule::Conclusion,
+        &["F3 does not follow"],
+    ),
+    (
+        "modern-vps",
+        "a connection of 12 KB is not what Apache's ramp shows",
+        Rule::MemoryPerConnection,
+        &["12 KB", "474 KB"],
+    ),
+    (
+        "modern-vps",
+        "how many clients there were is not published",
+        Rule::LittlesLaw,
+        &["58 clients", "not published"],
+    ),
+    (
+        "static-cores",
+        "the comment's mean is not one of its requests",
+        Rule::LittlesLaw,
+        &["4,513 clients", "1,024"],
+    ),
+    ("static-and-dynamic", "the client shared the machine", Rule::Link, &["33 Gb/s"]),
+    ("windows-hey", "221 of 400 clients were busy under hey", Rule::LittlesLaw, &["221 of 400 clients"]),
+    ("windows-hey", "a few stragglers made Apache's rate", Rule::Stragglers, &["18.6", "a few stragglers"]),
+    (
+        "windows-hey",
+        "ab shows no such tail: that the tools agree is doubtful",
+        Rule::Tools,
+        &["568 times", "3.95 times by ab", "doubtful"],
+    ),
+    (
+        "windows-hey",
+        "the conclusion that the tools agree does not follow",
+        Rule::Conclusion,
+        &["F4 does not follow"],
+    ),
+    (
+        "windows-hey",
+        "heads of 490 bytes: unequal configurations",
+        Rule::HeadSize,
+        &["490 bytes", "about 250", "unequal"],
+    ),
+];
+
+#[test]
+fn all_that_is_to_expose_is_found_by_computation_and_said() {
+    for (experiment, row, rule, words) in TO_EXPOSE {
+        let remarks = published(experiment);
+        let is_it =
+            |remark: &&Remark| remark.rule == *rule && words.iter().all(|word| remark.text.contains(word));
+        let all: Vec<String> = remarks.iter().map(|remark| format!("{:?} {remark}", remark.rule)).collect();
+        assert!(
+            remarks.iter().any(|remark| is_it(&remark)),
+            "{experiment}: {row}: not in\n{}",
+            all.join("\n")
+        );
+        // It is the figures that say so: without them there is nothing to say.
+        let mut silent = built_in(experiment);
+        silent.published.clear();
+        assert!(
+            !audit(&silent, &[]).iter().any(|remark| is_it(&remark)),
+            "{experiment}: {row}: said without figures"
+        );
+    }
+    // What no figure shows is told where the experiment says how it departs from the publication.
+    let told = |experiment: &str, words: &str| {
+        built_in(experiment).departures.iter().any(|line| line.contains(words))
+    };
+    assert!(told("stress-debian", "six processes without threads"));
+}
+
 #[test]
 fn a_page_was_compared_with_a_script_on_debian() {
     let remarks = published("stress-debian");
