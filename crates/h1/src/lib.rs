@@ -24,6 +24,8 @@ mod properties;
 mod request;
 mod response;
 mod semantics;
+#[cfg(test)]
+mod simulation;
 mod target;
 
 pub use body::BodyDecoder;
