@@ -103,6 +103,10 @@ pub struct Load {
     /// The path that is asked for.
     #[serde(default = "root_path")]
     pub path: String,
+    /// Other paths of some contenders, by name, where a publication did not compare like with like. Of such a load
+    /// nobody is said to lead.
+    #[serde(default)]
+    pub paths: BTreeMap<String, String>,
     /// How many clients there are at once.
     pub clients: Clients,
     /// How many requests are sent at each number of clients.
@@ -200,6 +204,11 @@ impl Load {
     /// The numbers of clients.
     pub fn clients(&self, quick: bool) -> Vec<u32> {
         self.quick(quick).and_then(|quick| quick.clients.as_ref()).unwrap_or(&self.clients).each()
+    }
+
+    /// The path that a contender is asked for.
+    pub fn path_for(&self, contender: &str) -> &str {
+        self.paths.get(contender).unwrap_or(&self.path)
     }
 
     /// The numbers of cores.
@@ -615,6 +624,19 @@ mod tests {
         assert_eq!(load.amount(false), Some(Amount::Requests(9)));
         assert_eq!(load.amount(true), Some(Amount::Seconds(1.0)));
         assert_eq!((load.cores(true), load.left_out(true)), ([1, 4].as_slice(), None));
+    }
+
+    #[test]
+    fn a_contender_may_be_asked_for_something_else() {
+        let text =
+            "id = 'l'\ntitle = 'l'\nclients = 1\nrequests = 1\npath = '/a'\npaths = { apache = '/b' }\n";
+        let load: Load = toml::from_str(text).unwrap();
+        assert_eq!((load.path_for("apache"), load.path_for("nginx")), ("/b", "/a"));
+        for experiment in Experiment::built_in().unwrap() {
+            for name in experiment.loads.iter().flat_map(|load| load.paths.keys()) {
+                assert!(experiment.contenders.contains(name), "{}: {name} does not take part", experiment.id);
+            }
+        }
     }
 
     #[test]

@@ -62,12 +62,13 @@ fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     if !load.keep_alive {
         fields.push("Connection: close");
     }
+    let path = load.path_for(&running.found().contender.name);
     let mut connection = fetch::connect(running.address, load.tls.is_some())?;
-    let answer = fetch::get(&mut connection, &load.path, &fields)?;
+    let answer = fetch::get(&mut connection, path, &fields)?;
     if load.expected_status() == 101 {
         return Ok((answer, true));
     }
-    let second = fetch::get(&mut connection, &load.path, &fields);
+    let second = fetch::get(&mut connection, path, &fields);
     if let (true, Err(error)) = (load.keep_alive, &second) {
         return Err(anyhow::anyhow!("{error:#}")).context("a second request on the same connection");
     }

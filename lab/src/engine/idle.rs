@@ -139,8 +139,9 @@ impl Idling<'_> {
         for field in &self.load.fields {
             add("-H", field.clone());
         }
+        let name = &self.running.found().contender.name;
         let scheme = if self.load.tls.is_some() { "https" } else { "http" };
-        arguments.push(format!("{scheme}://{}{}", self.running.address, self.load.path));
+        arguments.push(format!("{scheme}://{}{}", self.running.address, self.load.path_for(name)));
         arguments
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::check::Expected;
 use super::cores::Cores;
@@ -181,7 +181,7 @@ impl Series<'_, '_> {
     /// Starts all that can take part, and says of the others why they cannot.
     fn start_all(&self, labels: &[String], backend: Option<&Running>) -> Result<Vec<Ready>> {
         let mut ready: Vec<Ready> = Vec::new();
-        let mut expected = None;
+        let mut expected = BTreeMap::new();
         for label in labels {
             if self.is_interrupted() {
                 break;
@@ -249,31 +249,31 @@ impl Series<'_, '_> {
         options
     }
 
-    /// Sees that a contender answers as it should. `before` is the memory before its start.
+    /// Sees that a contender answers as it should: as the others that were asked for the same path did, by `expected`.
+    /// `before` is the memory before its start.
     fn check(
         &self,
         running: Running,
         label: &str,
         before: Memory,
-        expected: &mut Option<Expected>,
+        expected: &mut BTreeMap<String, Expected>,
     ) -> Result<Ready> {
         let load = self.load;
-        if expected.is_none() {
-            let path = load.path.split('?').next().unwrap_or_default();
-            let path = if path.ends_with('/') { format!("{path}index.html") } else { path.to_owned() };
+        let path = load.path_for(&running.found().contender.name);
+        if !expected.contains_key(path) {
+            let plain = path.split('?').next().unwrap_or_default();
+            let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
             let mut files = self.experiment.files.iter();
-            let file = files.find(|file| file.path.trim_start_matches('/') == path.trim_start_matches('/'));
-            *expected = Some(match file.filter(|file| !file.path.ends_with(".php")) {
+            let file = files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'));
+            let first = match file.filter(|file| !file.path.ends_with(".php")) {
                 Some(file) => Expected::content(site::content(&file.path, file.length)),
                 None => Expected::from_answer(&running, load)?,
-            });
+            };
+            expected.insert(path.to_owned(), first);
         }
-        let answer = match expected {
-            Some(expected) => expected
-                .check(&running, load)
-                .context("it is not compared, because it answers differently")?,
-            None => bail!("nothing to compare with"),
-        };
+        let expected = expected.get_mut(path).context("nothing to compare with")?;
+        let answer =
+            expected.check(&running, load).context("it is not compared, because it answers differently")?;
         (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
         let idle = Memory::of(&running.processes()).since_start(before);
@@ -404,7 +404,7 @@ impl Series<'_, '_> {
         let (server_cores, tool_cores) = self.cores_of_both();
         let order = Order {
             address: contender.running.address,
-            path: self.load.path.clone(),
+            path: self.load.path_for(&contender.running.found().contender.name).to_owned(),
             clients,
             amount: self.load.amount(self.settings.quick).context("neither requests nor seconds")?,
             keep_alive: self.load.keep_alive,
