@@ -7,7 +7,7 @@ use contract::{Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, Vi
 use net::bind::bind;
 use net::channel::{Command, channel};
 use net::{ListenOptions, SocketAddress};
-use server::{Options, Site, Worker, load, run};
+use server::{Options, Settings, Site, Worker, load, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,9 +87,10 @@ fn needs_none(directory: &Path, logs: &str, request: &str) {
     let site = Arc::new(Site::compile(&mut loaded, &modules).unwrap());
     site.logs.iter().for_each(|file| file.open().unwrap());
     let (supervisor, channel) = channel().unwrap();
-    let (sockets, shutdown_timeout) = (vec![sockets], None);
-    let processors = Vec::new();
-    let worker = Worker { site, sockets, threads: 1, processors, connections: 10, shutdown_timeout, channel };
+    let settings = Settings { connections: 10, shutdown_timeout: None, drains: false };
+    let replay = Arc::new(|_: &[u8], _| Err(String::new()));
+    let (sockets, processors) = (vec![sockets], Vec::new());
+    let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel };
     let worker = std::thread::spawn(move || run(worker));
     let mut client = Client::connect(address);
     client.extend(2 * LIMIT);

@@ -29,6 +29,7 @@ mod overlay;
 pub mod policy;
 mod reading;
 mod regex;
+pub mod reloads;
 mod scope;
 mod server_name;
 mod shapes;

@@ -1,18 +1,20 @@
 //! From the files to a configuration that can serve, or to the reason why not.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
 use conf::{Diagnostic, Inputs, Sources};
+use contract::inputs::Recorder;
 use contract::log::LogFile;
 use contract::{Config, Kept, Loading, Module, Origin};
-use modules::process::{ProcessSettings, User};
+use modules::process::{ProcessSettings, Reloading, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
 use net::system_message;
-use server::Site;
+use server::{Settings, Site, Successor};
 
 use crate::console::PROGRAM;
 use crate::paths::Paths;
@@ -90,6 +92,42 @@ impl Reader {
         self.check(Arc::clone(&self.inputs), Kept::default())
     }
 
+    /// Reads what comes after another configuration, and gives a record of all that was read, by which another process
+    /// can do the same.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn read_after(
+        &self,
+        before: &Configuration,
+    ) -> Result<(Configuration, Vec<u8>), Box<Refusal>> {
+        let recorder = Arc::new(Recorder::new(Arc::clone(&self.inputs)));
+        let configuration = self.check(Arc::clone(&recorder) as SharedInputs, before.site.kept.clone())?;
+        let record = recorder.record();
+        recorder.forget();
+        Ok((configuration, record))
+    }
+
+    /// What [`Reader::read_after`] gave to another process, in this one.
+    ///
+    /// # Errors
+    /// Why it cannot be, for the log.
+    pub(crate) fn replay(&self, record: &[u8], before: Kept) -> Result<Successor, String> {
+        let recorder = Arc::new(Recorder::replay(record).map_err(|error| error.to_string())?);
+        let mut loaded = self.load(Arc::clone(&recorder) as SharedInputs, before);
+        let compile = |loaded: &mut server::Loaded| match loaded.error.take() {
+            Some(error) => Err(error),
+            None => {
+                let main = loaded.config.view(Config::MAIN);
+                let process = modules::process::settings(&main, &mut loaded.loading.notes)?;
+                Ok(Successor { site: Site::compile(loaded, &self.modules)?, settings: settings(&process) })
+            }
+        };
+        let result = compile(&mut loaded).map_err(|error| error.message);
+        recorder.forget();
+        result
+    }
+
     fn load(&self, inputs: SharedInputs, before: Kept) -> server::Loaded {
         let mut loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
         loading.logs.default_error_log = self.paths.error_log.clone();
@@ -116,7 +154,31 @@ impl Reader {
     }
 }
 
+/// What of the settings of processes a worker takes over while it serves.
+pub(crate) fn settings(process: &ProcessSettings) -> Settings {
+    Settings {
+        connections: usize::try_from(process.connections).unwrap_or(usize::MAX),
+        shutdown_timeout: process.shutdown_timeout,
+        drains: process.reloading == Reloading::Drain,
+    }
+}
+
 impl Configuration {
+    /// Whether a worker of this configuration can serve the other one, too: nothing differs that a process has from its
+    /// start.
+    pub(crate) fn suits_worker_of(&self, other: &Configuration) -> bool {
+        let of_process = |settings: &ProcessSettings| ProcessSettings {
+            user: None,
+            daemon: true,
+            pid: PathBuf::new(),
+            connections: 0,
+            shutdown_timeout: None,
+            reloading: Reloading::Keep,
+            ..settings.clone()
+        };
+        self.identity == other.identity && of_process(&self.process) == of_process(&other.process)
+    }
+
     /// The addresses to listen on, in the site's order.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
         let want = |listen: &server::Listen| Wanted {
@@ -130,6 +192,16 @@ impl Configuration {
     /// Opens all log files; nothing if all went well, else a text for each that did not.
     pub(crate) fn open_logs(&self) -> Vec<String> {
         self.each_log(|_| Ok(()))
+    }
+
+    /// Further handles of all log files, which are open, in their order.
+    ///
+    /// # Errors
+    /// No descriptors are left, or a file is not open.
+    pub(crate) fn share_logs(&self) -> io::Result<Vec<OwnedFd>> {
+        let files = self.site.logs.iter().filter(|file| file.path().is_some());
+        let share = |file: Arc<LogFile>| Ok(file.share()?.ok_or(io::ErrorKind::NotFound)?.into());
+        files.map(share).collect()
     }
 
     /// Opens all log files anew, and lets the worker do the same by itself. Texts as of [`Self::open_logs`].

@@ -1,32 +1,50 @@
-//! Reloads: a new worker starts on the new configuration; when it is ready, the one before it drains.
+//! Reloads: the worker that serves goes over to the new configuration; where it cannot, a new one starts on it, and
+//! when that is ready the one before drains.
 
 use std::time::{Duration, Instant};
 
+use contract::clock::Time;
 use contract::log::Level;
 use net::bind::{Notice, Patience};
-use net::channel::Command;
+use net::channel::{Command, Parcel};
 use net::control::Request;
+use net::system_message;
 
 use crate::configuration::Configuration;
 use crate::pid_file::PidFile;
 use crate::supervisor::{Generation, Supervisor, answer};
+use crate::worker::{Stage, Worker};
 
-/// How long a new worker may take until it accepts.
+/// How long a worker may take until it serves a configuration.
 const READY: Duration = Duration::from_secs(30);
 
 /// A reload that waits for its worker.
 pub(crate) struct Reload {
-    /// What the new worker serves.
+    /// What is to be served.
     pub(crate) generation: Generation,
-    /// Whether the worker was started.
-    pub(crate) launched: bool,
-    /// When to give it up.
+    /// By whom.
+    pub(crate) way: Way,
+    /// When to give that up.
     pub(crate) deadline: Instant,
+    /// Whether the log files were opened anew meanwhile.
+    pub(crate) reopened: bool,
     clients: Vec<Request>,
 }
 
+/// How a configuration comes to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The worker that serves was asked to go over to it.
+    InPlace,
+    /// A new worker is to be started.
+    NewWorker,
+    /// That worker was started.
+    Launched,
+}
+
 impl Supervisor {
-    /// Reads the configuration again and prepares what it needs; the loop then starts the worker.
+    /// Reads the configuration again, prepares what it needs, and hands it to the worker; where that cannot be, the
+    /// loop starts another one.
     pub(crate) fn begin_reload(&mut self, clients: Vec<Request>) {
         if self.stop.is_some() {
             clients.into_iter().for_each(|client| answer(client, Err("the server stops".to_owned())));
@@ -46,24 +64,82 @@ impl Supervisor {
         self.log(Level::Notice, "reconfiguring");
         self.service_manager.reloading();
         match self.prepare() {
-            Ok(generation) => {
+            Ok((generation, record)) => {
+                let way = if self.hand_over(&generation, record) { Way::InPlace } else { Way::NewWorker };
                 let deadline = Instant::now() + READY;
-                self.reload = Some(Reload { generation, launched: false, deadline, clients });
+                self.reload = Some(Reload { generation, way, deadline, reopened: false, clients });
             }
             Err(reason) => {
                 self.service_manager.refused(&reason);
                 self.respawn.reset();
+                self.count_failure();
                 clients.into_iter().for_each(|client| answer(client, Err(reason.clone())));
             }
         }
     }
 
-    /// The new worker accepts: the others may go.
+    /// Asks the worker that serves to go over; whether there is one that may.
+    fn hand_over(&self, generation: &Generation, record: Vec<u8>) -> bool {
+        let current = self.current.number;
+        let serves = |worker: &&Worker| worker.generation == current && worker.stage == Stage::Serving;
+        let Some(worker) = self.workers.iter().find(serves) else { return false };
+        if !self.current.configuration.suits_worker_of(&generation.configuration) {
+            return false;
+        }
+        let packed = generation.configuration.share_logs().and_then(|logs| {
+            let sockets = generation.sockets.added_to(&self.current.sockets)?;
+            Ok(Parcel { generation: generation.number, record, logs, sockets })
+        });
+        match packed.and_then(|parcel| worker.hand_over(&parcel)) {
+            Ok(()) => true,
+            Err(error) => {
+                self.log_decline(&system_message(&error));
+                false
+            }
+        }
+    }
+
+    /// The worker that was asked does not go over: another one is to start.
+    pub(crate) fn replace_worker(&mut self, reason: &str) {
+        let Some(reload) = self.reload.as_mut().filter(|reload| reload.way == Way::InPlace) else { return };
+        reload.way = Way::NewWorker;
+        reload.deadline = Instant::now() + READY;
+        self.log_decline(reason);
+    }
+
+    fn log_decline(&self, reason: &str) {
+        self.log(Level::Warn, &format!("a new worker starts, because the one that serves cannot: {reason}"));
+    }
+
+    /// The time is over in which a worker was to serve.
+    pub(crate) fn give_up_waiting(&mut self) {
+        match self.reload.as_ref().map(|reload| reload.way) {
+            Some(Way::InPlace) => {
+                // It may not come to serve, later, what nobody expects any more.
+                let current = self.current.number;
+                for worker in self.workers.iter_mut().filter(|worker| worker.generation == current) {
+                    worker.tell(Command::Quit);
+                }
+                self.replace_worker("it has not answered in time");
+            }
+            _ => self.refuse_reload("the new worker was not ready in time"),
+        }
+    }
+
+    /// The worker that was asked serves the configuration.
+    pub(crate) fn went_over(&mut self, worker: usize, generation: u32) {
+        if self.reload.as_ref().is_some_and(|reload| reload.generation.number == generation) {
+            self.workers[worker].generation = generation;
+            self.complete_reload(generation);
+        }
+    }
+
+    /// A worker serves the new configuration: others may go.
     pub(crate) fn complete_reload(&mut self, generation: u32) {
         if self.reload.as_ref().is_none_or(|reload| reload.generation.number != generation) {
             return;
         }
-        let Some(Reload { generation, clients, .. }) = self.reload.take() else { return };
+        let Some(Reload { generation, clients, reopened, .. }) = self.reload.take() else { return };
         let before = std::mem::replace(&mut self.current, generation);
         before.sockets.remove_paths(&self.current.sockets);
         for worker in self.workers.iter_mut().filter(|worker| worker.generation == before.number) {
@@ -71,6 +147,11 @@ impl Supervisor {
         }
         self.respawn.reset();
         self.move_pid_file();
+        self.reloads.succeeded += 1;
+        self.note_generation();
+        if reopened {
+            drop(self.reopen_logs());
+        }
         clients.into_iter().for_each(|client| answer(client, Ok("reloaded".to_owned())));
         self.next_reload();
     }
@@ -83,6 +164,7 @@ impl Supervisor {
             worker.tell(Command::Terminate);
         }
         self.respawn.reset();
+        self.count_failure();
         self.service_manager.refused(reason);
         self.log(Level::Emerg, &format!("the configuration stays as it was: {reason}"));
         clients.into_iter().for_each(|client| answer(client, Err(format!("fulmar: [emerg] {reason}"))));
@@ -95,10 +177,27 @@ impl Supervisor {
         }
     }
 
-    /// Everything up to the fork; on an error the text for whoever asked.
-    fn prepare(&mut self) -> Result<Generation, String> {
-        let configuration = match self.reader.read() {
-            Ok(configuration) => configuration,
+    fn count_failure(&mut self) {
+        self.reloads.failed += 1;
+        self.tell_of_reloads();
+    }
+
+    /// Takes note of which configuration serves, and since when.
+    pub(crate) fn note_generation(&mut self) {
+        self.reloads.generation = self.current.number;
+        self.reloads.since = u64::try_from(Time::now().seconds).unwrap_or(0);
+        self.tell_of_reloads();
+    }
+
+    fn tell_of_reloads(&mut self) {
+        let told = Command::Reloads(self.reloads);
+        self.workers.iter_mut().for_each(|worker| worker.tell(told));
+    }
+
+    /// Everything that can be done before a worker has to do with it; on an error the text for whoever asked.
+    fn prepare(&mut self) -> Result<(Generation, Vec<u8>), String> {
+        let (configuration, record) = match self.reader.read_after(&self.current.configuration) {
+            Ok(read) => read,
             Err(refusal) => {
                 let error = &refusal.error;
                 self.log(error.level, &refusal.read.line(error));
@@ -129,7 +228,10 @@ impl Supervisor {
         };
         let sockets = self.current.sockets.prepare(&configuration.wanted(), Patience::default(), collect);
         match sockets {
-            Ok(sockets) => Ok(Generation { number: self.current.number + 1, configuration, sockets }),
+            Ok(sockets) => {
+                let generation = Generation { number: self.current.number + 1, configuration, sockets };
+                Ok((generation, record))
+            }
             Err(error) => Err(refuse(failed.pop().unwrap_or_else(|| error.to_string()))),
         }
     }

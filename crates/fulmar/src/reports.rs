@@ -15,27 +15,12 @@ use crate::worker::{FATAL, Stage, Worker};
 impl Supervisor {
     /// Reads what workers have to say, and joins threads that ended.
     pub(crate) fn take_reports(&mut self) {
-        let mut ready = None;
-        let mut complaints = Vec::new();
-        for worker in &mut self.workers {
-            while let Some(report) = worker.report() {
-                match report {
-                    Report::Ready if worker.stage == Stage::Starting => {
-                        worker.stage = Stage::Serving;
-                        ready = Some(worker.generation);
-                    }
-                    Report::Ready => {}
-                    Report::Text(text) => {
-                        complaints.push(format!("{}: {text}", worker.name()));
-                        worker.complaint = Some(text);
-                    }
-                }
-            }
-        }
-        complaints.iter().for_each(|text| self.log(Level::Error, text));
-        if let Some(generation) = ready {
-            self.served = true;
-            self.complete_reload(generation);
+        let next = |workers: &mut [Worker]| {
+            let mut numbered = workers.iter_mut().enumerate();
+            numbered.find_map(|(index, worker)| worker.report().map(|report| (index, report)))
+        };
+        while let Some((index, report)) = next(&mut self.workers) {
+            self.on_report(index, report);
         }
         while let Some(index) = self.workers.iter().position(Worker::is_thread_at_its_end) {
             let worker = self.workers.swap_remove(index);
@@ -48,6 +33,26 @@ impl Supervisor {
                 None => self.log(Level::Notice, &format!("{name} exited")),
             }
             self.after_the_end(generation, stage, started, failure);
+        }
+    }
+
+    fn on_report(&mut self, index: usize, report: Report) {
+        let worker = &mut self.workers[index];
+        match report {
+            Report::Ready if worker.stage == Stage::Starting => {
+                worker.stage = Stage::Serving;
+                self.served = true;
+                let generation = worker.generation;
+                self.complete_reload(generation);
+            }
+            Report::Ready => {}
+            Report::Text(text) => {
+                let told = format!("{}: {text}", worker.name());
+                worker.complaint = Some(text);
+                self.log(Level::Error, &told);
+            }
+            Report::Adopted(generation) => self.went_over(index, generation),
+            Report::Declined(_, reason) => self.replace_worker(&reason),
         }
     }
 
@@ -104,6 +109,7 @@ impl Supervisor {
             self.refuse_reload(&reason.unwrap_or_default());
         } else {
             self.respawn.after(started.elapsed());
+            self.replace_worker("it ended");
         }
     }
 }

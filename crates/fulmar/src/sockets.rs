@@ -100,6 +100,20 @@ impl Sockets {
         self.groups.iter().map(duplicate).collect()
     }
 
+    /// Further descriptors of the sockets of addresses that `before` does not have, each with the place of its address.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub(crate) fn added_to(&self, before: &Sockets) -> io::Result<Vec<(usize, BoundSocket)>> {
+        let is_added = |group: &Group| before.groups.iter().all(|other| other.address != group.address);
+        let added = self.groups.iter().enumerate().filter(|(_, group)| is_added(group));
+        added
+            .flat_map(|(place, group)| {
+                group.sockets.iter().map(move |socket| Ok((place, socket.try_clone()?)))
+            })
+            .collect()
+    }
+
     /// Removes the paths of Unix domain sockets that `kept` does not have.
     pub(crate) fn remove_paths(&self, kept: &Sockets) {
         let is_kept = |group: &&Group| kept.groups.iter().any(|other| other.address == group.address);

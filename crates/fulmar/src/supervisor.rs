@@ -6,10 +6,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::log::Level;
-use net::channel::Command;
+use net::channel::{Command, Reloads};
 use net::control::{self, Answer, ControlSocket, Request};
 use net::process::Pid;
 use net::signal::{Received, Signal, SignalQueue};
@@ -17,7 +18,7 @@ use net::system_message;
 
 use crate::configuration::{Configuration, Reader};
 use crate::pid_file::PidFile;
-use crate::reload::Reload;
+use crate::reload::{Reload, Way};
 use crate::respawn::Respawn;
 use crate::service_manager::ServiceManager;
 use crate::sockets::Sockets;
@@ -65,8 +66,10 @@ pub(crate) enum Role {
 
 /// The supervisor and all that it looks after.
 pub(crate) struct Supervisor {
-    pub(crate) reader: Reader,
+    pub(crate) reader: Arc<Reader>,
     pub(crate) current: Generation,
+    /// What became of reloads.
+    pub(crate) reloads: Reloads,
     pub(crate) reload: Option<Reload>,
     /// Clients of the reload that begins after this one; it may have none.
     pub(crate) reload_again: Option<Vec<Request>>,
@@ -96,8 +99,9 @@ impl Supervisor {
     /// A supervisor that starts its first worker when it runs.
     pub(crate) fn new(reader: Reader, generation: Generation, settled: Settled) -> Supervisor {
         Supervisor {
-            reader,
+            reader: Arc::new(reader),
             current: generation,
+            reloads: Reloads::default(),
             reload: None,
             reload_again: None,
             workers: Vec::new(),
@@ -119,6 +123,7 @@ impl Supervisor {
     /// # Errors
     /// The system fails in what cannot fail.
     pub(crate) fn run(mut self) -> io::Result<Role> {
+        self.note_generation();
         loop {
             if let Some(task) = self.launch_due() {
                 return Ok(Role::Worker(task));
@@ -154,9 +159,9 @@ impl Supervisor {
         if self.stop.is_some() {
             return None;
         }
-        if let Some(reload) = self.reload.as_mut().filter(|reload| !reload.launched) {
-            reload.launched = true;
-            return match start(&reload.generation) {
+        if let Some(reload) = self.reload.as_mut().filter(|reload| reload.way == Way::NewWorker) {
+            reload.way = Way::Launched;
+            return match start(&reload.generation, &self.reader) {
                 Ok(launched) => self.welcome(launched),
                 Err(error) => {
                     self.refuse_reload(&format!("fork() failed ({})", system_message(&error)));
@@ -167,7 +172,7 @@ impl Supervisor {
         if self.resting || self.has_worker() || !self.respawn.is_due(Instant::now()) {
             return None;
         }
-        match start(&self.current) {
+        match start(&self.current, &self.reader) {
             Ok(launched) => self.welcome(launched),
             Err(error) => {
                 self.log(Level::Alert, &format!("fork() failed ({})", system_message(&error)));
@@ -180,8 +185,9 @@ impl Supervisor {
     fn welcome(&mut self, launched: Launched) -> Option<Box<Task>> {
         match launched {
             Launched::Worker(task) => Some(task),
-            Launched::Supervisor(worker) => {
+            Launched::Supervisor(mut worker) => {
                 self.log(Level::Notice, &format!("start {}", worker.name()));
+                worker.tell(Command::Reloads(self.reloads));
                 self.workers.push(worker);
                 None
             }
@@ -241,8 +247,11 @@ impl Supervisor {
         }
     }
 
-    fn reopen_logs(&mut self) -> Vec<String> {
+    pub(crate) fn reopen_logs(&mut self) -> Vec<String> {
         let problems = self.current.configuration.reopen_logs();
+        if let Some(reload) = &mut self.reload {
+            reload.reopened = true;
+        }
         problems.iter().for_each(|problem| self.log(Level::Emerg, problem));
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::ReopenLogs));
         problems
@@ -287,7 +296,7 @@ impl Supervisor {
             self.workers.retain(|worker| !worker.is_thread());
         }
         if self.reload.as_ref().is_some_and(|reload| reload.deadline <= now) {
-            self.refuse_reload("the new worker was not ready in time");
+            self.give_up_waiting();
         }
     }
 
@@ -338,8 +347,8 @@ pub(crate) fn answer(request: Request, verdict: Result<String, String>) {
     drop(request.answer(&answer));
 }
 
-fn start(generation: &Generation) -> io::Result<Launched> {
-    launch(&generation.configuration, generation.sockets.duplicates()?, generation.number)
+fn start(generation: &Generation, reader: &Arc<Reader>) -> io::Result<Launched> {
+    launch(&generation.configuration, generation.sockets.duplicates()?, generation.number, reader)
 }
 
 /// The process that is this one's parent.

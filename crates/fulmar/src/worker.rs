@@ -8,14 +8,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use contract::log::Level;
-use net::channel::{Command, Incoming, Report, SupervisorEnd, channel};
+use net::channel::{Command, Incoming, Parcel, Report, SupervisorEnd, channel};
 use net::identity::Identity;
 use net::process::{self, Fork, Pid};
 use net::signal::{self, Signal};
 use net::{BoundSocket, system_message};
 use server::Site;
 
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, Reader, settings};
 use crate::surroundings::{Surroundings, processors};
 
 /// The exit status of a worker that another try would not help.
@@ -78,6 +78,7 @@ pub(crate) fn launch(
     configuration: &Configuration,
     sockets: Vec<Vec<BoundSocket>>,
     generation: u32,
+    reader: &Arc<Reader>,
 ) -> io::Result<Launched> {
     let (supervisor_end, worker_end) = channel()?;
     let process = &configuration.process;
@@ -86,8 +87,11 @@ pub(crate) fn launch(
         sockets,
         threads: process.threads,
         processors: processors(process),
-        connections: usize::try_from(process.connections).unwrap_or(usize::MAX),
-        shutdown_timeout: process.shutdown_timeout,
+        settings: settings(process),
+        replay: {
+            let reader = Arc::clone(reader);
+            Arc::new(move |record: &[u8], before| reader.replay(record, before))
+        },
         channel: worker_end,
     };
     let running = if process.master_process {
@@ -163,11 +167,22 @@ impl Task {
 impl Worker {
     /// Tells the worker something. One that is gone already needs no telling.
     pub(crate) fn tell(&mut self, command: Command) {
-        if command != Command::ReopenLogs {
+        if matches!(command, Command::Quit | Command::Terminate) {
             self.stage = Stage::Leaving;
         }
         if let Some(channel) = &self.channel {
             drop(channel.send(command));
+        }
+    }
+
+    /// Gives the worker another configuration to serve.
+    ///
+    /// # Errors
+    /// It is gone, or does not listen.
+    pub(crate) fn hand_over(&self, parcel: &Parcel) -> io::Result<()> {
+        match &self.channel {
+            Some(channel) => channel.send_parcel(parcel),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 

@@ -128,8 +128,9 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 6] = [
+    const OURS: [&str; 7] = [
         "strict_line_ends",
+        "reload_connections",
         "client_body_min_rate",
         "send_min_rate",
         "htaccess",

@@ -1,6 +1,6 @@
 //! What a worker is told: by its supervisor, or by a signal sent straight to it (nginx(8)).
 
-use net::channel::{AsyncWorkerEnd, Command, Report, WorkerEnd};
+use net::channel::{AsyncWorkerEnd, Command, Report, Told, WorkerEnd};
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -25,15 +25,19 @@ impl Commands {
         })
     }
 
-    /// The next command. Without a supervisor nobody could stop this worker, so its end means to quit.
-    pub(crate) async fn next(&mut self) -> Command {
-        tokio::select! {
-            command = self.channel.receive() => command.ok().flatten().unwrap_or(Command::Quit),
+    /// What comes next. Without a supervisor nobody could stop this worker, so its end means to quit.
+    pub(crate) async fn next(&mut self) -> Told {
+        let command = tokio::select! {
+            told = self.channel.receive() => match told {
+                Ok(Some(told)) => return told,
+                Ok(None) | Err(_) => Command::Quit,
+            },
             _ = self.terminate.recv() => Command::Terminate,
             _ = self.interrupt.recv() => Command::Terminate,
             _ = self.quit.recv() => Command::Quit,
             _ = self.reopen.recv() => Command::ReopenLogs,
-        }
+        };
+        Told::Command(command)
     }
 
     /// The command to end at once, and nothing else.
@@ -41,7 +45,7 @@ impl Commands {
         loop {
             tokio::select! {
                 command = self.channel.receive() => match command {
-                    Ok(Some(Command::Terminate)) => return,
+                    Ok(Some(Told::Command(Command::Terminate))) => return,
                     Ok(Some(_)) => {}
                     // The supervisor is gone; what is left is to drain, or a signal.
                     Ok(None) | Err(_) => {
@@ -57,9 +61,14 @@ impl Commands {
         }
     }
 
+    /// Tells the supervisor something to log.
+    pub(crate) fn complain(&self, text: String) {
+        self.report(&Report::Text(text));
+    }
+
     /// Tells the supervisor something.
-    pub(crate) fn report(&self, text: String) {
+    pub(crate) fn report(&self, report: &Report) {
         // A supervisor that is gone, or does not listen, has nobody to tell it to.
-        drop(self.channel.send(&Report::Text(text)));
+        drop(self.channel.send(report));
     }
 }

@@ -1,5 +1,6 @@
 //! From a host name to a virtual server: names, patterns, the default.
 
+use crate::encryption::Encryption;
 use crate::site::Server;
 use contract::{Exchange, HostNames, NameError, Regex, ServerName};
 use std::sync::Arc;
@@ -22,6 +23,31 @@ impl Hosts {
     /// The server for requests that no name matches.
     pub(crate) fn default_server(&self) -> &Arc<Server> {
         &self.default
+    }
+
+    /// What the handshake of a connection is done by that asks for this server.
+    pub(crate) fn encryption<'a>(&'a self, named: Option<&'a Arc<Server>>) -> &'a Encryption {
+        match &named.unwrap_or(&self.default).encryption {
+            Encryption::None => &self.default.encryption,
+            own => own,
+        }
+    }
+
+    /// Whether a connection that came when these hosts were there belongs to those of another site as it is; the
+    /// servers are those that its handshake chose, and would choose.
+    pub(crate) fn speaks_as(
+        &self,
+        named: Option<&Arc<Server>>,
+        (other, other_named): (&Hosts, Option<&Arc<Server>>),
+    ) -> bool {
+        match (self.is_encrypted, other.is_encrypted) {
+            (false, false) => true,
+            (true, true) => match (self.encryption(named), other.encryption(other_named)) {
+                (Encryption::Accept(one), Encryption::Accept(two)) => one.is(two),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Adds a name of a server; a name that cannot be added is given back.

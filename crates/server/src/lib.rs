@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adoption;
 mod commands;
 mod conn;
 mod encryption;
@@ -25,14 +26,17 @@ mod redirect;
 mod serving;
 mod site;
 mod structure;
+mod successor;
 #[cfg(test)]
 mod testing;
+mod thread;
 mod timer;
 mod worker;
 
 pub use load::{Loaded, Options, load};
 pub use site::{Listen, Site};
 pub use structure::STRUCTURE;
+pub use successor::{Replay, Settings, Successor};
 pub use worker::{Worker, run};
 
 /// The version of the product.

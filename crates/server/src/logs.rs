@@ -36,7 +36,7 @@ pub(crate) fn reopen(site: &Site, commands: &Commands) {
     for (file, error) in site.logs.reopen() {
         if let Some(path) = file.path() {
             let reason = net::system_message(&error);
-            commands.report(format!("open() \"{}\" failed ({reason})", path.display()));
+            commands.complain(format!("open() \"{}\" failed ({reason})", path.display()));
         }
     }
 }

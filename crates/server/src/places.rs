@@ -14,7 +14,7 @@ const MESSAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The places of a thread.
 pub(crate) struct Places {
-    limit: usize,
+    limit: Cell<usize>,
     taken: Cell<usize>,
     /// How many connections shall still go.
     wanted: Cell<usize>,
@@ -28,7 +28,7 @@ impl Places {
     /// So many places, all free.
     pub(crate) fn new(limit: usize) -> Places {
         Places {
-            limit,
+            limit: Cell::new(limit),
             taken: Cell::new(0),
             wanted: Cell::new(0),
             lacking: Cell::new(false),
@@ -39,7 +39,12 @@ impl Places {
 
     /// How many connections there may be.
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.limit.get()
+    }
+
+    /// So many places from now on. Who has one keeps it.
+    pub(crate) fn limit_to(&self, limit: usize) {
+        self.limit.set(limit);
     }
 
     /// How many connections there are.
@@ -50,7 +55,7 @@ impl Places {
     /// Takes a place; `false` where none is free.
     pub(crate) fn take(&self) -> bool {
         self.lacking.set(false);
-        let free = self.taken.get() < self.limit;
+        let free = self.taken.get() < self.limit();
         self.taken.set(self.taken.get() + usize::from(free));
         free
     }
@@ -73,7 +78,7 @@ impl Places {
         if !self.are_scarce() || unanswered {
             return false;
         }
-        self.wanted.set((self.limit / 8).max(1));
+        self.wanted.set((self.limit() / 8).max(1));
         self.asked.set(Some(now));
         true
     }
@@ -100,7 +105,7 @@ impl Places {
     }
 
     fn are_scarce(&self) -> bool {
-        self.lacking.get() || self.limit.saturating_sub(self.taken.get()) <= self.limit / 16
+        self.lacking.get() || self.limit().saturating_sub(self.taken.get()) <= self.limit() / 16
     }
 }
 

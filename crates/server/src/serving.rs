@@ -2,6 +2,7 @@
 
 use crate::load::{Options, load};
 use crate::site::Site;
+use crate::successor::Settings;
 use crate::worker::{Worker, run};
 use conf::{Contexts, Diagnostic, Memory};
 use contract::{Body, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
@@ -79,9 +80,11 @@ impl Serving {
         let mut loaded = load(&inputs, &options, modules, loading);
         let site = Arc::new(Site::compile(&mut loaded, modules).unwrap());
         let (supervisor, channel) = channel().unwrap();
-        let (sockets, shutdown_timeout) = (vec![sockets], None);
+        let settings = Settings { connections, shutdown_timeout: None, drains: false };
+        let replay = Arc::new(|_: &[u8], _| Err(String::new()));
+        let sockets = vec![sockets];
         let processors = Vec::new();
-        let worker = Worker { site, sockets, threads: 1, processors, connections, shutdown_timeout, channel };
+        let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel };
         Serving { address, supervisor, worker: std::thread::spawn(move || run(worker)) }
     }
 

@@ -92,6 +92,15 @@ impl Site {
         self.main.policy.error_log.write(level, message);
     }
 
+    /// The place of the same address among [`Site::listens`]; `hint` is where to look first.
+    pub(crate) fn find(&self, listen: &Listen, hint: usize) -> Option<usize> {
+        let is_same = |other: &Listen| other.address == listen.address;
+        match self.listens.get(hint) {
+            Some(other) if is_same(other) => Some(hint),
+            _ => self.listens.iter().position(is_same),
+        }
+    }
+
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
     pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();

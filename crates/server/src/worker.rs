@@ -1,27 +1,20 @@
 //! The worker: threads that share a site, each with its own sockets, timers and connections.
 
+use crate::adoption::{Adoption, Crew, share_all};
 use crate::commands::Commands;
-use crate::conn::Connection;
 use crate::logs;
-use crate::places::Places;
 use crate::site::Site;
-use crate::timer::{Timer, Timers};
-use contract::counters::{self, Activity, Count};
-use contract::log::{self, Level};
-use net::channel::{Command, Report, WorkerEnd};
-use net::{BoundSocket, Listener};
-use std::cell::Cell;
+use crate::successor::{Replay, Settings};
+use crate::thread::{Lines, Share, serve};
+use contract::log::Level;
+use contract::reloads;
+use net::BoundSocket;
+use net::channel::{Command, Report, Told, WorkerEnd};
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc as events, watch};
-use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
-
-/// How long accepting pauses when the process has no descriptor left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// How many jobs off the event loop of a thread run at once; more wait for their turn. It is what a thread
 /// pool of nginx has by default.
@@ -37,17 +30,17 @@ pub struct Worker {
     pub threads: usize,
     /// The processors that may run each thread, by their numbers; none leaves the choice to the kernel.
     pub processors: Vec<Vec<usize>>,
-    /// How many connections a thread may have.
-    pub connections: usize,
-    /// How long a graceful stop may take.
-    pub shutdown_timeout: Option<Duration>,
+    /// What may change while it serves.
+    pub settings: Settings,
+    /// How another configuration is compiled, which comes over the channel.
+    pub replay: Arc<Replay>,
     /// The line to the supervisor.
     pub channel: WorkerEnd,
 }
 
 /// What all threads are told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+pub(crate) enum Order {
     Serve,
     Drain,
     Stop,
@@ -60,25 +53,23 @@ enum Order {
 /// its queues for ever, and the supervisor starts a worker that is whole.
 pub fn run(worker: Worker) -> io::Result<()> {
     let threads = worker.threads.max(1);
-    let mut shares: Vec<Vec<(usize, BoundSocket)>> = (0..threads).map(|_| Vec::new()).collect();
-    for (listen, sockets) in worker.sockets.iter().enumerate() {
-        for (thread, share) in net::bound::share_out(sockets, threads)?.into_iter().enumerate() {
-            shares[thread].extend(share.into_iter().map(|socket| (listen, socket)));
-        }
-    }
+    let groups = worker.sockets.iter().map(Vec::as_slice).enumerate();
+    let shares = share_all(groups, threads)?;
     drop(worker.sockets);
     let (order, orders) = watch::channel(Order::Serve);
     let (ready, readiness) = mpsc::channel();
     let (end, mut ends) = events::unbounded_channel();
-    let start = |(index, sockets): (usize, Vec<(usize, BoundSocket)>)| {
-        let (site, orders, ready) = (Arc::clone(&worker.site), orders.clone(), ready.clone());
-        let end = End(end.clone());
-        let settings = (worker.connections, worker.shutdown_timeout);
+    let mut successors = Vec::new();
+    let start = |(index, sockets): (usize, Share)| {
+        let (succession, successions) = events::unbounded_channel();
+        successors.push(succession);
+        let lines = Lines { orders: orders.clone(), successions, ready: ready.clone() };
+        let (site, settings, end) = (Arc::clone(&worker.site), worker.settings, End(end.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
         std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
             let _end = end;
             stay_on(&processors, &site);
-            serve(index, site, sockets, settings, (orders, ready))
+            serve(index, (site, settings), sockets, lines)
         })
     };
     let handles: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
@@ -87,10 +78,10 @@ pub fn run(worker: Worker) -> io::Result<()> {
         readiness.recv().map_err(|_| io::Error::other("a thread of the worker ended"))??;
     }
     worker.channel.send(&Report::Ready)?;
+    let mut crew = Crew { site: worker.site, threads: successors, replay: worker.replay };
     runtime()?.block_on(async {
         tokio::select! {
-            () = obey(worker.channel, &worker.site, &order, &orders) => {}
-            () = logs::write_when_due(&worker.site) => {}
+            () = obey(worker.channel, &mut crew, &order, &orders) => {}
             _ = ends.recv() => { order.send_replace(Order::Stop); }
         }
     });
@@ -98,7 +89,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     for handle in handles {
         handle.join().map_err(|_| io::Error::other("a thread of the worker panicked"))??;
     }
-    logs::finish(&worker.site);
+    logs::finish(&crew.site);
     Ok(())
 }
 
@@ -123,14 +114,14 @@ impl Drop for End {
     }
 }
 
-fn runtime() -> io::Result<Runtime> {
+pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(JOBS).build()
 }
 
 /// Passes the supervisor's commands on until the threads are to end.
 async fn obey(
     channel: WorkerEnd,
-    site: &Site,
+    crew: &mut Crew,
     order: &watch::Sender<Order>,
     _orders: &watch::Receiver<Order>,
 ) {
@@ -138,16 +129,36 @@ async fn obey(
         order.send_replace(Order::Drain);
         return;
     };
+    let mut adoption: Option<Adoption> = None;
     loop {
-        match commands.next().await {
-            Command::ReopenLogs => logs::reopen(site, &commands),
-            Command::Terminate => {
+        let site = Arc::clone(&crew.site);
+        let told = tokio::select! {
+            told = commands.next() => told,
+            () = logs::write_when_due(&site) => continue,
+            compiled = Adoption::compiled(&mut adoption) => {
+                adoption = None;
+                let report = crew.take_over(compiled).await;
+                commands.report(&report);
+                continue;
+            }
+        };
+        match told {
+            Told::Parcel(Ok(parcel)) => adoption = Some(crew.adopt(parcel)),
+            Told::Parcel(Err(error)) => {
+                commands.report(&Report::Declined(0, net::system_message(&error)));
+            }
+            Told::Command(Command::ReopenLogs) => logs::reopen(&crew.site, &commands),
+            Told::Command(Command::Reloads(told)) => reloads::set(told),
+            Told::Command(Command::Terminate) => {
                 order.send_replace(Order::Stop);
                 return;
             }
-            Command::Quit => {
+            Told::Command(Command::Quit) => {
                 order.send_replace(Order::Drain);
-                drained_or_terminated(&mut commands, order).await;
+                tokio::select! {
+                    () = drained_or_terminated(&mut commands, order) => {}
+                    () = logs::write_when_due(&site) => {}
+                }
                 return;
             }
         }
@@ -168,226 +179,11 @@ async fn drained_or_terminated(commands: &mut Commands, order: &watch::Sender<Or
     }
 }
 
-/// What the connections of a thread share.
-pub(crate) struct Thread {
-    pub(crate) site: Arc<Site>,
-    pub(crate) timers: Rc<Timers>,
-    /// Whether idle connections are to be closed and no response keeps one.
-    pub(crate) draining: Cell<bool>,
-    pub(crate) places: Places,
-}
-
-/// Counts a connection for as long as it lives.
-pub(crate) struct Counted {
-    thread: Rc<Thread>,
-    /// What the connection does.
-    pub(crate) activity: Activity,
-}
-
-impl Counted {
-    fn new(thread: &Rc<Thread>) -> Option<Counted> {
-        thread.places.take().then(|| {
-            counters::add(Count::Handled);
-            Counted { thread: Rc::clone(thread), activity: Activity::new() }
-        })
-    }
-
-    pub(crate) fn thread(&self) -> &Rc<Thread> {
-        &self.thread
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.thread.places.release();
-    }
-}
-
-type Signals = (watch::Receiver<Order>, mpsc::Sender<io::Result<()>>);
-
-fn serve(
-    index: usize,
-    site: Arc<Site>,
-    sockets: Vec<(usize, BoundSocket)>,
-    (limit, shutdown_timeout): (usize, Option<Duration>),
-    (orders, ready): Signals,
-) -> io::Result<()> {
-    log::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            drop(ready.send(Err(error)));
-            return Ok(());
-        }
-    };
-    let thread = Rc::new(Thread {
-        site,
-        timers: Timers::new(),
-        draining: Cell::new(false),
-        places: Places::new(limit),
-    });
-    let local = LocalSet::new();
-    let result = local.block_on(&runtime, async {
-        let tasks = match Tasks::start(&thread, sockets) {
-            Ok(tasks) => tasks,
-            Err(error) => {
-                drop(ready.send(Err(error)));
-                return Ok(());
-            }
-        };
-        drop(ready.send(Ok(())));
-        drop(ready);
-        until_told(&thread, orders, tasks, shutdown_timeout).await
-    });
-    // Jobs off the event loop may still run; nobody waits for their results.
-    runtime.shutdown_background();
-    result
-}
-
-/// What a thread cannot serve without.
-struct Tasks {
-    timers: JoinHandle<()>,
-    accepting: JoinSet<()>,
-}
-
-impl Tasks {
-    fn start(thread: &Rc<Thread>, sockets: Vec<(usize, BoundSocket)>) -> io::Result<Tasks> {
-        let timers = Rc::clone(&thread.timers);
-        let timers = spawn_local(async move { timers.run().await });
-        let mut accepting = JoinSet::new();
-        for (listen, socket) in sockets {
-            accepting.spawn_local(accept(Rc::clone(thread), listen, socket.into_tokio()?));
-        }
-        Ok(Tasks { timers, accepting })
-    }
-
-    /// Gives the reason, once a task has ended that never should.
-    async fn broken(&mut self) -> io::Error {
-        tokio::select! {
-            _ = &mut self.timers => io::Error::other("the timers of a thread stand still"),
-            Some(_) = self.accepting.join_next() => io::Error::other("a thread accepts no more"),
-        }
-    }
-}
-
-async fn accept(thread: Rc<Thread>, listen: usize, listener: Listener) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                counters::add(Count::Accepted);
-                let mut counted = Counted::new(&thread);
-                if make_room(&thread) && counted.is_none() {
-                    tokio::task::yield_now().await;
-                    counted = Counted::new(&thread);
-                }
-                if let Some(counted) = counted {
-                    spawn_local(Connection::new(counted, listen, stream, &peer));
-                } else if thread.places.complains(Instant::now()) {
-                    let text = format!("{} worker_connections are not enough", thread.places.limit());
-                    thread.site.log(Level::Error, &text);
-                }
-            }
-            Err(error) => {
-                let reason = net::system_message(&error);
-                thread.site.log(Level::Crit, &format!("accept() failed ({reason})"));
-                thread.places.lack();
-                make_room(&thread);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Asks idle connections to give way, where there will soon be no place for new ones; whether it did.
-fn make_room(thread: &Thread) -> bool {
-    let now = Instant::now();
-    let asks = thread.places.asks(now);
-    if asks {
-        if thread.places.complains(now) {
-            let limit = thread.places.limit();
-            let text = format!("{limit} worker_connections are not enough, reusing connections");
-            thread.site.log(Level::Warn, &text);
-        }
-        thread.timers.wake_all();
-    }
-    asks
-}
-
-async fn until_told(
-    thread: &Rc<Thread>,
-    mut orders: watch::Receiver<Order>,
-    mut tasks: Tasks,
-    shutdown_timeout: Option<Duration>,
-) -> io::Result<()> {
-    let told = tokio::select! {
-        told = orders.wait_for(|order| *order != Order::Serve) => told.map_or(Order::Stop, |order| *order),
-        error = tasks.broken() => return Err(error),
-    };
-    if told == Order::Stop {
-        return Ok(());
-    }
-    tasks.accepting.shutdown().await;
-    thread.draining.set(true);
-    thread.timers.wake_all();
-    let drained = async {
-        while thread.places.taken() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let timer = Timer::new(&thread.timers);
-    let bounded = async {
-        match shutdown_timeout {
-            Some(limit) => drop(timer.within(limit, drained).await),
-            None => drained.await,
-        }
-    };
-    tokio::select! {
-        () = bounded => Ok(()),
-        _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
-        error = tasks.broken() => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{End, JOBS, Order, Tasks, Thread, Timers, events, runtime, until_told};
-    use crate::places::Places;
-    use crate::prototypes::site;
-    use std::cell::Cell;
-    use std::io;
-    use std::rc::Rc;
+    use super::{End, JOBS, events, runtime};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
-    use tokio::sync::watch;
-    use tokio::task::{JoinSet, LocalSet, spawn_local};
-
-    /// How a thread ends whose tasks are these; it is never told to.
-    fn end_with(
-        timers: impl Future<Output = ()> + 'static,
-        accept: impl Future<Output = ()> + 'static,
-    ) -> String {
-        let thread = Rc::new(Thread {
-            site: site("location / { }"),
-            timers: Timers::new(),
-            draining: Cell::new(false),
-            places: Places::new(1),
-        });
-        let (_order, orders) = watch::channel(Order::Serve);
-        let end: io::Result<()> = LocalSet::new().block_on(&runtime().unwrap(), async {
-            let mut accepting = JoinSet::new();
-            accepting.spawn_local(accept);
-            let tasks = Tasks { timers: spawn_local(timers), accepting };
-            until_told(&thread, orders, tasks, None).await
-        });
-        end.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_thread_that_lost_a_task_ends() {
-        let panics = || async { panic!("a fault of the server") };
-        assert!(end_with(panics(), std::future::pending()).contains("timers"));
-        assert!(end_with(std::future::pending(), panics()).contains("accepts"));
-    }
 
     #[test]
     fn many_slow_jobs_do_not_take_all_threads_of_the_system() {

@@ -16,7 +16,7 @@ const LIMIT_S: &str = "240";
 pub(super) struct Suite {
     folder: PathBuf,
     binary: PathBuf,
-    globals: &'static str,
+    globals: String,
 }
 
 impl Suite {
@@ -27,7 +27,10 @@ impl Suite {
         let binary = binary.context("finding the server: run `cargo build`, or give it with --binary")?;
         // The suite's folders are the superuser's own, and workers would not be.
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-        Ok(Self { folder: folder.to_path_buf(), binary, globals: if is_root { "user root;" } else { "" } })
+        let user = if is_root { "user root;" } else { "" };
+        // The suite expects of a reload that connections end.
+        let globals = format!("{user} reload_connections drain;");
+        Ok(Self { folder: folder.to_path_buf(), binary, globals })
     }
 
     /// The names of all files, sorted.
@@ -47,7 +50,7 @@ impl Suite {
             .args(["--kill-after=10", LIMIT_S, "prove", "--verbose", &format!("{name}.t")])
             .current_dir(&self.folder)
             .env("TEST_NGINX_BINARY", &self.binary)
-            .env("TEST_NGINX_GLOBALS", self.globals)
+            .env("TEST_NGINX_GLOBALS", &self.globals)
             .output();
         match output {
             Ok(output) => Outcome::read(

@@ -43,6 +43,20 @@ impl LogFile {
         self.path.as_deref()
     }
 
+    /// Another handle of the open file, to be given to another process; none where nothing is open.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn share(&self) -> io::Result<Option<File>> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.as_ref().map(File::try_clone).transpose()
+    }
+
+    /// Writes from now on to a file that another process opened.
+    pub fn take_over(&self, file: File) {
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+    }
+
     /// Has lines gathered from now on; whether that is what was wanted before, if anything was.
     pub fn gather(&self, settings: Buffering) -> bool {
         let buffer = self.buffer.get_or_init(|| Buffer::new(settings.clone(), Arc::clone(&self.bell)));

@@ -7,6 +7,13 @@
 //! supervisor may choose. A worker that is leaving closes its last connections after
 //! `worker_shutdown_timeout`.
 //!
+//! A reload reaches the worker that serves: requests that began are answered as they began, the next ones on the same
+//! connections by the new configuration. A connection ends with its next answer where its address is gone or would be
+//! encrypted in another way, and `reload_connections drain` ends all of them so, as nginx does. What began under the
+//! configuration before is cut off after that one's `worker_shutdown_timeout`. Where settings change that a process
+//! has from its start, such as `user`, `worker_processes` and `env`, a new worker takes over, and the connections of
+//! the one before end.
+//!
 //! `worker_cpu_affinity` ties threads to processors: a mask for each thread, whose last digit is the first
 //! processor, or `auto`, which takes those that the process may use (or those of a mask behind it) in turn.
 //! `worker_priority` is the niceness of the worker, and raising it needs a superuser.
@@ -60,6 +67,7 @@ pub static MODULE: Module = Module {
         &WORKER_RLIMIT_NOFILE,
         &WORKER_RLIMIT_CORE,
         &WORKER_SHUTDOWN_TIMEOUT,
+        &RELOAD_CONNECTIONS,
         &ENV,
         &WORKING_DIRECTORY,
         &LOAD_MODULE,
@@ -128,6 +136,24 @@ pub static WORKER_RLIMIT_CORE: Directive<u64> =
 pub static WORKER_SHUTDOWN_TIMEOUT: Directive<Duration> = Directive::time("worker_shutdown_timeout")
     .within(Contexts::MAIN)
     .help("After how long a worker that is leaving closes its connections.");
+
+/// `reload_connections keep | drain`
+pub static RELOAD_CONNECTIONS: Directive<Reloading> =
+    Directive::new("reload_connections", |args, _| args.value(0, |word| value::choice(word, &RELOADING)))
+        .within(Contexts::MAIN)
+        .default("keep")
+        .help("Whether connections go over to a new configuration, or end with their next answer.");
+
+const RELOADING: [(&str, Reloading); 2] = [("keep", Reloading::Keep), ("drain", Reloading::Drain)];
+
+/// What becomes of the connections that there are when a new configuration takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reloading {
+    /// Their next requests are answered by the new one.
+    Keep,
+    /// They end.
+    Drain,
+}
 
 /// `working_directory DIRECTORY`
 pub static WORKING_DIRECTORY: Directive<PathBuf> =
@@ -200,6 +226,8 @@ pub struct ProcessSettings {
     pub env: Vec<Env>,
     /// After how long a leaving worker closes its connections.
     pub shutdown_timeout: Option<Duration>,
+    /// What becomes of the connections that there are when this configuration takes effect.
+    pub reloading: Reloading,
     /// Where the worker works.
     pub working_directory: Option<PathBuf>,
 }
@@ -238,6 +266,7 @@ pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessS
         core_file: main.get(&WORKER_RLIMIT_CORE).copied(),
         env: main.all(&ENV).iter().map(|written| written.value.clone()).collect(),
         shutdown_timeout: main.get(&WORKER_SHUTDOWN_TIMEOUT).copied().filter(|timeout| !timeout.is_zero()),
+        reloading: main.get(&RELOAD_CONNECTIONS).copied().unwrap_or(Reloading::Keep),
         working_directory: main.get(&WORKING_DIRECTORY).cloned(),
     })
 }

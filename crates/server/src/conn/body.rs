@@ -155,9 +155,13 @@ pub(crate) async fn bring(io: &mut Io, begun: &mut Begun) -> Result<(), Status> 
 
 /// Ready when the client has closed its side. What it sends meanwhile stays where it is.
 pub(crate) async fn client_left(io: &mut Io) {
+    io.timer.clear();
     poll_fn(|cx| match io.stream.poll_peek(cx, &mut [0]) {
         Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
-        Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        Poll::Ready(Ok(_)) | Poll::Pending => {
+            // It is not set: by it all who wait are found when the time of a site is over.
+            io.timer.poll(cx)
+        }
     })
     .await;
 }

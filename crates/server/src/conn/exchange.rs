@@ -146,7 +146,7 @@ fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLe
         stream: None,
         head,
     };
-    let site = &io.thread().site;
+    let site = &io.serving.site;
     let scope = Arc::clone(&io.default_server().scope);
     let mut exchange = Exchange::new(Rc::clone(&io.info), request, scope, Arc::clone(&site.variables));
     exchange.started = io.started.unwrap_or_else(Time::now);

@@ -86,10 +86,7 @@ impl Io {
         if let Some(start) = &mut self.start {
             start.name = name.map(String::into_boxed_str);
         }
-        let mut encryption = self.default_server().encryption.clone();
-        if let Encryption::None = encryption {
-            encryption = self.hosts().default_server().encryption.clone();
-        }
+        let encryption = self.hosts().encryption(self.named.as_ref()).clone();
         let Transport::Tls(tls) = &mut self.stream else { return Ok(()) };
         match encryption {
             Encryption::Accept(policy) => tls.accept(&policy),

@@ -8,6 +8,7 @@ mod pace;
 mod pool;
 mod respond;
 mod send;
+mod succession;
 mod throttle;
 mod transport;
 mod tunnel;
@@ -15,8 +16,8 @@ mod work;
 
 use crate::pipeline::Progress;
 use crate::site::{Listen, Server};
+use crate::thread::{Counted, Serving, Thread};
 use crate::timer::Timer;
-use crate::worker::{Counted, Thread};
 use contract::clock::{self, Time};
 use contract::counters::{self, Count};
 use contract::{Body, Peer, Policy};
@@ -63,9 +64,26 @@ enum State {
     /// Between requests, or while a head arrives.
     Reading(Box<Io>),
     /// While something has to be waited for; ready with the connection if it stays open.
-    Busy(Pin<Box<dyn Future<Output = Option<Box<Io>>>>>),
+    Busy(Busy),
     /// Closed.
     Closed,
+}
+
+/// What is waited for, and the site under which it began.
+struct Busy {
+    future: Pin<Box<dyn Future<Output = Option<Box<Io>>>>>,
+    serving: Rc<Serving>,
+}
+
+impl Busy {
+    /// What is to be done with a connection.
+    fn new<F>(io: Box<Io>, work: impl FnOnce(Box<Io>) -> F) -> Busy
+    where
+        F: Future<Output = Option<Box<Io>>> + 'static,
+    {
+        let serving = Rc::clone(&io.serving);
+        Busy { future: Box::pin(work(io)), serving }
+    }
 }
 
 /// What a connection owns.
@@ -78,6 +96,8 @@ pub(crate) struct Io {
     /// Whether the client speaks in clear where it should not.
     clear_by_mistake: bool,
     counted: Counted,
+    /// What the connection is served by.
+    serving: Rc<Serving>,
     info: Rc<contract::Connection>,
     listen: usize,
     timer: Timer,
@@ -107,13 +127,14 @@ enum Turn {
     /// There is more to do at once.
     Again(Box<Io>),
     /// Nothing more can be done before the future is ready.
-    Wait(Pin<Box<dyn Future<Output = Option<Box<Io>>>>>),
+    Wait(Busy),
 }
 
 impl Connection {
     pub(crate) fn new(counted: Counted, listen: usize, stream: Stream, peer: &SocketAddress) -> Connection {
         let thread = Rc::clone(counted.thread());
-        let place = &thread.site.listens[listen];
+        let serving = thread.serving();
+        let place = &serving.site.listens[listen];
         let local = match place.needs_local_address() {
             true => stream.local().map_or_else(|_| peer_of(&place.address), |local| peer_of(&local)),
             false => peer_of(&place.address),
@@ -135,6 +156,7 @@ impl Connection {
             named: None,
             clear_by_mistake: false,
             counted,
+            serving,
             info: Rc::new(info),
             listen,
             timer,
@@ -164,24 +186,26 @@ impl Future for Connection {
         for _ in 0..TURN_REQUESTS {
             match std::mem::replace(&mut self.state, State::Closed) {
                 State::Closed => return Poll::Ready(()),
-                State::Busy(mut future) => match future.as_mut().poll(cx) {
+                State::Busy(busy) if busy.serving.is_over() => return Poll::Ready(()),
+                State::Busy(mut busy) => match busy.future.as_mut().poll(cx) {
                     Poll::Ready(Some(io)) => self.state = State::Reading(io),
                     Poll::Ready(None) => return Poll::Ready(()),
                     Poll::Pending => {
-                        self.state = State::Busy(future);
+                        self.state = State::Busy(busy);
                         return Poll::Pending;
                     }
                 },
+                State::Reading(io) if io.serving.is_over() => return Poll::Ready(()),
                 State::Reading(mut io) => match io.poll_input(cx) {
                     Poll::Pending => {
                         self.state = State::Reading(io);
                         return Poll::Pending;
                     }
                     Poll::Ready(Input::Over) => return Poll::Ready(()),
-                    Poll::Ready(Input::Unsent) => self.state = State::Busy(Box::pin(send::answers(io))),
+                    Poll::Ready(Input::Unsent) => self.state = State::Busy(Busy::new(io, send::answers)),
                     Poll::Ready(Input::Head(result)) => match answer(io, result) {
                         Turn::Again(io) => self.state = State::Reading(io),
-                        Turn::Wait(future) => self.state = State::Busy(future),
+                        Turn::Wait(busy) => self.state = State::Busy(busy),
                     },
                 },
             }
@@ -216,7 +240,7 @@ impl Io {
     }
 
     fn place(&self) -> &Listen {
-        &self.thread().site.listens[self.listen]
+        &self.serving.site.listens[self.listen]
     }
 
     fn hosts(&self) -> &crate::hosts::Hosts {
@@ -235,6 +259,7 @@ impl Io {
 
     /// Reads until a head is complete.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        self.follow();
         if self.start.is_some() {
             match self.poll_open(cx) {
                 Poll::Ready(None) => {}
@@ -276,7 +301,7 @@ impl Io {
             self.input.release();
             // The first request of a new connection is on its way: it is answered, as nginx does.
             let is_new = self.info.requests.get() == 0;
-            let is_drained = self.thread().draining.get() && !is_new;
+            let is_drained = self.is_leaving() && !is_new;
             if is_drained {
                 self.kept_until.get_or_insert_with(|| Time::now().instant + ON_ITS_WAY);
             }
@@ -392,15 +417,15 @@ fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
         Ok(head) => exchange::begin(&io, head),
         Err(broken) => exchange::broken(&io, broken),
     };
-    let body = match request.advance(io.thread().draining.get()) {
+    let body = match request.advance(io.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Wait(Box::pin(work::finish(io, request, other))),
+        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, request, other))),
     };
     let (body, complete) = request.settle(&mut io, body);
     if complete && respond::fits_in_memory(&body) && !throttle::is_limited(&request.flow.exchange) {
         return answer_in_memory(io, request, body);
     }
-    Turn::Wait(Box::pin(work::finish(io, request, Progress::Respond(body))))
+    Turn::Wait(Busy::new(io, |io| work::finish(io, request, Progress::Respond(body))))
 }
 
 fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
@@ -410,7 +435,7 @@ fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
     let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
     if !answer.keep_alive {
         let manner = close::Manner { unread: !request.body_done };
-        return Turn::Wait(Box::pin(close::flush_and_close(io, scope, manner)));
+        return Turn::Wait(Busy::new(io, |io| close::flush_and_close(io, scope, manner)));
     }
     pool::recycle(request.flow);
     // Further requests may be there already: their answers leave in the same write.

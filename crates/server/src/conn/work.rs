@@ -43,8 +43,8 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     if begun.framing.expect_continue && has_body && !is_error {
         io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
     }
-    // The server may have been told to stop while the request waited.
-    begun.flow.exchange.wire.keep_alive &= !io.thread().draining.get();
+    // The server may have been told to stop, or to serve another site, while the request waited.
+    begun.flow.exchange.wire.keep_alive &= !io.is_leaving();
     let answer = Answer::new(&mut begun.flow);
     let is_tunnel = matches!(content, Body::Tunnel(_));
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {

@@ -1,0 +1,132 @@
+//! A worker that serves takes another configuration over: it is compiled beside the serving threads, which then go
+//! over to it, each at once.
+
+use crate::site::Site;
+use crate::successor::{Replay, Settings, Successor};
+use crate::thread::{Share, Succession};
+use net::bound::share_out;
+use net::channel::{Parcel, Report};
+use net::{BoundSocket, system_message};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc as events;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// The serving threads, and what they serve.
+pub(crate) struct Crew {
+    pub(crate) site: Arc<Site>,
+    pub(crate) threads: Vec<events::UnboundedSender<Succession>>,
+    pub(crate) replay: Arc<Replay>,
+}
+
+/// A configuration that is being compiled.
+pub(crate) struct Adoption {
+    generation: u32,
+    compiled: JoinHandle<Result<Ready, String>>,
+}
+
+/// A configuration that can serve.
+struct Ready {
+    site: Arc<Site>,
+    settings: Settings,
+    sockets: Vec<(usize, BoundSocket)>,
+}
+
+impl Adoption {
+    /// Ready when the configuration is compiled, or cannot be. It may be dropped without loss.
+    pub(crate) async fn compiled(adoption: &mut Option<Adoption>) -> Compiled {
+        let Some(adoption) = adoption else { return std::future::pending().await };
+        let result = (&mut adoption.compiled).await;
+        let result = result.unwrap_or_else(|_| Err("the configuration could not be compiled".to_owned()));
+        Compiled { generation: adoption.generation, result }
+    }
+}
+
+/// What became of the compiling.
+pub(crate) struct Compiled {
+    generation: u32,
+    result: Result<Ready, String>,
+}
+
+impl Crew {
+    /// Begins to compile what a parcel brought, with the state of the site that serves.
+    pub(crate) fn adopt(&self, parcel: Parcel) -> Adoption {
+        let Parcel { generation, record, logs, sockets } = parcel;
+        let (replay, kept) = (Arc::clone(&self.replay), self.site.kept.clone());
+        let compiled = spawn_blocking(move || {
+            let Successor { site, settings } = replay(&record, kept)?;
+            hand_out(&site, logs)?;
+            Ok(Ready { site: Arc::new(site), settings, sockets })
+        });
+        Adoption { generation, compiled }
+    }
+
+    /// Lets all threads go over; the report says whether they serve it now.
+    pub(crate) async fn take_over(&mut self, compiled: Compiled) -> Report {
+        let generation = compiled.generation;
+        let taken_over = match compiled.result {
+            Ok(ready) => self.go_over(ready).await.map_err(|error| system_message(&error)),
+            Err(reason) => Err(reason),
+        };
+        match taken_over {
+            Ok(()) => Report::Adopted(generation),
+            Err(reason) => Report::Declined(generation, reason),
+        }
+    }
+
+    async fn go_over(&mut self, ready: Ready) -> io::Result<()> {
+        let Ready { site, settings, sockets } = ready;
+        let shares = shares(sockets, self.threads.len())?;
+        let (done, mut results) = events::unbounded_channel();
+        for (thread, sockets) in self.threads.iter().zip(shares) {
+            let succession = Succession { site: Arc::clone(&site), settings, sockets, done: done.clone() };
+            thread.send(succession).map_err(|_| io::Error::other("a thread of the worker ended"))?;
+        }
+        drop(done);
+        for _ in &self.threads {
+            results.recv().await.unwrap_or_else(|| Err(io::Error::other("a thread of the worker ended")))?;
+        }
+        // What ends later under the site before is written when the last of it is gone.
+        crate::logs::finish(&self.site);
+        self.site = site;
+        Ok(())
+    }
+}
+
+/// Gives log files to a site, which were opened by somebody who may.
+fn hand_out(site: &Site, files: Vec<std::os::fd::OwnedFd>) -> Result<(), String> {
+    let logs: Vec<_> = site.logs.iter().filter(|log| log.path().is_some()).collect();
+    if logs.len() != files.len() {
+        return Err(format!("{} log files were given for {}", files.len(), logs.len()));
+    }
+    logs.iter().zip(files).for_each(|(log, file)| log.take_over(File::from(file)));
+    Ok(())
+}
+
+/// A share of the sockets for each thread.
+fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> io::Result<Vec<Share>> {
+    let mut groups: Vec<(usize, Vec<BoundSocket>)> = Vec::new();
+    for (place, socket) in sockets {
+        match groups.last_mut().filter(|(last, _)| *last == place) {
+            Some((_, group)) => group.push(socket),
+            None => groups.push((place, vec![socket])),
+        }
+    }
+    let groups = groups.iter().map(|(place, group)| (*place, &group[..]));
+    share_all(groups, threads)
+}
+
+/// Shares the sockets of several addresses out among threads.
+pub(crate) fn share_all<'a>(
+    groups: impl Iterator<Item = (usize, &'a [BoundSocket])>,
+    threads: usize,
+) -> io::Result<Vec<Share>> {
+    let mut shares: Vec<Share> = (0..threads).map(|_| Vec::new()).collect();
+    for (place, sockets) in groups {
+        for (thread, share) in share_out(sockets, threads)?.into_iter().enumerate() {
+            shares[thread].extend(share.into_iter().map(|socket| (place, socket)));
+        }
+    }
+    Ok(shares)
+}

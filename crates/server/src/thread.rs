@@ -1,0 +1,383 @@
+//! A thread of the worker: its sockets, its timers, its connections, and the site that it serves.
+
+use crate::conn::Connection;
+use crate::places::Places;
+use crate::site::Site;
+use crate::successor::Settings;
+use crate::timer::{Timer, Timers};
+use crate::worker::{Order, runtime};
+use contract::counters::{self, Activity, Count};
+use contract::log::{self, Level};
+use net::{BoundSocket, Listener};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc as events, watch};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet, spawn_local};
+
+/// How long accepting pauses when the process has no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the connections of a thread share.
+pub(crate) struct Thread {
+    serving: RefCell<Rc<Serving>>,
+    pub(crate) timers: Rc<Timers>,
+    /// Whether idle connections are to be closed and no response keeps one.
+    pub(crate) draining: Cell<bool>,
+    pub(crate) places: Places,
+}
+
+/// A site, for as long as anything of the thread is served by it.
+pub(crate) struct Serving {
+    pub(crate) site: Arc<Site>,
+    settings: Settings,
+    stage: Cell<Stage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// New connections are this site's.
+    Current,
+    /// Another site serves; what began here ends here.
+    Past,
+    /// The time for that is over.
+    Over,
+}
+
+impl Serving {
+    fn new(site: Arc<Site>, settings: Settings) -> Rc<Serving> {
+        Rc::new(Serving { site, settings, stage: Cell::new(Stage::Current) })
+    }
+
+    /// Whether new connections are this site's.
+    pub(crate) fn is_current(&self) -> bool {
+        self.stage.get() == Stage::Current
+    }
+
+    /// Whether connections are to end that are still served by this site.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage.get() == Stage::Over
+    }
+
+    /// Whether connections of the sites before are to end.
+    pub(crate) fn drains(&self) -> bool {
+        self.settings.drains
+    }
+}
+
+impl Thread {
+    pub(crate) fn new(site: Arc<Site>, settings: Settings) -> Rc<Thread> {
+        Rc::new(Thread {
+            serving: RefCell::new(Serving::new(site, settings)),
+            timers: Timers::new(),
+            draining: Cell::new(false),
+            places: Places::new(settings.connections),
+        })
+    }
+
+    /// What serves new connections.
+    pub(crate) fn serving(&self) -> Rc<Serving> {
+        Rc::clone(&self.serving.borrow())
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        self.serving.borrow().site.log(level, message);
+    }
+
+    /// Lets another site serve, and all who wait look who they belong to.
+    fn succeed(self: &Rc<Thread>, site: Arc<Site>, settings: Settings) {
+        let past = self.serving.replace(Serving::new(site, settings));
+        past.stage.set(Stage::Past);
+        self.places.limit_to(settings.connections);
+        if let Some(limit) = past.settings.shutdown_timeout {
+            let (thread, past) = (Rc::clone(self), Rc::downgrade(&past));
+            spawn_local(async move {
+                tokio::time::sleep(limit).await;
+                if let Some(past) = past.upgrade() {
+                    past.stage.set(Stage::Over);
+                    thread.timers.wake_all();
+                }
+            });
+        }
+        self.timers.wake_all();
+    }
+}
+
+/// Counts a connection for as long as it lives.
+pub(crate) struct Counted {
+    thread: Rc<Thread>,
+    /// What the connection does.
+    pub(crate) activity: Activity,
+}
+
+impl Counted {
+    fn new(thread: &Rc<Thread>) -> Option<Counted> {
+        thread.places.take().then(|| {
+            counters::add(Count::Handled);
+            Counted { thread: Rc::clone(thread), activity: Activity::new() }
+        })
+    }
+
+    pub(crate) fn thread(&self) -> &Rc<Thread> {
+        &self.thread
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.thread.places.release();
+    }
+}
+
+/// Sockets of a thread, each with the place of its address among [`Site::listens`].
+pub(crate) type Share = Vec<(usize, BoundSocket)>;
+
+/// Another site for a thread.
+pub(crate) struct Succession {
+    pub(crate) site: Arc<Site>,
+    pub(crate) settings: Settings,
+    /// The sockets of addresses that the thread does not listen on yet.
+    pub(crate) sockets: Share,
+    /// Where to tell whether it serves now.
+    pub(crate) done: events::UnboundedSender<io::Result<()>>,
+}
+
+/// How a thread is told, and tells.
+pub(crate) struct Lines {
+    pub(crate) orders: watch::Receiver<Order>,
+    pub(crate) successions: events::UnboundedReceiver<Succession>,
+    pub(crate) ready: mpsc::Sender<io::Result<()>>,
+}
+
+/// Serves until it is told to end; tells when it accepts.
+pub(crate) fn serve(
+    index: usize,
+    (site, settings): (Arc<Site>, Settings),
+    sockets: Share,
+    lines: Lines,
+) -> io::Result<()> {
+    log::name_thread(u32::try_from(index + 1).unwrap_or(0));
+    let Lines { orders, successions, ready } = lines;
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            drop(ready.send(Err(error)));
+            return Ok(());
+        }
+    };
+    let thread = Thread::new(site, settings);
+    let local = LocalSet::new();
+    let result = local.block_on(&runtime, async {
+        let tasks = match Tasks::start(&thread, sockets) {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                drop(ready.send(Err(error)));
+                return Ok(());
+            }
+        };
+        drop(ready.send(Ok(())));
+        drop(ready);
+        until_told(&thread, orders, successions, tasks).await
+    });
+    // Jobs off the event loop may still run; nobody waits for their results.
+    runtime.shutdown_background();
+    result
+}
+
+/// What a thread cannot serve without.
+struct Tasks {
+    timers: JoinHandle<()>,
+    accepting: JoinSet<()>,
+    doors: Vec<Door>,
+}
+
+/// A socket that connections are accepted from.
+struct Door {
+    /// The place of its address among [`Site::listens`] of the site that serves.
+    place: Rc<Cell<usize>>,
+    task: AbortHandle,
+}
+
+impl Tasks {
+    fn start(thread: &Rc<Thread>, sockets: Share) -> io::Result<Tasks> {
+        let timers = Rc::clone(&thread.timers);
+        let timers = spawn_local(async move { timers.run().await });
+        let mut tasks = Tasks { timers, accepting: JoinSet::new(), doors: Vec::new() };
+        listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
+        Ok(tasks)
+    }
+
+    fn open(&mut self, thread: &Rc<Thread>, place: usize, listener: Listener) {
+        let place = Rc::new(Cell::new(place));
+        let task = self.accepting.spawn_local(accept(Rc::clone(thread), Rc::clone(&place), listener));
+        self.doors.push(Door { place, task });
+    }
+
+    /// Goes over to another site. On an error nothing has changed.
+    fn succeed(
+        &mut self,
+        thread: &Rc<Thread>,
+        site: &Arc<Site>,
+        settings: Settings,
+        sockets: Share,
+    ) -> io::Result<()> {
+        let listeners = listeners(sockets)?;
+        let before = thread.serving();
+        self.doors.retain(|door| match site.find(&before.site.listens[door.place.get()], door.place.get()) {
+            Some(place) => {
+                door.place.set(place);
+                true
+            }
+            None => {
+                door.task.abort();
+                false
+            }
+        });
+        thread.succeed(Arc::clone(site), settings);
+        listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
+        Ok(())
+    }
+
+    /// Gives the reason, once a task has ended that never should.
+    async fn broken(&mut self) -> io::Error {
+        loop {
+            tokio::select! {
+                _ = &mut self.timers => return io::Error::other("the timers of a thread stand still"),
+                Some(end) = self.accepting.join_next() => {
+                    if !end.is_err_and(|error| error.is_cancelled()) {
+                        return io::Error::other("a thread accepts no more");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
+    sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
+}
+
+async fn accept(thread: Rc<Thread>, place: Rc<Cell<usize>>, listener: Listener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                counters::add(Count::Accepted);
+                let mut counted = Counted::new(&thread);
+                if make_room(&thread) && counted.is_none() {
+                    tokio::task::yield_now().await;
+                    counted = Counted::new(&thread);
+                }
+                if let Some(counted) = counted {
+                    spawn_local(Connection::new(counted, place.get(), stream, &peer));
+                } else if thread.places.complains(Instant::now()) {
+                    let text = format!("{} worker_connections are not enough", thread.places.limit());
+                    thread.log(Level::Error, &text);
+                }
+            }
+            Err(error) => {
+                let reason = net::system_message(&error);
+                thread.log(Level::Crit, &format!("accept() failed ({reason})"));
+                thread.places.lack();
+                make_room(&thread);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Asks idle connections to give way, where there will soon be no place for new ones; whether it did.
+fn make_room(thread: &Thread) -> bool {
+    let now = Instant::now();
+    let asks = thread.places.asks(now);
+    if asks {
+        if thread.places.complains(now) {
+            let limit = thread.places.limit();
+            let text = format!("{limit} worker_connections are not enough, reusing connections");
+            thread.log(Level::Warn, &text);
+        }
+        thread.timers.wake_all();
+    }
+    asks
+}
+
+async fn until_told(
+    thread: &Rc<Thread>,
+    mut orders: watch::Receiver<Order>,
+    mut successions: events::UnboundedReceiver<Succession>,
+    mut tasks: Tasks,
+) -> io::Result<()> {
+    let told = loop {
+        tokio::select! {
+            told = orders.wait_for(|order| *order != Order::Serve) => {
+                break told.map_or(Order::Stop, |order| *order);
+            }
+            Some(next) = successions.recv() => {
+                let Succession { site, settings, sockets, done } = next;
+                // Who asked may have given up waiting.
+                drop(done.send(tasks.succeed(thread, &site, settings, sockets)));
+            }
+            error = tasks.broken() => return Err(error),
+        }
+    };
+    if told == Order::Stop {
+        return Ok(());
+    }
+    tasks.accepting.shutdown().await;
+    thread.draining.set(true);
+    thread.timers.wake_all();
+    let drained = async {
+        while thread.places.taken() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let timer = Timer::new(&thread.timers);
+    let limit = thread.serving().settings.shutdown_timeout;
+    let bounded = async {
+        match limit {
+            Some(limit) => drop(timer.within(limit, drained).await),
+            None => drained.await,
+        }
+    };
+    tokio::select! {
+        () = bounded => Ok(()),
+        _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
+        error = tasks.broken() => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, Settings, Tasks, Thread, events, until_told};
+    use crate::prototypes::site;
+    use crate::worker::runtime;
+    use std::io;
+    use tokio::sync::watch;
+    use tokio::task::{JoinSet, LocalSet, spawn_local};
+
+    /// How a thread ends whose tasks are these; it is never told to.
+    fn end_with(
+        timers: impl Future<Output = ()> + 'static,
+        accept: impl Future<Output = ()> + 'static,
+    ) -> String {
+        let settings = Settings { connections: 1, shutdown_timeout: None, drains: false };
+        let thread = Thread::new(site("location / { }"), settings);
+        let (_order, orders) = watch::channel(Order::Serve);
+        let (_succession, successions) = events::unbounded_channel();
+        let end: io::Result<()> = LocalSet::new().block_on(&runtime().unwrap(), async {
+            let mut accepting = JoinSet::new();
+            accepting.spawn_local(accept);
+            let tasks = Tasks { timers: spawn_local(timers), accepting, doors: Vec::new() };
+            until_told(&thread, orders, successions, tasks).await
+        });
+        end.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_thread_that_lost_a_task_ends() {
+        let panics = || async { panic!("a fault of the server") };
+        assert!(end_with(panics(), std::future::pending()).contains("timers"));
+        assert!(end_with(std::future::pending(), panics()).contains("accepts"));
+    }
+}
