@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Signal};
 use tests::binary::{Server, have_nginx};
 use tests::client::Client;
 use tests::inflate::inflate;
 use tests::log::mask_error;
 use tests::site::{Running, Site};
 use tests::wait;
+use tests::worker;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -46,6 +47,48 @@ fn the_first_line_waits_no_longer_than_it_may() {
     }
     assert_eq!(running.log("late"), "");
     running.stop_and(|running| assert_eq!(running.log("late"), "/a\n/b\n", "at the end"));
+}
+
+/// A stop that does not wait for clients, and a server without a process for its worker.
+#[test]
+fn what_was_gathered_is_written_at_every_end() {
+    for (master_process, signal) in [("on", Signal::TERM), ("off", Signal::QUIT), ("off", Signal::TERM)] {
+        let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+        let site = Site::whole(&format!(
+            "daemon off; master_process {master_process}; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log;
+            events {{ }}
+            http {{
+                access_log %%LOGS%%/late combined buffer=64k;
+                server {{ listen 127.0.0.1:%%PORT%%; return 200 ok; }}
+            }}"
+        ));
+        let mut running = site.start(Server::Fulmar);
+        ask(&running, "/");
+        assert_eq!(running.log("late"), "");
+        running.signal(signal);
+        assert!(running.ends_within(LIMIT));
+        assert_eq!(running.log("late").lines().count(), 1, "master_process {master_process}, {signal:?}");
+    }
+}
+
+/// What a daemon says on its error stream follows the log when that is opened anew.
+#[test]
+fn last_words_follow_the_log() {
+    let running = Site::whole(
+        "daemon on; pid %%LOGS%%/pid; error_log %%LOGS%%/error.log notice; events { }
+        http { access_log off; server { listen 127.0.0.1:%%PORT%%; return 200 ok; } }",
+    )
+    .start(Server::Fulmar);
+    let pids = || [running.pid(), worker::of(&running)];
+    let stream = |pid: Pid| fs::read_link(format!("/proc/{pid}/fd/2")).unwrap_or_default();
+    let all_at = |name: &str| pids().into_iter().all(|pid| stream(pid).ends_with(name));
+    assert!(wait::until(LIMIT, || all_at("logs-fulmar/error.log")), "{:?}", pids().map(stream));
+    let log = stream(running.pid());
+    fs::rename(&log, log.with_extension("old")).expect("rename");
+    assert!(all_at("error.old"));
+    running.signal(Signal::USR1);
+    assert!(wait::until(LIMIT, || all_at("logs-fulmar/error.log")), "{:?}", pids().map(stream));
+    running.stop();
 }
 
 #[test]
@@ -166,6 +209,45 @@ fn l1_a_full_device_behind_buffers() {
     running.signal(Signal::QUIT);
     assert!(running.ends_within(LIMIT));
     assert_eq!(running.log("error.log").matches(told).count(), 1, "{}", running.log("error.log"));
+}
+
+/// L1: what a full disk cut off is taken back, so that a compressed log is readable to its end.
+#[test]
+fn l1_no_room_for_a_compressed_log() {
+    let site = Site::new(
+        "access_log %%LOGS%%/log.gz combined gzip=1 buffer=1k flush=10ms;
+        server { listen 127.0.0.1:%%PORT%%; return 200 ok; }",
+    );
+    let mut running = site.start(Server::Fulmar);
+    let process = worker::of(&running);
+    let path = site.logs(Server::Fulmar).join("log.gz");
+    let length = || fs::metadata(&path).expect("a log").len();
+    for (limit, name) in [(Some(1_500), "early"), (None, "late")] {
+        worker::limit(process, Resource::Fsize, limit);
+        let is_done = || {
+            (0..30).for_each(|at| ask(&running, &format!("/{name}{at}{}", request_noise(at))));
+            running.log("error.log").contains("write() to ") && (limit.is_some() || length() > 2_000)
+        };
+        assert!(wait::until(LIMIT, is_done), "{} bytes\n{}", length(), running.all_logs());
+    }
+    running.signal(Signal::QUIT);
+    assert!(running.ends_within(LIMIT));
+    let text = inflate(&fs::read(&path).expect("a log")).expect("whole members");
+    let text = String::from_utf8(text).expect("lines");
+    assert!(text.contains("/early0") && text.contains("/late0"), "{text}");
+    assert!(text.lines().all(|line| line.starts_with("127.0.0.1 - ") && line.ends_with('"')), "{text}");
+}
+
+/// What does not compress well.
+fn request_noise(seed: u64) -> String {
+    let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let digit = |_| {
+        value ^= value << 13;
+        value ^= value >> 7;
+        value ^= value << 17;
+        format!("{:x}", value & 0xf)
+    };
+    (0..60).map(digit).collect()
 }
 
 /// L1: messages that cannot be written are told of where they can.

@@ -12,6 +12,7 @@ use net::system_message;
 
 use crate::configuration::Configuration;
 use crate::pid_file::PidFile;
+use crate::start::keep_last_words;
 use crate::supervisor::{Generation, Supervisor, answer};
 use crate::worker::{Stage, Worker};
 
@@ -213,6 +214,9 @@ impl Supervisor {
         let problems = configuration.open_logs();
         if !problems.is_empty() {
             return Err(refuse(problems.join("; ")));
+        }
+        if self.current.configuration.process.daemon {
+            keep_last_words(&configuration);
         }
         let read = &configuration.read;
         read.notes.iter().for_each(|note| log(note.level, &read.line(note)));

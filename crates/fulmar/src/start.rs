@@ -1,16 +1,14 @@
 //! The start of a server, in nginx's order: what tools rely on is that the pid file means *it listens*.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 
 use contract::log::{ErrorLog, Level};
 use net::bind::{Notice, Patience};
 use net::control::ControlSocket;
 use net::inherited::{self, Inherited};
-use net::process::{Fork, daemonize, redirect_stderr};
+use net::process::{Fork, daemonize};
 use net::signal::SignalQueue;
 use net::{BindError, system_message};
 
@@ -154,10 +152,9 @@ fn settle(
 }
 
 /// Lets what a daemon says on its error stream, a crash's message say, end in the error log.
-fn keep_last_words(configuration: &Configuration) {
+pub(crate) fn keep_last_words(configuration: &Configuration) {
     let Some(path) = &configuration.error_log else { return };
-    let redirect = |path: &Path| redirect_stderr(OpenOptions::new().append(true).open(path)?);
-    if let Err(error) = redirect(path) {
+    if let Err(error) = configuration.site.logs.file(path).take_stderr() {
         let text = format!("dup2(STDERR) failed ({})", system_message(&error));
         configuration.site.log(Level::Alert, &text);
     }

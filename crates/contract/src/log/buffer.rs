@@ -7,7 +7,7 @@
 use super::bell::Bell;
 use super::{LogFile, thread};
 use crate::clock::Time;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many threads gather apart. More share.
@@ -36,7 +36,10 @@ pub struct Gzip {
 #[derive(Debug)]
 pub(super) struct Buffer {
     settings: Buffering,
-    slots: Box<[Slot]>,
+    /// One for each thread that logged something.
+    slots: [OnceLock<Box<Slot>>; SLOTS],
+    /// When the first slot has something to write.
+    due: Mutex<Option<Instant>>,
     bell: Arc<Bell>,
 }
 
@@ -59,7 +62,7 @@ struct Lines {
 
 impl Buffer {
     pub(super) fn new(settings: Buffering, bell: Arc<Bell>) -> Buffer {
-        Buffer { settings, slots: (0..SLOTS).map(|_| Slot::default()).collect(), bell }
+        Buffer { settings, slots: [const { OnceLock::new() }; SLOTS], due: Mutex::default(), bell }
     }
 
     /// Whether these are its settings.
@@ -71,7 +74,7 @@ impl Buffer {
 
     /// Gathers lines.
     pub(super) fn append(&self, file: &LogFile, line: &[u8]) -> Option<String> {
-        let slot = &self.slots[thread() as usize % SLOTS];
+        let slot = self.slots[thread() as usize % SLOTS].get_or_init(Box::default);
         let mut lines = lock(&slot.lines);
         if lines.filling.len() + line.len() <= self.settings.size {
             self.add(&mut lines, line);
@@ -79,7 +82,7 @@ impl Buffer {
         }
         if lines.full.is_empty() && line.len() <= self.settings.size {
             lines.turn();
-            self.bell.ring(Time::now().instant);
+            self.ring(Time::now().instant);
             self.add(&mut lines, line);
             return None;
         }
@@ -87,7 +90,7 @@ impl Buffer {
         let complaint = self.put(file, &lines.full);
         lines.turn();
         if line.len() <= self.settings.size {
-            self.bell.ring(Time::now().instant);
+            self.ring(Time::now().instant);
             self.add(&mut lines, line);
             return complaint;
         }
@@ -102,15 +105,35 @@ impl Buffer {
             if let Some(flush) = self.settings.flush {
                 let now = Time::now().instant;
                 lines.since = Some(now);
-                self.bell.ring(now + flush);
+                self.ring(now + flush);
             }
         }
         lines.filling.extend_from_slice(line);
     }
 
+    /// Something is to be written at this moment.
+    fn ring(&self, moment: Instant) {
+        let mut due = lock(&self.due);
+        *due = Some(due.map_or(moment, |due| due.min(moment)));
+        drop(due);
+        self.bell.ring(moment);
+    }
+
+    /// Writes what is due now. Sites have many logs, most of which are not due.
+    pub(super) fn write_due(&self, file: &LogFile, now: Instant) -> Option<String> {
+        let mut due = lock(&self.due);
+        if due.take_if(|due| *due <= now).is_some() {
+            drop(due);
+            return self.write(file, Some(now));
+        }
+        due.inspect(|due| self.bell.ring(*due));
+        None
+    }
+
     /// Writes what is due now, or all of it.
     pub(super) fn write(&self, file: &LogFile, now: Option<Instant>) -> Option<String> {
-        self.slots.iter().fold(None, |complaint, slot| complaint.or(self.write_slot(file, slot, now)))
+        let slots = self.slots.iter().filter_map(OnceLock::get);
+        slots.fold(None, |complaint, slot| complaint.or(self.write_slot(file, slot, now)))
     }
 
     fn write_slot(&self, file: &LogFile, slot: &Slot, now: Option<Instant>) -> Option<String> {
@@ -118,7 +141,7 @@ impl Buffer {
         let due = lines.since.zip(self.settings.flush).map(|(since, flush)| since + flush);
         let mut filling = Vec::new();
         match (due, now) {
-            (Some(due), Some(now)) if due > now => self.bell.ring(due),
+            (Some(due), Some(now)) if due > now => self.ring(due),
             (None, Some(_)) => {}
             _ => {
                 lines.since = None;

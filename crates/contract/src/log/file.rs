@@ -3,12 +3,14 @@
 use super::bell::Bell;
 use super::buffer::{Buffer, Buffering};
 use super::health::Health;
-use net::append;
+use net::append::{self, Incomplete};
+use net::process::redirect_stderr;
 use net::system_message;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -20,6 +22,7 @@ pub struct LogFile {
     buffer: OnceLock<Buffer>,
     bell: Arc<Bell>,
     health: Health,
+    takes_stderr: AtomicBool,
 }
 
 impl LogFile {
@@ -35,7 +38,7 @@ impl LogFile {
 
     pub(super) fn new(path: Option<PathBuf>, bell: Arc<Bell>) -> LogFile {
         let (file, buffer, health) = (RwLock::default(), OnceLock::new(), Health::default());
-        LogFile { path, file, buffer, bell, health }
+        LogFile { path, file, buffer, bell, health, takes_stderr: AtomicBool::new(false) }
     }
 
     /// Where it is; `None` is standard error.
@@ -73,7 +76,20 @@ impl LogFile {
         let opened = append::open(path)?;
         drop(self.flush());
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        if self.takes_stderr.load(Ordering::Relaxed) {
+            self.take_stderr()?;
+        }
         Ok(())
+    }
+
+    /// Lets the standard error stream of the process end here, now and whenever the file is opened anew.
+    ///
+    /// # Errors
+    /// Those of dup2(2).
+    pub fn take_stderr(&self) -> io::Result<()> {
+        self.takes_stderr.store(true, Ordering::Relaxed);
+        let guard = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        guard.as_ref().map_or(Ok(()), redirect_stderr)
     }
 
     /// Whether the file that is open is the one at its path.
@@ -97,33 +113,42 @@ impl LogFile {
     /// be written is lost: nobody waits for a log.
     #[must_use]
     pub fn write(&self, lines: &[u8]) -> Option<String> {
-        self.write_after(lines, b"\n")
+        self.try_write(lines, |file| {
+            // Where the file ends within a line, that is ended first, so that no other one is joined to it.
+            if self.health.is_torn() {
+                append::write(file, b"\n").map_err(|failure| Incomplete { written: 0, ..failure })?;
+            }
+            append::write(file, lines)
+        })
     }
 
-    /// Appends what is no text.
+    /// Appends what is no text. Nobody could read on behind a part of it, so a part is taken back.
     pub(super) fn write_binary(&self, bytes: &[u8]) -> Option<String> {
-        self.write_after(bytes, b"")
+        self.try_write(bytes, |file| {
+            let length = file.metadata().map_or(0, |metadata| metadata.len());
+            append::write(file, bytes).inspect_err(|failure| {
+                let whole = length + failure.written as u64;
+                if failure.written > 0 && file.metadata().is_ok_and(|metadata| metadata.len() == whole) {
+                    // What may only be appended to keeps the part.
+                    let _ = file.set_len(length);
+                }
+            })
+        })
     }
 
-    /// Where the file ends within a line, it is ended first, so that no other one is joined to it.
-    fn write_after(&self, bytes: &[u8], line_end: &[u8]) -> Option<String> {
+    fn try_write(&self, bytes: &[u8], write: impl FnOnce(&File) -> Result<(), Incomplete>) -> Option<String> {
         if bytes.is_empty() || self.health.pauses() {
             return None;
         }
         let guard = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        let put = |bytes: &[u8]| match (guard.as_ref(), &self.path) {
-            (Some(file), _) => append::write(file, bytes),
+        let written = match (guard.as_ref(), &self.path) {
+            (Some(file), _) => write(file),
             (None, None) => append::write_stderr(bytes),
             (None, Some(_)) => Ok(()),
         };
-        let ended = if self.health.is_torn() { put(line_end) } else { Ok(()) };
-        let (failure, bytes) = match ended.map(|()| put(bytes)) {
-            Ok(Ok(())) => {
-                self.health.good();
-                return None;
-            }
-            Ok(Err(failure)) => (failure, bytes),
-            Err(failure) => (failure, line_end),
+        let Err(failure) = written else {
+            self.health.good();
+            return None;
         };
         if !self.health.bad(&failure, bytes) {
             return None;
@@ -139,7 +164,7 @@ impl LogFile {
 
     /// Writes what was gathered long enough.
     pub(super) fn write_due(&self, now: Instant) -> Option<String> {
-        self.buffer.get()?.write(self, Some(now))
+        self.buffer.get()?.write_due(self, now)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::LogFile;
 use super::bell::Bell;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,21 +18,28 @@ pub struct LogFiles {
     pub default_access_log: PathBuf,
     /// Where errors are logged if nothing is written about it (`-e`); `None` is standard error.
     pub default_error_log: Option<PathBuf>,
-    files: Arc<Mutex<Vec<Arc<LogFile>>>>,
+    files: Arc<Mutex<Files>>,
     bell: Arc<Bell>,
     reopened: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    all: Vec<Arc<LogFile>>,
+    by_path: HashMap<PathBuf, Arc<LogFile>>,
 }
 
 impl LogFiles {
     /// The file at this path, shared with whoever asked for it before.
     pub fn file(&self, path: &Path) -> Arc<LogFile> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = files.iter().find(|file| file.path() == Some(path));
-        known.map(Arc::clone).unwrap_or_else(|| {
-            let file = Arc::new(LogFile::new(Some(path.to_path_buf()), Arc::clone(&self.bell)));
-            files.push(Arc::clone(&file));
-            file
-        })
+        if let Some(known) = files.by_path.get(path) {
+            return Arc::clone(known);
+        }
+        let file = Arc::new(LogFile::new(Some(path.to_path_buf()), Arc::clone(&self.bell)));
+        files.all.push(Arc::clone(&file));
+        files.by_path.insert(path.to_path_buf(), Arc::clone(&file));
+        file
     }
 
     /// The file for errors where nothing is written about it.
@@ -39,9 +47,9 @@ impl LogFiles {
         self.default_error_log.as_ref().map_or_else(|| Arc::new(LogFile::stderr()), |path| self.file(path))
     }
 
-    /// Every file.
+    /// Every file, in the order in which they were first asked for.
     pub fn iter(&self) -> impl Iterator<Item = Arc<LogFile>> + use<> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone().into_iter()
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).all.clone().into_iter()
     }
 
     /// Opens every file anew; those that could not be opened, and why.

@@ -74,7 +74,11 @@ impl Health {
         if let Some(last) = failure.written.checked_sub(1) {
             illness.is_torn = lines.get(last) != Some(&b'\n');
         }
-        illness.full_since = (failure.error.kind() == ErrorKind::StorageFull).then(Instant::now);
+        let is_full = matches!(
+            failure.error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        illness.full_since = is_full.then(Instant::now);
         self.is_ill.store(true, Ordering::Relaxed);
         drop(illness);
         self.complaints.are_due()

@@ -60,16 +60,16 @@ mod line;
 mod place;
 mod target;
 
-use crate::open_file_cache::Files;
 pub use cache::OpenLogs;
 use conf::{Arity, Contexts, Diagnostic};
+use contract::log::LogFiles;
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
     Written,
 };
 pub use line::{Escape, Line};
-pub use place::Place;
-use place::Surroundings;
+use place::Output;
+pub use place::{Named, Place};
 use std::cell::RefCell;
 use std::sync::Arc;
 pub use target::Target;
@@ -153,7 +153,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.policy.log_subrequest = on;
     }
     let formats = view.all(&LOG_FORMAT);
-    let logs = logs_of(view, &formats)?;
+    let logs = logs_of(view, &formats, &builder.logs)?;
     // Outside of servers there are no requests, and so no default log.
     if view.context().intersects(Contexts::MAIN.or(Contexts::HTTP)) {
         return check_names(&formats);
@@ -162,13 +162,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         None => return Ok(()),
         Some(logs) if logs.is_empty() => {
             let file = builder.logs.file(&builder.logs.default_access_log);
-            vec![Log { place: Place::File(file), line: Arc::new(Line::Combined), condition: None }]
+            vec![Log { output: Output::File(file), line: Arc::new(Line::Combined), condition: None }]
         }
         Some(logs) => logs,
     };
-    let open = view.get(&OPEN_LOG_FILE_CACHE).cloned().flatten();
-    let around = Surroundings { open, logs: builder.logs.clone(), files: Files::of(view) };
-    builder.handle(Phase::Log, AccessLog { logs, around });
+    builder.handle(Phase::Log, AccessLog { logs });
     Ok(())
 }
 
@@ -186,7 +184,11 @@ fn check_names(formats: &[Written<'_, Format>]) -> Result<(), Diagnostic> {
 }
 
 /// The logs that a scope names; `None` where it wants none.
-fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Vec<Log>>, Diagnostic> {
+fn logs_of(
+    view: &View<'_>,
+    formats: &[Written<'_, Format>],
+    files: &LogFiles,
+) -> Result<Option<Vec<Log>>, Diagnostic> {
     let targets = view.all(&ACCESS_LOG);
     if targets.iter().any(|target| matches!(target.value, Target::Off)) {
         return Ok(None);
@@ -200,7 +202,8 @@ fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Ve
             return Err(Diagnostic::emerg(message).at(target.span).under(format.span));
         };
         let line = Arc::clone(line);
-        logs.push(Log { place: place.clone(), line, condition: condition.clone() });
+        let output = Output::new(place, view, files);
+        logs.push(Log { output, line, condition: condition.clone() });
     }
     Ok(Some(logs))
 }
@@ -208,11 +211,10 @@ fn logs_of(view: &View<'_>, formats: &[Written<'_, Format>]) -> Result<Option<Ve
 /// The logs of a scope.
 struct AccessLog {
     logs: Vec<Log>,
-    around: Surroundings,
 }
 
 struct Log {
-    place: Place,
+    output: Output,
     line: Arc<Line>,
     condition: Option<Template>,
 }
@@ -230,7 +232,7 @@ impl Handler for AccessLog {
                     line.clear();
                     log.line.write(exchange, line);
                     line.push(b'\n');
-                    log.place.write(exchange, &self.around, line);
+                    log.output.write(exchange, line);
                 }
             }
         });

@@ -2,7 +2,7 @@
 
 use super::json::Json;
 use super::line::Line;
-use super::place::Place;
+use super::place::{Named, Place};
 use crate::shared::syslog;
 use conf::{Diagnostic, Word, value};
 use contract::log::{Buffering, Gzip, LogFile};
@@ -48,8 +48,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Di
         b"stderr" => Place::File(Arc::new(LogFile::stderr())),
         text if text.starts_with(syslog::START) => Place::Syslog(syslog::parse(args, word, loading)?),
         text if text.contains(&b'$') => {
-            let (name, prefix) = (loading.template(word)?, loading.prefix.clone());
-            Place::Computed { name, prefix, complaints: Arc::default() }
+            Place::Computed(Arc::new(Named::new(loading.template(word)?, &loading.prefix)))
         }
         path => Place::File(loading.logs.file(&loading.path(path))),
     };
@@ -72,7 +71,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Di
 /// Gives a place its buffer.
 fn gather(place: &Place, buffering: Buffering, name: &Word) -> Result<(), String> {
     match place {
-        Place::Computed { .. } => Err("buffered logs cannot have variables in name".to_owned()),
+        Place::Computed(_) => Err("buffered logs cannot have variables in name".to_owned()),
         Place::Syslog(_) => Err("logs to syslog cannot be buffered".to_owned()),
         Place::File(file) if file.path().is_none() => Err("logs to stderr cannot be buffered".to_owned()),
         Place::File(file) if file.gather(buffering) => Ok(()),
