@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod access_log;
+pub mod aio;
 pub mod auth_basic;
 pub mod auth_delay;
 pub mod auth_request;
@@ -37,9 +38,11 @@ pub mod random_index;
 pub mod range;
 pub mod real_ip;
 pub mod redirects;
+pub mod referer;
 pub mod rewrite;
 pub mod root;
 pub mod satisfy;
+pub mod secure_link;
 pub mod sending;
 pub mod server_tokens;
 pub mod split_clients;
@@ -110,12 +113,15 @@ pub static ALL: &[&Module] = &[
     &internal::MODULE,
     &satisfy::MODULE,
     &map::MODULE,
+    &referer::MODULE,
+    &secure_link::MODULE,
     &geo::MODULE,
     &split_clients::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &gzip::MODULE,
     &range::MODULE,
+    &aio::MODULE,
     &stub_status::MODULE,
     &fulmar_status::MODULE,
     &access_log::MODULE,
