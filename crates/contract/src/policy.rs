@@ -147,6 +147,8 @@ pub struct SendingPolicy {
     pub sendfile: bool,
     /// How much one `sendfile` may send, in bytes; zero is unlimited.
     pub sendfile_max_chunk: u64,
+    /// Whether a file is read by other threads where its file system does not tell that it is in memory.
+    pub aio_threads: bool,
     /// How many bytes a second are sent; none is any number.
     pub limit_rate: Option<Amount>,
     /// How many bytes go before that limit counts.
@@ -313,6 +315,7 @@ impl Default for SendingPolicy {
             send_min_rate: 0,
             sendfile: false,
             sendfile_max_chunk: 2 * 1024 * 1024,
+            aio_threads: false,
             limit_rate: None,
             limit_rate_after: None,
             chunked: true,

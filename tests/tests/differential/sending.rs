@@ -71,7 +71,7 @@ fn limit_rate() {
             "GET /sendfile.txt",
             "GET /return",
             "GET /set?r=40k",
-            "GET /set?r=40",
+            "GET /set?r=400000",
             "GET /set?r=0",
             "GET /set?r=40g",
             "GET /set?r=",
@@ -97,6 +97,91 @@ fn limit_rate() {
             "GET /file.txt\n\nGET /off.txt\n\nGET /return",
         ],
     );
+}
+
+#[test]
+fn files_by_every_way() {
+    // No digits: a port may be among them.
+    let letter = |number: u32| char::from(b'a' + (number.wrapping_mul(2_654_435_761) >> 24) as u8 % 26);
+    let large: String = (0..600_000).map(letter).collect();
+    // Files of root's are there for root only.
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let site = Site::whole(
+        &r#"
+        %%USER%%
+        daemon off;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log;
+        thread_pool second threads=2 max_queue=10;
+        thread_pool default threads=1;
+        events { }
+        http {
+            access_log %%LOGS%%/access.log;
+            server {
+                listen 127.0.0.1:%%PORT%%;
+                root %%ROOT%%;
+                location /plain/ { alias %%ROOT%%/; }
+                location /sendfile/ { alias %%ROOT%%/; sendfile on; sendfile_max_chunk 10k; }
+                location /threads/ { alias %%ROOT%%/; aio threads; output_buffers 1 16k; }
+                location /both/ { alias %%ROOT%%/; sendfile on; aio threads=second; read_ahead 1k; }
+                location /chosen/ { alias %%ROOT%%/; aio threads=$arg_pool; aio_write on; }
+                location /direct/ { alias %%ROOT%%/; directio 100k; directio_alignment 4k; aio threads; }
+                location /kernel/ { alias %%ROOT%%/; directio 100k; sendfile on; }
+                location /off/ { alias %%ROOT%%/; directio off; aio off; }
+                location /unchunked/ { alias %%ROOT%%/; chunked_transfer_encoding off; }
+            }
+        }
+        "#
+        .replace("%%USER%%", user),
+    )
+    .file("large.txt", large)
+    .file("small.txt", "small\n")
+    .file("void.txt", "");
+    let ways = ["plain", "sendfile", "threads", "both", "chosen", "direct", "kernel", "off", "unchunked"];
+    let requests: Vec<String> = ways
+        .iter()
+        .flat_map(|way| {
+            let asked = [
+                "GET /{}/large.txt?pool=second",
+                "GET /{}/small.txt?pool=default",
+                "GET /{}/void.txt",
+                "HEAD /{}/large.txt",
+                "GET /{}/large.txt?pool=default\nRange: bytes=4097-400000",
+                "GET /{}/large.txt?pool=default\nRange: bytes=0-0,300000-300010,-7",
+                "GET /{}/large.txt?pool=default HTTP/1.0",
+            ];
+            asked.map(|request| request.replace("{}", way))
+        })
+        .collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&site, &requests);
+}
+
+#[test]
+fn pools_and_sizes_that_are_none() {
+    let whole = |main: &str, location: &str| {
+        Site::whole(&format!(
+            "{main} events {{ }} http {{ server {{ listen 127.0.0.1:%%PORT%%; {location} }} }}"
+        ))
+    };
+    for wrong in [
+        "aio thread;",
+        "aio threads=none;",
+        "directio x;",
+        "directio 1; directio 2;",
+        "directio_alignment x;",
+    ] {
+        agree_on_mistake(&whole("", wrong));
+    }
+    for wrong in [
+        "threads=0",
+        "threads=x",
+        "max_queue=1",
+        "threads=1 max_queue=x",
+        "threads=1; thread_pool a threads=1",
+    ] {
+        agree_on_mistake(&whole(&format!("thread_pool a {wrong};"), ""));
+    }
 }
 
 #[test]

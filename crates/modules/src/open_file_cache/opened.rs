@@ -3,7 +3,7 @@
 use crate::shared::files;
 use crate::symlinks::{self, Way};
 use bytes::Bytes;
-use contract::{Body, FileIdentity, Piece};
+use contract::{Body, FileIdentity, Piece, Ready, read_ready};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -154,9 +154,14 @@ impl Opened {
     }
 }
 
+/// Reads a whole file, unless that would have to wait for a disk: then the sender does it.
 fn read(file: &File, length: u64) -> io::Result<Bytes> {
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, 0)?;
+    match read_ready(file, &mut bytes, 0)? {
+        Ready::Bytes(count) if count == bytes.len() => {}
+        Ready::Bytes(_) | Ready::Waits => return Err(io::ErrorKind::WouldBlock.into()),
+        Ready::Unknown => file.read_exact_at(&mut bytes, 0)?,
+    }
     Ok(bytes.into())
 }
 

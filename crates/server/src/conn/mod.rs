@@ -2,6 +2,7 @@
 
 mod body;
 mod close;
+mod cold;
 mod exchange;
 mod handshake;
 mod pace;

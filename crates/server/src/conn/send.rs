@@ -1,6 +1,7 @@
 //! Sending what does not fit into one write: files, long bodies, bodies that come into being.
 
 use super::Io;
+use super::cold::{self, Unknown};
 use super::exchange::Begun;
 use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
@@ -11,7 +12,7 @@ use contract::{Body, Piece, Pull};
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::task::{Poll, ready};
 
 /// How much of a file one turn may send, so that other connections of the thread have theirs.
@@ -86,10 +87,12 @@ async fn piece(
             let policy = &begun.flow.exchange.scope.policy.sending;
             let by_kernel = policy.sendfile;
             let chunk = if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk };
+            let unknown = if policy.aio_threads { Unknown::Cold } else { Unknown::Warm };
+            let part = Part { file, offset: *offset, end: *offset + *length, unknown };
             if by_kernel {
-                send_file(io, file, (*offset, *length), chunk.min(FILE_TURN), pace).await?;
+                send_file(io, part, chunk.min(FILE_TURN), pace).await?;
             } else {
-                read_file(io, file, (*offset, *length), pace).await?;
+                read_file(io, part, pace).await?;
             }
             begun.flow.exchange.wire.bytes += length;
             if answer.chunked {
@@ -100,18 +103,25 @@ async fn piece(
     }
 }
 
-/// Sends a range of a file without copying it.
-async fn send_file(
-    io: &mut Io,
-    file: &File,
-    (mut offset, length): (u64, u64),
-    turn: u64,
-    pace: &mut Pace,
-) -> io::Result<()> {
-    let end = offset + length;
+/// A part of a file.
+struct Part<'a> {
+    file: &'a Arc<File>,
+    offset: u64,
+    end: u64,
+    unknown: Unknown,
+}
+
+/// Sends a part of a file without copying it.
+async fn send_file(io: &mut Io, part: Part<'_>, turn: u64, pace: &mut Pace) -> io::Result<()> {
+    let Part { file, mut offset, end, unknown } = part;
     flush_and_hold(io, pace).await?;
+    let mut warm_until = offset;
     while offset < end {
-        let count = usize::try_from((end - offset).min(turn)).unwrap_or(usize::MAX);
+        if offset >= warm_until {
+            warm_until = end.min(offset.saturating_add(turn));
+            cold::warm(file, offset..warm_until, unknown).await?;
+        }
+        let count = usize::try_from(warm_until - offset).unwrap_or(usize::MAX);
         let count = pace.room(count).await;
         let Io { stream, timer, .. } = io;
         let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
@@ -126,18 +136,13 @@ async fn send_file(
     Ok(())
 }
 
-/// Sends a range of a file through memory (`sendfile off`).
-async fn read_file(
-    io: &mut Io,
-    file: &File,
-    (offset, length): (u64, u64),
-    pace: &mut Pace,
-) -> io::Result<()> {
-    let (mut offset, end) = (offset, offset + length);
+/// Sends a part of a file through memory (`sendfile off`).
+async fn read_file(io: &mut Io, part: Part<'_>, pace: &mut Pace) -> io::Result<()> {
+    let Part { file, mut offset, end, unknown } = part;
     while offset < end {
         let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
         let room = io.output.room(wanted);
-        let count = file.read_at(&mut room[..wanted], offset)?;
+        let count = cold::read(file, &mut room[..wanted], offset, unknown).await?;
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -1,6 +1,7 @@
 //! Doing what handlers ask for, and finishing what cannot be answered at once.
 
 use super::close::{self, Manner};
+use super::cold::{self, Unknown};
 use super::exchange::Begun;
 use super::respond::Answer;
 use super::{Io, body, pool, send};
@@ -10,7 +11,6 @@ use contract::log::Level;
 use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Task, Work};
 use http::Status;
 use std::future::Future;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 
 /// How deep subrequests may nest, as in nginx.
@@ -162,11 +162,15 @@ async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
     let mut content = Vec::new();
     match body {
         Body::Empty | Body::Tunnel(_) => {}
-        Body::Piece(piece) => append(&piece, &mut content)?,
-        Body::Pieces(pieces) => pieces.iter().try_for_each(|piece| append(piece, &mut content))?,
+        Body::Piece(piece) => append(&piece, &mut content).await?,
+        Body::Pieces(pieces) => {
+            for piece in &pieces {
+                append(piece, &mut content).await?;
+            }
+        }
         Body::Source(mut source) => loop {
             match source.pull() {
-                Pull::Piece(piece) => append(&piece, &mut content)?,
+                Pull::Piece(piece) => append(&piece, &mut content).await?,
                 Pull::Await(work) => source.resume(perform_inside(flow, work, depth + 1).await),
                 Pull::End => break,
                 Pull::Failed => return None,
@@ -176,7 +180,7 @@ async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
     Some(content.into())
 }
 
-fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
+async fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
     let length = usize::try_from(piece.length()).ok()?;
     if content.len().checked_add(length)? > SUBRESPONSE_LIMIT {
         return None;
@@ -184,9 +188,16 @@ fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
     match piece {
         Piece::Bytes(bytes) => content.extend_from_slice(bytes),
         Piece::File { file, offset, .. } => {
-            let start = content.len();
-            content.resize(start + length, 0);
-            file.read_exact_at(&mut content[start..], *offset).ok()?;
+            let (mut at, mut offset) = (content.len(), *offset);
+            content.resize(at + length, 0);
+            while at < content.len() {
+                let count = cold::read(file, &mut content[at..], offset, Unknown::Warm).await.ok()?;
+                if count == 0 {
+                    return None;
+                }
+                at += count;
+                offset += count as u64;
+            }
         }
     }
     Some(())
