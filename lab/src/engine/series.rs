@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
-use super::check::Expected;
+use super::check::{self, Expected};
 use super::cores::Cores;
 use super::groups::Place as Measures;
 use super::idle::Idling;
@@ -274,6 +274,7 @@ impl Series<'_, '_> {
         let expected = expected.get_mut(path).context("nothing to compare with")?;
         let answer =
             expected.check(&running, load).context("it is not compared, because it answers differently")?;
+        check::logs(&running, load).context("it is not compared, because its log is not as the others'")?;
         (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
         let idle = Memory::of(&running.processes()).since_start(before);
