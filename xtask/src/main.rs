@@ -1,8 +1,9 @@
 //! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
-//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask nginx-tests` runs
-//! nginx's own tests.
+//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask corpora` keeps the fuzzer's
+//! inputs, `cargo xtask nginx-tests` runs nginx's own tests.
 
 mod arguments;
+mod corpora;
 mod docs;
 mod metadata;
 mod nginx_tests;
@@ -19,6 +20,9 @@ usage: cargo xtask COMMAND
   docs            write docs/directives/ from the features
   docs --check    fail when a page of docs/directives/ is stale
 
+  corpora pack    keep the fuzzer's inputs in fuzz/corpora/
+  corpora unpack  lay them out for the fuzzer in fuzz/corpus/
+
   nginx-tests FOLDER [--binary FILE] [--jobs N] [--all] [--update] [NAME...]
                   run files of a checkout of nginx's test suite: those of tests/nginx-tests.txt,
                   the named ones, or all; with --update add what passes to the list
@@ -31,6 +35,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(false),
         ["docs", "--check"] => docs::run(true),
+        ["corpora", "pack"] => corpora::pack(),
+        ["corpora", "unpack"] => corpora::unpack(),
         ["nginx-tests", rest @ ..] => nginx_tests::run(rest),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");

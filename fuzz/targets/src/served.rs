@@ -1,0 +1,83 @@
+//! Requests as features see them, without a connection.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Contexts, parse_bytes};
+use contract::clock::Time;
+use contract::{
+    AnyDirective, Args, Config, Connection, Exchange, Loading, Peer, Policy, Request, Root, Scope,
+    ScopeBuilder, Template, VariableTable,
+};
+use h1::{Target, parse_target};
+use http::RequestHead;
+
+type Made = (Arc<Scope>, Arc<VariableTable>);
+
+/// The exchange of a request with this head, under these settings, which have to be right.
+pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
+    let (scope, variables) = made(settings);
+    let mut target = Target::default();
+    if parse_target(head.target(), true, &mut target).is_err() {
+        target = Target::default();
+    }
+    let request = Request {
+        uri: head.target().to_vec(),
+        method: head.method(),
+        path: target.path,
+        args: Some(target.args),
+        host: target.host.name,
+        port: target.host.port,
+        content_length: None,
+        chunked: false,
+        body: None,
+        stream: None,
+        length: 0,
+        pipelined: false,
+        head: Box::new(head),
+    };
+    let connection = Connection {
+        serial: 1,
+        peer: Peer::Inet(([127, 0, 0, 1], 1).into()),
+        local: Peer::Unix(None),
+        accepted: Time::now(),
+        requests: Cell::new(1),
+        secure: false,
+        tls: None,
+    };
+    Exchange::new(Rc::new(connection), request, scope, variables)
+}
+
+/// What the settings come to, once a thread.
+fn made(settings: &'static str) -> Made {
+    thread_local! {
+        static MADE: RefCell<HashMap<&'static str, Made>> = RefCell::default();
+    }
+    MADE.with_borrow_mut(|made| made.entry(settings).or_insert_with(|| compile(settings)).clone())
+}
+
+fn compile(settings: &str) -> Made {
+    let loaded = parse_bytes(settings.as_bytes());
+    let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+    let mut config = Config::new();
+    let known = || modules::ALL.iter().flat_map(|module| module.directives);
+    for node in &loaded.nodes {
+        let name = node.name.to_string();
+        let directive: &'static dyn AnyDirective =
+            *known().find(|directive| directive.info().name == name).expect("a directive");
+        let args = Args { node, context: Contexts::LOCATION, opened: None };
+        let value = directive.parse(&args, &mut loading).expect("a value");
+        config.store(Config::MAIN, directive, value, node.span).expect("a setting");
+    }
+    let root = Root { path: Template::literal(b"/nowhere"), alias: None, prefix: Path::new("/").into() };
+    let mut builder = ScopeBuilder::new(None, Policy::new(root));
+    for compile in modules::ALL.iter().filter_map(|module| module.compile) {
+        compile(&config.view(Config::MAIN), &mut builder).expect("settings that fit");
+    }
+    let variables: Vec<_> = modules::ALL.iter().flat_map(|module| module.variables).copied().collect();
+    let table = loading.variables.finish(&variables).expect("variables");
+    (Arc::new(builder.finish()), Arc::new(table))
+}

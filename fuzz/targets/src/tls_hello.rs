@@ -1,0 +1,37 @@
+//! The first message of a client of TLS: the same name, or the same refusal, however the bytes arrive.
+
+use tls::Hello;
+
+/// Holds the reader to it.
+pub fn run(input: &[u8]) {
+    let whole = read(input, input.len().max(1));
+    assert_eq!(whole, read(input, 1), "byte by byte");
+    assert_eq!(whole, read(input, 5), "in fives");
+    assert_eq!(whole, read(input, 64), "in sixty-fours");
+    if let Verdict::Hello(Some(name)) = &whole {
+        assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == 0));
+    }
+}
+
+/// What the bytes came to.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Hello(Option<String>),
+    Refused,
+    Incomplete,
+}
+
+fn read(input: &[u8], step: usize) -> Verdict {
+    let mut hello = Hello::new();
+    let mut output = Vec::new();
+    let mut end = 0;
+    while end < input.len() {
+        end = (end + step).min(input.len());
+        match hello.read(&input[..end], &mut output) {
+            Ok(Some(name)) => return Verdict::Hello(name),
+            Ok(None) => {}
+            Err(_) => return Verdict::Refused,
+        }
+    }
+    Verdict::Incomplete
+}
