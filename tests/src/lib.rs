@@ -20,6 +20,7 @@ pub mod load;
 pub mod log;
 pub mod manual;
 pub mod mariadb;
+pub mod mutation;
 pub mod node;
 pub mod origin;
 pub mod parts;

@@ -92,6 +92,36 @@ const DIFFERENCES: &[Difference] = &[
         nginx: "200 closed",
         fulmar: "200 kept",
     },
+    Difference {
+        reason: "what starts with a percent sign is an encoded octet (RFC 3986, section 3.2.2)",
+        input: "GET / HTTP/1.1\r\nHost: %a\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "no transfer coding has such a name (section 7)",
+        input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked;x\r\n\r\n0\r\n\r\n",
+        nginx: "501 closed",
+        fulmar: "400 closed",
+    },
+    Difference {
+        reason: "close counts, whatever else Connection says (section 9.6)",
+        input: "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n",
+        nginx: "200 kept",
+        fulmar: "200 closed",
+    },
+    Difference {
+        reason: "whitespace beside a value is none of it, tabs included (section 5)",
+        input: "GET / HTTP/1.1\r\nHost:\ta\r\nConnection: close\r\n\r\n",
+        nginx: "400 closed",
+        fulmar: "200 closed",
+    },
+    Difference {
+        reason: "a target may name the hosts that Host may name (RFC 3986, section 3.2.2)",
+        input: "GET http://h_x/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        nginx: "400 closed",
+        fulmar: "200 closed",
+    },
 ];
 
 #[test]

@@ -17,6 +17,7 @@ mod listings;
 mod locations;
 mod logs;
 mod methods;
+mod mutated;
 mod proxied;
 mod ranges;
 mod rates;
