@@ -1,6 +1,6 @@
 //! `autoindex`: listings of directories.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_on_mistake};
 use tests::site::Site;
 
 #[test]
@@ -54,4 +54,67 @@ fn html() {
             "GET /empty/ HTTP/1.0",
         ],
     );
+}
+
+#[test]
+fn formats_for_programs() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            autoindex on;
+            location /json/ { alias %%ROOT%%/list/; autoindex_format json; }
+            location /jsonp/ { alias %%ROOT%%/list/; autoindex_format jsonp; }
+            location /xml/ { alias %%ROOT%%/list/; autoindex_format xml; }
+            location /html/ { alias %%ROOT%%/list/; autoindex_format html; autoindex_localtime on; }
+            location /exact/ {
+                autoindex_format json;
+                autoindex_exact_size off;
+                location /exact/xml/ { autoindex_format xml; }
+            }
+            location /empty/ { autoindex_format json; }
+            location /emptyxml/ { alias %%ROOT%%/empty/; autoindex_format xml; }
+            location /emptyjsonp/ { alias %%ROOT%%/empty/; autoindex_format jsonp; }
+        }
+        "#,
+    )
+    .file("list/b.txt", "bb")
+    .file("list/a.txt", "a")
+    .file("list/with space", "x")
+    .file("list/<script>&\"'", "x")
+    .file("list/back\\slash", "x")
+    .file("list/tab\tand\u{1}", "x")
+    .file("list/per%cent?#;+", "x")
+    .file("list/.hidden", "x")
+    .file("list/ünïcode", "x")
+    .file(&format!("list/{}", "long".repeat(20)), "x")
+    .file("list/sub/x", "x")
+    .file("exact/kilo", "x".repeat(15_000))
+    .file("exact/xml/kilo", "x".repeat(15_000))
+    .dir("empty")
+    .link("list/zlink", "a.txt")
+    .link("list/zdir", "sub")
+    .link("list/broken", "nowhere");
+    let callbacks =
+        ["", "?callback=x", "?callback=a.b_1", "?callback=", "?callback=a(b", "?CALLBACK=x&callback=y"];
+    let mut requests: Vec<String> = ["/json/", "/xml/", "/html/", "/exact/", "/exact/xml/"]
+        .iter()
+        .flat_map(|path| [format!("GET {path}"), format!("HEAD {path}"), format!("GET {path} HTTP/1.0")])
+        .collect();
+    requests.extend(callbacks.map(|query| format!("GET /jsonp/{query}")));
+    requests.push(format!("GET /jsonp/?callback={}", "x".repeat(128)));
+    requests.push(format!("GET /jsonp/?callback={}", "x".repeat(129)));
+    requests.extend(["/empty/", "/emptyxml/", "/emptyjsonp/?callback=x"].map(|path| format!("GET {path}")));
+    requests.push("GET /json/\nRange: bytes=0-3".to_owned());
+    requests.push("GET /json/?x\nIf-None-Match: *".to_owned());
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&site, &requests);
+}
+
+#[test]
+fn what_cannot_be_written() {
+    for wrong in ["autoindex_format text;", "autoindex maybe;", "autoindex on; autoindex off;"] {
+        agree_on_mistake(&Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; {wrong} }}")));
+    }
 }
