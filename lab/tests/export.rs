@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use anyhow::{Context, Result, ensure};
 use lab::experiment::Experiment;
 use lab::export::export;
 use lab::tool::{self, ToolName};
@@ -29,15 +30,15 @@ fields = ["X-Lab: yes"]
 
 #[test]
 fn exported_loads_are_sent_by_k6() {
-    let Some((seen, folder)) = exported(ToolName::K6) else { return };
+    let Some((seen, folder)) = exported(ToolName::K6).unwrap() else { return };
     let mut command = Command::new("k6");
     command.args(["run", "--quiet", "-e", "CLIENTS=4", "e-plain.js"]).env("K6_NO_USAGE_REPORT", "true");
-    sends_forty(command, folder.path(), &seen);
+    sends_forty(command, folder.path(), &seen).unwrap();
 }
 
 #[test]
 fn exported_loads_are_sent_by_jmeter() {
-    let Some((seen, folder)) = exported(ToolName::Jmeter) else { return };
+    let Some((seen, folder)) = exported(ToolName::Jmeter).unwrap() else { return };
     let mut command = Command::new("jmeter");
     command.args([
         "-n",
@@ -50,19 +51,19 @@ fn exported_loads_are_sent_by_jmeter() {
         "-Gclients=4",
         "-Gloops=10",
     ]);
-    sends_forty(command, folder.path(), &seen);
+    sends_forty(command, folder.path(), &seen).unwrap();
     let results = std::fs::read_to_string(folder.path().join("results.csv")).unwrap();
     assert_eq!(results.lines().filter(|line| line.contains(",200,")).count(), 40, "{results}");
 }
 
 /// A server that counts, and a folder with the load for it. Without the tool a line is printed.
-fn exported(name: ToolName) -> Option<(Arc<AtomicU64>, tempfile::TempDir)> {
-    if let Err(why) = tool::find(tool::named(name).unwrap()) {
+fn exported(name: ToolName) -> Result<Option<(Arc<AtomicU64>, tempfile::TempDir)>> {
+    if let Err(why) = tool::find(tool::named(name).context("no such tool")?) {
         println!("left out: {name}: {why:#}");
-        return None;
+        return Ok(None);
     }
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
     let seen = Arc::new(AtomicU64::new(0));
     let counts = Arc::clone(&seen);
     thread::spawn(move || {
@@ -71,11 +72,11 @@ fn exported(name: ToolName) -> Option<(Arc<AtomicU64>, tempfile::TempDir)> {
             thread::spawn(move || answer(&stream, &counts));
         }
     });
-    let folder = tempfile::tempdir().unwrap();
-    let experiment = Experiment::parse(EXPERIMENT).unwrap();
-    let written: Vec<PathBuf> = export(&experiment, &address.to_string(), folder.path()).unwrap();
-    assert_eq!(written.len(), 3, "{written:?}");
-    Some((seen, folder))
+    let folder = tempfile::tempdir()?;
+    let experiment = Experiment::parse(EXPERIMENT)?;
+    let written: Vec<PathBuf> = export(&experiment, &address.to_string(), folder.path())?;
+    ensure!(written.len() == 3, "{written:?}");
+    Ok(Some((seen, folder)))
 }
 
 /// Answers requests for the path with the field; others end the connection.
@@ -96,9 +97,11 @@ fn answer(stream: &TcpStream, seen: &AtomicU64) -> Option<()> {
     }
 }
 
-fn sends_forty(mut command: Command, folder: &Path, seen: &AtomicU64) {
-    let output = command.current_dir(folder).output().unwrap();
+fn sends_forty(mut command: Command, folder: &Path, seen: &AtomicU64) -> Result<()> {
+    let output = command.current_dir(folder).output()?;
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success(), "{command:?}: {text}");
-    assert_eq!(seen.load(Ordering::Relaxed), 40, "{command:?}: {text}");
+    ensure!(output.status.success(), "{command:?}: {text}");
+    let count = seen.load(Ordering::Relaxed);
+    ensure!(count == 40, "{count} requests by {command:?}: {text}");
+    Ok(())
 }

@@ -111,14 +111,18 @@ pub fn is_probed(feature: &str) -> bool {
     PROBES.iter().any(|probe| probe.name == feature)
 }
 
-/// Probes every contender for every feature. Transcripts and `features.json` are written below `out`.
+/// Probes every contender that has something to be probed for every feature. Transcripts and `features.json` are written below `out`.
 pub fn probe(found: &[Found], out: &Path) -> Result<Matrix> {
     let folder = out.join("features");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let site = site(&folder)?;
-    let mut matrix = Matrix { contenders: found.iter().map(column).collect(), features: Vec::new() };
+    // Others stand behind servers, or are there to be measured only.
+    let probed: Vec<&Found> =
+        found.iter().filter(|one| one.contender.file("features.toml").is_some()).collect();
+    let mut matrix =
+        Matrix { contenders: probed.iter().map(|one| column(one)).collect(), features: Vec::new() };
     for probe in PROBES {
-        let cells = found.iter().map(|one| cell(probe, one, found, &site, &folder));
+        let cells = probed.iter().map(|one| cell(probe, one, found, &site, &folder));
         matrix.features.push(Row {
             name: probe.name.to_owned(),
             title: probe.title.to_owned(),

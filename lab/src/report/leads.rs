@@ -8,6 +8,13 @@ use super::format;
 use super::summary::{Lead, Share, Summary, Work, geometric_mean, level};
 use crate::experiment::Kind;
 
+/// So many contenders that are level with the first are named on the first page; of more, the experiment's section
+/// tells the names.
+const PARTNERS_MAX: usize = 3;
+
+/// So many contenders are named in short.
+const AHEAD_MAX: usize = 4;
+
 /// All leads, judged together.
 pub(super) struct Leads<'a> {
     all: Vec<Judged<'a>>,
@@ -69,6 +76,57 @@ impl<'a> Leads<'a> {
         parts
     }
 
+    /// What a manager is told first: who is ahead, and how sure that is, in plain words. Loads that few contenders took
+    /// say nothing about it.
+    pub(super) fn in_short(&self) -> Vec<Text> {
+        let most = self.all.iter().map(|judged| judged.lead.shares.len()).max().unwrap_or_default();
+        let is_for_many = |judged: &&Judged<'_>| {
+            let count = judged.lead.shares.len();
+            count > 1 && count * 2 >= most && judged.work.load.kind != Kind::Idle
+        };
+        let works: Vec<&Judged<'_>> = self.all.iter().filter(is_for_many).collect();
+        let mut ahead: Vec<(&str, usize)> = Vec::new();
+        for judged in &works {
+            for name in std::iter::once(judged.lead.shares[0].contender).chain(judged.level.iter().copied()) {
+                match ahead.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, count)) => *count += 1,
+                    None => ahead.push((name, 1)),
+                }
+            }
+        }
+        if ahead.is_empty() {
+            return Vec::new();
+        }
+        ahead.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let named = ahead.iter().take(AHEAD_MAX).map(|(name, count)| format!("{name} in {count}"));
+        let ahead = Text::default().stress("Who is ahead: ").say(format!(
+            "of {} that most contenders took, these were most often first, or level with the first: {}.",
+            format::counted(works.len(), "load"),
+            format::list(&named.collect::<Vec<_>>())
+        ));
+        vec![ahead, Text::default().stress("How sure: ").say(self.sure_of_it(&works))]
+    }
+
+    fn sure_of_it(&self, works: &[&Judged<'_>]) -> String {
+        let noise = match self.has_twins {
+            true => format!("Two copies of one program differed by up to {}", format::percent(self.noise)),
+            false => "How much two copies of one program differ was not measured".to_owned(),
+        };
+        let turns = works.iter().map(|judged| judged.lead.shares[0].turns).min().unwrap_or_default();
+        if works.iter().any(|judged| judged.is_indicative()) {
+            return format!(
+                "not very. A figure is the middle of as few as {}, so chance has a large part in it. {noise}: a lesser \
+                 difference says nothing. A full run repeats each measurement until claims can rest on it.",
+                format::counted(turns, "measurement")
+            );
+        }
+        format!(
+            "a lead that is called clear would come about by chance in at most one report of twenty. A figure is the \
+             middle of {} or more. {noise}, and a lesser difference is never called a lead.",
+            format::counted(turns, "measurement")
+        )
+    }
+
     /// The leads of one experiment, a line a load.
     pub(super) fn of_experiment(&self, experiment: &str) -> Option<Part> {
         let judged: Vec<&Judged<'_>> =
@@ -104,7 +162,8 @@ impl<'a> Leads<'a> {
         .say(floor)
     }
 
-    /// The works of one experiment with the same figure.
+    /// The works of one experiment with the same figure. Of these, works in which few took part would make those few
+    /// the first: they are left to the experiment's own section.
     fn groups(&self) -> Vec<Vec<&Judged<'a>>> {
         let mut groups: Vec<Vec<&Judged<'a>>> = Vec::new();
         for judged in &self.all {
@@ -114,6 +173,10 @@ impl<'a> Leads<'a> {
                 Some(group) => group.push(judged),
                 None => groups.push(vec![judged]),
             }
+        }
+        for group in &mut groups {
+            let most = group.iter().map(|judged| judged.lead.shares.len()).max().unwrap_or_default();
+            group.retain(|judged| judged.lead.shares.len() * 2 >= most);
         }
         groups
     }
@@ -256,7 +319,10 @@ fn standing(group: &[&Judged<'_>], first: &str) -> String {
             partners.push(name.to_owned());
         }
     }
-    let partners = format!(" with {}", format::list(&partners));
+    let partners = match partners.len() {
+        0..=PARTNERS_MAX => format!(" with {}", format::list(&partners)),
+        many => format!(" with {many} others"),
+    };
     let counts = [
         (standing.clear, "clear", ""),
         (standing.level, "level", partners.as_str()),
@@ -291,6 +357,44 @@ mod tests {
         assert_eq!(titles[3..5], ["fulmar", "nginx"]);
         assert_eq!(*titles.last().unwrap(), "Others", "h2o and others took part in one experiment only");
         assert!(leads.of_experiment("static-cores").is_some() && leads.of_experiment("none").is_none());
+    }
+
+    #[test]
+    fn loads_of_few_make_nobody_the_first() {
+        let (experiments, mut blocks) = (fixture::experiments(), fixture::blocks());
+        // Of one of two loads only the slowest is left.
+        let work = |block: &crate::block::Block| (block.cell.experiment.clone(), block.cell.load.clone());
+        let of_few = work(blocks.iter().find(|block| block.cell.experiment == "windows-hey").unwrap());
+        blocks.retain(|block| work(block) != of_few || block.cell.contender == "apache-event");
+        let summary = Summary::of(&blocks);
+        let works: Vec<Work<'_>> =
+            experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
+        let leads = Leads::of(&summary, &works);
+        let groups = leads.groups();
+        let group = groups.iter().find(|group| group[0].work.experiment.id == "windows-hey").unwrap();
+        assert_eq!(group.len(), 1, "the other load is compared by nobody");
+        assert_ne!(group[0].lead.shares[0].contender, "apache-event");
+    }
+
+    #[test]
+    fn what_is_said_first_is_plain() {
+        let (experiments, mut blocks) = (fixture::experiments(), fixture::blocks());
+        let said = |blocks: &[crate::block::Block]| {
+            let summary = Summary::of(blocks);
+            let works: Vec<Work<'_>> =
+                experiments.iter().flat_map(|experiment| summary.works(experiment)).collect();
+            format!("{:?}", Leads::of(&summary, &works).in_short())
+        };
+        let full = said(&blocks);
+        assert!(full.contains("of 2 loads that most contenders took"), "{full}");
+        assert!(
+            full.contains("one report of twenty") && full.contains("Two copies of one program"),
+            "{full}"
+        );
+        blocks.iter_mut().for_each(|block| block.quick = true);
+        let quick = said(&blocks);
+        assert!(quick.contains("not very") && quick.contains("as few as 3 measurements"), "{quick}");
+        assert_eq!(said(&[]), "[]");
     }
 
     #[test]

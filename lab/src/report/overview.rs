@@ -37,12 +37,43 @@ impl Overview<'_> {
             (!parts.is_empty()).then(|| Section { id: id.into(), title: title.into(), parts })
         };
         let sections = [
+            section("short", "In short", self.in_short()),
             section("leads", "Who leads, and how sure that is", self.leads.overview()),
             section("findings", "Which findings hold", self.findings()),
             section("choices", "What to choose when", self.choices()),
             section("costs", "What it costs", self.costs()),
         ];
         sections.into_iter().flatten().collect()
+    }
+
+    /// What fits on a card: who is ahead, how sure that is, what became of the findings, and what to choose.
+    fn in_short(&self) -> Vec<Part> {
+        let mut items = self.leads.in_short();
+        let [yes, no, open] = self.counts();
+        if yes + no + open > 0 {
+            items.push(Text::default().stress("What was published: ").say(format!(
+                "of {} findings {yes} hold on this machine, {no} do not, and {open} cannot be tested here.",
+                yes + no + open
+            )));
+        }
+        if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
+            items.push(Text::default().stress("What to choose: ").say(format!(
+                "for {}: {}. Other needs have other answers, below.",
+                choice.need,
+                format::list(&choice.first)
+            )));
+        }
+        if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
+    }
+
+    /// How many findings of what was run hold, do not, and cannot be tested.
+    fn counts(&self) -> [usize; 3] {
+        let was_run =
+            |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
+        let run = self.answers.iter().filter(|(experiment, _)| was_run(experiment));
+        let badges: Vec<Badge> = run.flat_map(|(_, answers)| answers).map(verdict::badge).collect();
+        [Badge::Yes, Badge::No, Badge::Open]
+            .map(|badge| badges.iter().filter(|other| **other == badge).count())
     }
 
     fn findings(&self) -> Vec<Part> {
@@ -53,13 +84,7 @@ impl Overview<'_> {
             .iter()
             .filter(|(_, answers)| !answers.is_empty())
             .partition(|(experiment, _)| was_run(experiment));
-        let count = |badge: Badge| {
-            run.iter()
-                .flat_map(|(_, answers)| answers)
-                .filter(|answer| verdict::badge(answer) == badge)
-                .count()
-        };
-        let [yes, no, open] = [Badge::Yes, Badge::No, Badge::Open].map(count);
+        let [yes, no, open] = self.counts();
         if yes + no + open == 0 {
             return Vec::new();
         }

@@ -124,10 +124,14 @@ fn noise(summary: &Summary<'_>) -> Vec<Part> {
 fn contenders(blocks: &[Block]) -> Table {
     type Key<'a> = (&'a str, &'a str, &'a str);
     let mut all: BTreeMap<Key<'_>, (BTreeSet<&str>, usize)> = BTreeMap::new();
-    for block in blocks.iter().filter(|block| original_of(&block.cell.contender).is_none()) {
+    // What was not found has no version; the section on what gave no figures tells why.
+    let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
+    for block in blocks.iter().filter(known) {
         let key = (block.cell.contender.as_str(), block.version.as_str(), block.origin.as_str());
         let (digests, count) = all.entry(key).or_default();
-        digests.insert(&block.configuration_digest);
+        if !block.configuration_digest.is_empty() {
+            digests.insert(&block.configuration_digest);
+        }
         *count += 1;
     }
     let columns = ["Contender", "Version, as it says it", "Origin", "Configurations", "#blocks"];
@@ -146,7 +150,8 @@ fn contenders(blocks: &[Block]) -> Table {
 
 fn tools(blocks: &[Block]) -> Table {
     let mut all: BTreeMap<&str, usize> = BTreeMap::new();
-    for block in blocks {
+    // Where nothing ran, no tool did.
+    for block in blocks.iter().filter(|block| !block.tool.is_empty()) {
         *all.entry(&block.tool).or_default() += 1;
     }
     let mut table = Table::new("The load tools", ["Tool and version", "#blocks"]);
@@ -166,6 +171,15 @@ mod tests {
         assert_eq!(cores("0-2,5"), BTreeSet::from([0, 1, 2, 5]));
         assert_eq!(cores(""), BTreeSet::new());
         assert_eq!(cores("x-1,0-4294967295").len(), 1025, "a wrong list costs no memory");
+    }
+
+    #[test]
+    fn what_did_not_run_has_no_line() {
+        let mut missing = block("cherokee", "l", 1, &[]);
+        missing.version.clear();
+        missing.tool.clear();
+        let blocks = [block("nginx", "l", 1, &[]), missing];
+        assert_eq!((contenders(&blocks).rows.len(), tools(&blocks).rows.len()), (1, 1));
     }
 
     #[test]
