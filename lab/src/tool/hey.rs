@@ -92,7 +92,9 @@ fn times<'a>(text: &str, value: &dyn Fn(&str) -> Option<&'a str>, outcome: &mut 
         (Figure::MinMs, "Fastest:"),
         (Figure::MaxMs, "Slowest:"),
         (Figure::ConnectMs, "DNS+dialup:"),
+        (Figure::WritingMs, "req write:"),
         (Figure::WaitingMs, "resp wait:"),
+        (Figure::ReadingMs, "resp read:"),
     ];
     for (figure, name) in names {
         let seconds = value(name).with_context(|| format!("hey printed no line of {name}"))?;
@@ -149,6 +151,8 @@ mod tests {
         near(report.figures[&Figure::P99Ms], 3.1);
         near(report.figures[&Figure::ConnectMs], 0.2);
         near(report.figures[&Figure::WaitingMs], 0.5);
+        near(report.figures[&Figure::WritingMs], 0.1);
+        near(report.figures[&Figure::ReadingMs], 0.2);
         near(report.figures[&Figure::ContentBytes], 1024.0);
         assert_eq!(report.histogram.len(), 11);
         assert_eq!(report.histogram.iter().map(|bar| bar.count).sum::<u64>(), 2000);
