@@ -1,6 +1,7 @@
 //! What is known of the connection that a request came by.
 
 use crate::clock::Time;
+use conf::value::Network;
 use std::cell::Cell;
 use std::net::SocketAddr;
 
@@ -31,6 +32,31 @@ impl Peer {
     }
 }
 
+/// The clients whose connections are logged in all detail.
+#[derive(Clone, Debug, Default)]
+pub struct DebuggedClients {
+    /// By their addresses.
+    pub networks: Vec<Network>,
+    /// All that come by a Unix socket.
+    pub unix: bool,
+}
+
+impl DebuggedClients {
+    /// Adds others.
+    pub fn add(&mut self, others: &DebuggedClients) {
+        self.networks.extend(&others.networks);
+        self.unix |= others.unix;
+    }
+
+    /// Whether a client is one of them.
+    pub fn has(&self, client: &Peer) -> bool {
+        match client {
+            Peer::Inet(address) => self.networks.iter().any(|network| network.net.contains(&address.ip())),
+            Peer::Unix(_) => self.unix,
+        }
+    }
+}
+
 /// A connection from a client.
 #[derive(Debug)]
 pub struct Connection {
@@ -46,6 +72,8 @@ pub struct Connection {
     pub requests: Cell<u64>,
     /// Whether it is encrypted (`$scheme`).
     pub secure: bool,
+    /// Whether everything about it is logged.
+    pub debug: bool,
     /// What was agreed on for the encryption.
     pub tls: Option<Box<Tls>>,
 }

@@ -286,8 +286,15 @@ impl Exchange {
 
     /// Writes to the scope's error log, with what nginx tells of the request.
     pub fn log(&self, level: Level, message: &str) {
-        if self.scope.policy.error_log.shows(level) {
+        if self.connection.debug || self.scope.policy.error_log.shows(level) {
             self.request_log().write(level, message, None);
+        }
+    }
+
+    /// Logs what only helps to understand the server, where somebody asked for it; else the text is not made.
+    pub fn debug(&self, text: impl FnOnce() -> String) {
+        if self.connection.debug || self.scope.policy.error_log.shows(Level::Debug) {
+            self.log(Level::Debug, &text());
         }
     }
 
@@ -303,7 +310,10 @@ impl Exchange {
             .into_iter()
             .filter_map(|(name, shown)| self.request.head.fields.get(name).map(|value| (shown, text(value))));
         RequestLog {
-            log: self.scope.policy.error_log.clone(),
+            log: match self.connection.debug {
+                true => self.scope.policy.error_log.in_detail(),
+                false => self.scope.policy.error_log.clone(),
+            },
             connection: self.connection.serial,
             about,
             fields: fields.collect(),

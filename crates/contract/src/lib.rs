@@ -44,7 +44,7 @@ pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use config::{Config, SectionId, View, Written};
-pub use connection::{Connection, Peer, Tls};
+pub use connection::{Connection, DebuggedClients, Peer, Tls};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
 pub use encryption::{Pem, PemSource, TlsPolicy};
 pub use exchange::{Exchange, Request, RequestBody, RequestLog, Wire};

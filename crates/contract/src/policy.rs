@@ -1,7 +1,7 @@
 //! The settings of a scope that the server itself acts on.
 
 use crate::log::ErrorLog;
-use crate::{Amount, Overlay, Root, Template, TlsPolicy, Types};
+use crate::{Amount, DebuggedClients, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
 use conf::value::Pattern;
 use http::Status;
@@ -36,6 +36,8 @@ pub struct Policy {
     pub script: ScriptPolicy,
     /// Where errors are logged.
     pub error_log: ErrorLog,
+    /// Whose connections are logged in all detail; only the main level says it.
+    pub debugged: Option<Arc<DebuggedClients>>,
     /// Whether a file that is not there is logged.
     pub log_not_found: bool,
     /// Whether requests inside of the server are logged, too.
@@ -236,6 +238,7 @@ impl Policy {
             },
             script: ScriptPolicy::default(),
             error_log: ErrorLog::default(),
+            debugged: None,
             log_not_found: true,
             log_subrequest: false,
             overlay: None,

@@ -137,9 +137,11 @@ fn configure_arguments(modules: &[&Module]) -> String {
         ("pid-path", paths::PID),
     ];
     let paths = paths.iter().map(|(name, path)| format!(" --{name}={path}"));
+    // Debug messages are always there to be asked for.
+    let debug = [" --with-debug".to_owned()];
     let with = with.map(|part| format!(" --with-{}", part.option));
     let without = without.map(|part| format!(" --without-{}", part.option));
-    paths.chain(with).chain(without).collect()
+    paths.chain(debug).chain(with).chain(without).collect()
 }
 
 #[cfg(test)]

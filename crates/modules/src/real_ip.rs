@@ -163,6 +163,7 @@ impl Handler for RealIp {
                 accepted: connection.accepted,
                 requests: connection.requests.clone(),
                 secure: connection.secure,
+                debug: connection.debug,
                 tls: connection.tls.clone(),
             };
             let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));

@@ -145,6 +145,7 @@ impl Site {
             accepted: Time::now(),
             requests: Cell::new(1),
             secure: false,
+            debug: false,
             tls: None,
         };
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));

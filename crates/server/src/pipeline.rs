@@ -122,6 +122,10 @@ impl Flow {
 
     /// Runs the handlers of the log phase.
     pub(crate) fn log(&mut self) {
+        self.exchange.debug(|| {
+            let (status, bytes) = (self.exchange.response.status.0, self.exchange.wire.bytes);
+            format!("answered with {status}, {bytes} bytes in all")
+        });
         let scope = Arc::clone(&self.exchange.scope);
         for handler in scope.handlers(Phase::Log) {
             handler.run(&mut self.exchange);
@@ -195,6 +199,7 @@ impl Flow {
             self.exchange.scope = Arc::clone(&self.server.scope);
         }
         self.location = location;
+        self.tell_location();
         let policy = &self.exchange.scope.policy;
         if policy.internal && !self.exchange.internal {
             return Some(Step::Finish(Status::NOT_FOUND));
@@ -210,6 +215,20 @@ impl Flow {
         }
         self.enter(Stage::Handlers(Phase::Rewrite));
         None
+    }
+
+    /// Tells whoever looks for a fault which location it is, and for which path.
+    fn tell_location(&self) {
+        self.exchange.debug(|| {
+            let path = String::from_utf8_lossy(&self.exchange.request.path);
+            match &self.location {
+                Some(location) => {
+                    let name = String::from_utf8_lossy(&location.name.text);
+                    format!("location \"{name}\" for \"{path}\"")
+                }
+                None => format!("no location for \"{path}\""),
+            }
+        });
     }
 
     /// Performs a step; `None` means that handlers run on.

@@ -10,8 +10,9 @@ use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVE
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
-    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, Phase, Policy,
-    Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step, Template, VariableTable,
+    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, Peer, Phase,
+    Policy, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step, Template,
+    VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
@@ -99,6 +100,11 @@ impl Site {
             Some(other) if is_same(other) => Some(hint),
             _ => self.listens.iter().position(is_same),
         }
+    }
+
+    /// Whether everything about the connections of a client is logged.
+    pub(crate) fn debugs(&self, client: &Peer) -> bool {
+        self.main.policy.debugged.as_ref().is_some_and(|clients| clients.has(client))
     }
 
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.

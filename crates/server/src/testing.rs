@@ -55,6 +55,7 @@ pub(crate) fn connection(local: &str) -> Connection {
         accepted: Time::now(),
         requests: Cell::new(1),
         secure: false,
+        debug: false,
         tls: None,
     }
 }

@@ -1,6 +1,8 @@
 //! What the configuration says of the worker's process, as the kernel shows it.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -113,6 +115,42 @@ fn only_a_worker_that_may_leave_a_core_file_can_be_looked_into() {
         assert_eq!(owner == 0, is_root_s, "{settings}");
         running.stop();
     }
+}
+
+/// Everything about the connections of some clients is logged, whatever the level, but no secret.
+#[test]
+fn some_clients_are_looked_at() {
+    let user = if geteuid().is_root() { "user root;" } else { "" };
+    let site = Site::whole(&format!(
+        r#"
+        daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log alert;
+        events {{ debug_connection unix:; }}
+        http {{
+            access_log off;
+            server {{
+                listen 127.0.0.1:%%PORT%%;
+                listen unix:%%DIR%%/socket;
+                location /here/ {{ return 204; }}
+            }}
+        }}
+        "#
+    ));
+    let running = site.start(Server::Fulmar);
+    assert_eq!(running.ask("GET /here/first\nConnection: close").statuses(), [204]);
+    let mut stream = UnixStream::connect(site.prefix().join("socket")).expect("connect");
+    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+    let request = "GET /here/second HTTP/1.0\r\nX-Tell: 1\r\nCookie: hidden\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answer");
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    running.wait_for_log("error.log", "answered with 204");
+    running.stop_and(|running| {
+        let log = running.log("error.log");
+        assert!(log.contains("[debug]") && log.contains("; X-Tell: 1; Cookie: …"), "{log}");
+        assert!(log.contains("location \"/here/\" for \"/here/second\""), "{log}");
+        assert!(!log.contains("first") && !log.contains("hidden"), "{log}");
+    });
 }
 
 #[test]

@@ -90,6 +90,12 @@ impl ErrorLog {
         self.targets.iter().any(|target| level <= target.level)
     }
 
+    /// The same places, with the messages of all levels.
+    pub fn in_detail(&self) -> ErrorLog {
+        let all = self.targets.iter().map(|target| Target { level: Level::Debug, ..target.clone() });
+        ErrorLog { targets: all.collect() }
+    }
+
     /// Writes a line.
     pub fn write(&self, level: Level, message: &str) {
         self.write_about(level, message, &About::default());

@@ -25,6 +25,10 @@
 //! A worker leaves a core file only where `worker_rlimit_core` asks for one: a process that may leave one can also be
 //! looked into by others of its user. Core files go to `working_directory`.
 //!
+//! `debug_connection` has everything about the connections of some clients logged, by address, network, name or
+//! `unix:`, whatever the level of the logs: who is served, the fields of a request but for secrets, the location, and
+//! what was answered. `error_log FILE debug` has the same of all clients.
+//!
 //! `load_module` is accepted for what is built in, and with a warning for what is not: the directives of
 //! that module say more where they stand.
 //!
@@ -40,6 +44,7 @@
 //! ```
 
 mod affinity;
+mod debugged;
 mod environment;
 
 pub use affinity::{Affinity, PROCESSORS_MAX};
@@ -47,10 +52,11 @@ pub use environment::{Env, environment};
 
 use conf::catalogue::{Loadable, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
-use contract::{Args, Directive, Loading, Module, Rule, SectionId, View};
+use contract::{Args, DebuggedClients, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Processes.
@@ -73,9 +79,10 @@ pub static MODULE: Module = Module {
         &LOAD_MODULE,
         &EVENTS,
         &WORKER_CONNECTIONS,
+        &DEBUG_CONNECTION,
     ],
     variables: &[],
-    compile: None,
+    compile: Some(compile),
 };
 
 /// `user NAME [GROUP]`
@@ -188,6 +195,12 @@ pub static WORKER_CONNECTIONS: Directive<u64> = Directive::new("worker_connectio
     .default("512")
     .help("How many connections each thread may have.");
 
+/// `debug_connection ADDRESS | NETWORK | NAME | unix:`
+pub static DEBUG_CONNECTION: Directive<DebuggedClients> = Directive::new("debug_connection", debugged::parse)
+    .within(Contexts::EVENTS)
+    .rule(Rule::List)
+    .help("A client whose connections are logged in all detail.");
+
 /// A user and a group by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -269,6 +282,20 @@ pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessS
         reloading: main.get(&RELOAD_CONNECTIONS).copied().unwrap_or(Reloading::Keep),
         working_directory: main.get(&WORKING_DIRECTORY).cloned(),
     })
+}
+
+/// The clients whose connections are logged in all detail; none where there are none, or below the main level.
+fn debugged_clients(view: &View<'_>) -> Option<DebuggedClients> {
+    let events = view.at(*view.get(&EVENTS)?);
+    let written = events.all(&DEBUG_CONNECTION);
+    let mut clients = DebuggedClients::default();
+    written.iter().for_each(|one| clients.add(one.value));
+    (!written.is_empty()).then_some(clients)
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.policy.debugged = debugged_clients(view).map(Arc::new);
+    Ok(())
 }
 
 fn parse_user(args: &Args<'_>, _: &mut Loading) -> Result<User, Diagnostic> {

@@ -30,6 +30,9 @@ pub(crate) struct Begun {
     pub(crate) left: bool,
 }
 
+/// Fields whose values nobody should find in a log.
+const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+
 /// A target, taken apart, and memory for the target as it came.
 type Parsed = (Target, Vec<u8>);
 
@@ -93,6 +96,7 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
 fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> Begun {
     let mut flow = flow(io, head, target, framing.body);
     flow.exchange.wire.keep_alive = framing.keep_alive;
+    tell_request(&flow.exchange);
     let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
     let refused = io.clear_by_mistake.then(|| {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
@@ -100,6 +104,19 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> B
         Status(497)
     });
     Begun { flow, framing, refused, body: None, body_done, feed: None, pace: None, left: false }
+}
+
+/// Tells whoever looks for a fault what was asked.
+fn tell_request(exchange: &Exchange) {
+    exchange.debug(|| {
+        let fields = exchange.request.head.fields.iter().map(|field| {
+            let is_secret = SECRETS.iter().any(|secret| field.is(secret));
+            let value = if is_secret { "…".into() } else { String::from_utf8_lossy(field.value) };
+            format!("; {}: {value}", String::from_utf8_lossy(field.name))
+        });
+        let number = exchange.connection.requests.get();
+        format!("request {number} of the connection{}", fields.collect::<String>())
+    });
 }
 
 fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError, level: Level) -> Begun {

@@ -141,9 +141,11 @@ impl Connection {
             false => peer_of(&place.address),
         };
         let is_encrypted = place.hosts(ip_of(&local)).is_encrypted;
+        let peer = peer_of(peer);
         let info = contract::Connection {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            peer: peer_of(peer),
+            debug: serving.site.debugs(&peer),
+            peer,
             local,
             accepted: Time::now(),
             requests: Cell::new(0),
