@@ -82,7 +82,8 @@ impl Supervisor {
     /// Asks the worker that serves to go over; whether there is one that may.
     fn hand_over(&self, generation: &Generation, record: Vec<u8>) -> bool {
         let current = self.current.number;
-        let serves = |worker: &&Worker| worker.generation == current && worker.stage == Stage::Serving;
+        // One that starts still finds it when it has started.
+        let serves = |worker: &&Worker| worker.generation == current && worker.stage != Stage::Leaving;
         let Some(worker) = self.workers.iter().find(serves) else { return false };
         if !self.current.configuration.suits_worker_of(&generation.configuration) {
             return false;

@@ -128,18 +128,14 @@ pub(crate) fn launch(
 impl Task {
     /// Serves until the supervisor says otherwise; the result is the process's exit status.
     pub(crate) fn perform(self) -> ExitCode {
-        let site = Arc::clone(&self.worker.site);
         if let Err(reason) = self.prepare() {
-            site.log(Level::Emerg, &reason);
+            self.worker.site.log(Level::Emerg, &reason);
             drop(self.worker.channel.send(&Report::Text(reason)));
             return ExitCode::from(u8::try_from(FATAL).unwrap_or(u8::MAX));
         }
         match server::run(self.worker) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                site.log(Level::Emerg, &format!("the worker failed ({})", system_message(&error)));
-                ExitCode::FAILURE
-            }
+            Err(_) => ExitCode::FAILURE,
         }
     }
 

@@ -14,8 +14,8 @@ use tokio::sync::mpsc as events;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// The serving threads, and what they serve.
-pub(crate) struct Crew {
-    pub(crate) site: Arc<Site>,
+pub(crate) struct Crew<'a> {
+    pub(crate) site: &'a mut Arc<Site>,
     pub(crate) threads: Vec<events::UnboundedSender<Succession>>,
     pub(crate) replay: Arc<Replay>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Compiled {
     result: Result<Ready, String>,
 }
 
-impl Crew {
+impl Crew<'_> {
     /// Begins to compile what a parcel brought, with the state of the site that serves.
     pub(crate) fn adopt(&self, parcel: Parcel) -> Adoption {
         let Parcel { generation, record, logs, sockets } = parcel;
@@ -88,8 +88,8 @@ impl Crew {
             results.recv().await.unwrap_or_else(|| Err(io::Error::other("a thread of the worker ended")))?;
         }
         // What ends later under the site before is written when the last of it is gone.
-        crate::logs::finish(&self.site);
-        self.site = site;
+        crate::logs::finish(self.site);
+        *self.site = site;
         Ok(())
     }
 }

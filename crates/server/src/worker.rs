@@ -52,6 +52,16 @@ pub(crate) enum Order {
 /// A thread could not be started, or ended by itself. All others are ended then, too: clients would wait in
 /// its queues for ever, and the supervisor starts a worker that is whole.
 pub fn run(worker: Worker) -> io::Result<()> {
+    let mut site = Arc::clone(&worker.site);
+    let result = run_crew(worker, &mut site);
+    if let Err(error) = &result {
+        site.log(Level::Emerg, &format!("the worker failed ({})", net::system_message(error)));
+    }
+    result
+}
+
+/// `site` is the one that serves, at all times.
+fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     let threads = worker.threads.max(1);
     let groups = worker.sockets.iter().map(Vec::as_slice).enumerate();
     let shares = share_all(groups, threads)?;
@@ -78,7 +88,9 @@ pub fn run(worker: Worker) -> io::Result<()> {
         readiness.recv().map_err(|_| io::Error::other("a thread of the worker ended"))??;
     }
     worker.channel.send(&Report::Ready)?;
-    let mut crew = Crew { site: worker.site, threads: successors, replay: worker.replay };
+    // The first site ends with the last that was served by it.
+    drop(worker.site);
+    let mut crew = Crew { site, threads: successors, replay: worker.replay };
     runtime()?.block_on(async {
         tokio::select! {
             () = obey(worker.channel, &mut crew, &order, &orders) => {}
@@ -89,7 +101,7 @@ pub fn run(worker: Worker) -> io::Result<()> {
     for handle in handles {
         handle.join().map_err(|_| io::Error::other("a thread of the worker panicked"))??;
     }
-    logs::finish(&crew.site);
+    logs::finish(crew.site);
     Ok(())
 }
 
@@ -121,7 +133,7 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
 /// Passes the supervisor's commands on until the threads are to end.
 async fn obey(
     channel: WorkerEnd,
-    crew: &mut Crew,
+    crew: &mut Crew<'_>,
     order: &watch::Sender<Order>,
     _orders: &watch::Receiver<Order>,
 ) {
@@ -131,7 +143,7 @@ async fn obey(
     };
     let mut adoption: Option<Adoption> = None;
     loop {
-        let site = Arc::clone(&crew.site);
+        let site = Arc::clone(crew.site);
         let told = tokio::select! {
             told = commands.next() => told,
             () = logs::write_when_due(&site) => continue,
@@ -147,7 +159,7 @@ async fn obey(
             Told::Parcel(Err(error)) => {
                 commands.report(&Report::Declined(0, net::system_message(&error)));
             }
-            Told::Command(Command::ReopenLogs) => logs::reopen(&crew.site, &commands),
+            Told::Command(Command::ReopenLogs) => logs::reopen(crew.site, &commands),
             Told::Command(Command::Reloads(told)) => reloads::set(told),
             Told::Command(Command::Terminate) => {
                 order.send_replace(Order::Stop);

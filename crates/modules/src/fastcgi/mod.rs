@@ -185,8 +185,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     };
     let Some(written) = view.written(&FASTCGI_PASS) else { return Ok(()) };
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
-    let (pass, location) = (&written.value, &builder.name);
-    let tag = crate::upstream::tag(view, &format!("{pass:?} {location:?} {settings:?}"));
+    let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
+    let tag = crate::upstream::tag(view, location, written.value.text());
     builder.content(Application {
         target,
         params: view.all(&FASTCGI_PARAM).into_iter().map(|written| written.value.clone()).collect(),

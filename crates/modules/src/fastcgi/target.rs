@@ -36,6 +36,11 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
 }
 
 impl Pass {
+    /// What was written.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// The servers, as far as they are known before a request comes.
     pub(super) fn target(&self, view: &View<'_>) -> Result<Target, String> {
         let groups = crate::upstream::groups(view);

@@ -171,7 +171,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Exact)
     });
     builder.policy.redirects.to_slash = is_prefix && location.ends_with(b"/");
-    let tag = crate::upstream::tag(view, &format!("{pass:?} {location:?} {settings:?}"));
+    let tag = crate::upstream::tag(view, &location, pass.text());
     builder.content(Proxy {
         redirects: redirects(view, &pass, fixed.as_ref(), &location)?,
         groups: if pass.is_dynamic() { crate::upstream::groups(view).into() } else { Box::default() },

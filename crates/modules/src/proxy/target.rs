@@ -71,6 +71,11 @@ fn without_scheme(text: &[u8]) -> Result<&[u8], &'static str> {
 }
 
 impl Pass {
+    /// What was written.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// The target, if no variable has a say in it.
     pub(super) fn fixed(&self, view: &View<'_>) -> Result<Option<Target>, Diagnostic> {
         if self.template.is_some() {

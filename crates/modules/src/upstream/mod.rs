@@ -229,11 +229,12 @@ fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Di
 }
 
 /// A number for a scope that passes requests on, so that it may have connections of its own. The configuration after
-/// this one gives it again to a scope that is defined by the same text.
-pub(crate) fn tag(view: &View<'_>, definition: &str) -> usize {
+/// this one gives it again to the same location that passes to the same place.
+pub(crate) fn tag(view: &View<'_>, location: &[u8], pass: &[u8]) -> usize {
     static TAGS: AtomicUsize = AtomicUsize::new(0);
     struct Tag(usize);
-    view.origin().keep(definition.as_bytes(), || Tag(TAGS.fetch_add(1, Ordering::Relaxed))).0
+    let definition = [b"pass to ", pass, b" from ", location].concat();
+    view.origin().keep(&definition, || Tag(TAGS.fetch_add(1, Ordering::Relaxed))).0
 }
 
 /// Judges the blocks of `http` even where nothing uses them.
