@@ -27,3 +27,4 @@ mod sending;
 mod server_names;
 mod symlinks;
 mod variables;
+mod ways;

@@ -176,6 +176,7 @@ pub struct RedirectPolicy {
     pub absolute_redirect: bool,
     pub server_name_in_redirect: bool,
     pub port_in_redirect: bool,
+    pub msie_refresh: bool,
     /// A request for the location's prefix without its last slash is redirected to the location.
     pub to_slash: bool,
 }
@@ -234,6 +235,7 @@ impl Policy {
                 absolute_redirect: true,
                 server_name_in_redirect: false,
                 port_in_redirect: true,
+                msie_refresh: false,
                 to_slash: false,
             },
             script: ScriptPolicy::default(),

@@ -17,6 +17,11 @@ pub fn component(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| !(byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)));
 }
 
+/// A URL inside an attribute of HTML: what would end either of them.
+pub fn attribute_url(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\''));
+}
+
 /// Text inside an HTML or XML element or attribute.
 pub fn html(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {

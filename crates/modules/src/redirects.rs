@@ -5,6 +5,10 @@
 //! `server_name`. Its port is left out with `port_in_redirect off`, and always where it is the
 //! scheme's own.
 //!
+//! `msie_refresh on` sends old versions of Internet Explorer, which tell so by `MSIE`, a page that leads to the target,
+//! with the status 200, in place of a redirection. `msie_padding` is accepted and does nothing: browsers that hid short
+//! error pages are gone.
+//!
 //! ```conf
 //! server {
 //!     listen 8080;
@@ -50,7 +54,13 @@ use contract::{Directive, Module, ScopeBuilder, View};
 /// How the server writes the target of its own redirections.
 pub static MODULE: Module = Module {
     name: "redirects",
-    directives: &[&ABSOLUTE_REDIRECT, &SERVER_NAME_IN_REDIRECT, &PORT_IN_REDIRECT],
+    directives: &[
+        &ABSOLUTE_REDIRECT,
+        &SERVER_NAME_IN_REDIRECT,
+        &PORT_IN_REDIRECT,
+        &MSIE_REFRESH,
+        &MSIE_PADDING,
+    ],
     variables: &[],
     compile: Some(compile),
 };
@@ -75,11 +85,24 @@ pub static PORT_IN_REDIRECT: Directive<bool> = Directive::flag("port_in_redirect
     .default("on")
     .help("Whether it has the port of the connection.");
 
+/// `msie_refresh on | off`
+pub static MSIE_REFRESH: Directive<bool> = Directive::flag("msie_refresh")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether Internet Explorer gets a page that leads to the target.");
+
+/// `msie_padding on | off`
+pub static MSIE_PADDING: Directive<bool> = Directive::flag("msie_padding")
+    .within(LEVELS)
+    .default("on")
+    .help("Accepted and not needed: browsers that hid short error pages are gone.");
+
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let policy = &mut builder.policy.redirects;
     view.assign(&ABSOLUTE_REDIRECT, &mut policy.absolute_redirect);
     view.assign(&SERVER_NAME_IN_REDIRECT, &mut policy.server_name_in_redirect);
     view.assign(&PORT_IN_REDIRECT, &mut policy.port_in_redirect);
+    view.assign(&MSIE_REFRESH, &mut policy.msie_refresh);
     Ok(())
 }
 
@@ -89,8 +112,11 @@ mod tests {
 
     #[test]
     fn settings_reach_the_policy() {
-        let site = Site::location("absolute_redirect off; server_name_in_redirect on; port_in_redirect off;");
+        let site = Site::location(
+            "absolute_redirect off; server_name_in_redirect on; port_in_redirect off; msie_refresh on;",
+        );
         let policy = &site.get("/").scope.policy.redirects;
+        assert!(policy.msie_refresh);
         assert!(!policy.absolute_redirect && policy.server_name_in_redirect && !policy.port_in_redirect);
     }
 }

@@ -4,7 +4,7 @@ use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
 use contract::{Body, Exchange, Reroute};
-use http::{Method, Status};
+use http::{Method, Status, escape};
 
 /// What takes the place of a bare status.
 pub(crate) enum Replacement {
@@ -20,14 +20,18 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     exchange.error = Some(status);
     exchange.wire.keep_alive &= !keepalive::ends_with(status);
     exchange.file = None;
-    if may_reroute && (recursive || !exchange.error_page_used) {
+    // What was found out about the content that is not sent says nothing about the page.
+    exchange.response.content_type = None;
+    if may_reroute && !exchange.error_page_used {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
-            exchange.error_page_used = true;
+            exchange.error_page_used = !recursive;
             return configured(exchange, page, status);
         }
     }
-    Replacement::Page(own_page(exchange, status))
+    let is_refreshed = matches!(status, Status::MOVED_PERMANENTLY | Status::FOUND);
+    let refresh = if is_refreshed { refresh(exchange) } else { None };
+    Replacement::Page(refresh.unwrap_or_else(|| own_page(exchange, status)))
 }
 
 fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Replacement {
@@ -64,7 +68,8 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
             };
             exchange.response.location = Some(target.into());
             exchange.error = Some(redirection);
-            Replacement::Page(own_page(exchange, redirection))
+            let refresh = refresh(exchange);
+            Replacement::Page(refresh.unwrap_or_else(|| own_page(exchange, redirection)))
         }
     }
 }
@@ -86,6 +91,35 @@ pub(crate) fn split_args(uri: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
         Some(mark) => (uri[..mark].to_vec(), Some(uri[mark + 1..].to_vec())),
         None => (uri.to_vec(), None),
     }
+}
+
+/// A page that leads to the target of a redirection, for Internet Explorer (`msie_refresh`).
+fn refresh(exchange: &mut Exchange) -> Option<Body> {
+    if !exchange.scope.policy.redirects.msie_refresh || !is_msie(exchange) {
+        return None;
+    }
+    let location = exchange.response.location.take()?;
+    let mut page = b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=".to_vec();
+    escape::attribute_url(&location, &mut page);
+    page.extend_from_slice(b"\"></head><body></body></html>\r\n");
+    exchange.error = Some(Status::OK);
+    let response = &mut exchange.response;
+    response.status = Status::OK;
+    response.last_modified = None;
+    response.etag = None;
+    response.accept_ranges = false;
+    response.content_type = Some(Bytes::from_static(b"text/html"));
+    response.content_length = Some(page.len() as u64);
+    Some(Body::bytes(page))
+}
+
+/// Whether the client says that it is Internet Explorer, and no Opera that says so.
+fn is_msie(exchange: &Exchange) -> bool {
+    const NAME: &[u8] = b"MSIE ";
+    let Some(agent) = exchange.request.head.fields.get("user-agent") else { return false };
+    let at = agent.windows(NAME.len()).position(|part| part == NAME);
+    // A version has at least three characters.
+    at.is_some_and(|at| at + NAME.len() + 2 < agent.len()) && !agent.windows(5).any(|part| part == b"Opera")
 }
 
 /// The server's own page. A status that nobody knows has no content.

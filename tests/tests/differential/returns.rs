@@ -156,3 +156,52 @@ fn redirects() {
         ],
     );
 }
+
+#[test]
+fn pages_that_lead_on() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            msie_refresh on;
+            location /moved { return 301 /to; }
+            location /found { return 302 "http://example.com/a b'c\"d"; }
+            location /other { return 303 /to; }
+            location /kept { return 307 /to; }
+            location /rewritten { rewrite ^ /to? redirect; }
+            location /page { error_page 404 http://example.com/; }
+            location /page308 { error_page 404 =308 http://example.com/; }
+            location /error { return 301; error_page 301 text; }
+            location /off { msie_refresh off; return 301 /to; }
+        }
+        "#,
+    )
+    .file("dir/x", "x");
+    let mut requests = Vec::new();
+    for path in [
+        "moved",
+        "found",
+        "other",
+        "kept",
+        "rewritten",
+        "page",
+        "page308",
+        "error",
+        "off",
+        "dir",
+        "dir?q",
+        "none",
+    ] {
+        for agent in
+            ["Mozilla/4.0 (compatible; MSIE 6.0; Windows)", "MSIE 6.", "MSIE foo", "MSIE 7.0 Opera", "curl"]
+        {
+            requests.push(format!("GET /{path}\nUser-Agent: {agent}"));
+        }
+        requests.push(format!("HEAD /{path}\nUser-Agent: MSIE 9.0"));
+    }
+    // Pages of errors are padded by nginx, and not here.
+    requests.retain(|request| !request.contains("/none") || !request.contains("MSIE"));
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree(&site, &requests);
+}
