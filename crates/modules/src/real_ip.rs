@@ -173,17 +173,18 @@ impl Handler for RealIp {
     }
 }
 
+/// The peer itself, whoever it named as its client.
+pub(crate) fn peer(exchange: &Exchange) -> Peer {
+    exchange.attached::<Proxy>().map_or_else(|| exchange.connection.peer.clone(), |proxy| proxy.0.clone())
+}
+
 fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let proxy = exchange.attached::<Proxy>();
-    let peer = proxy.as_ref().map_or(&exchange.connection.peer, |proxy| &proxy.0);
-    out.extend_from_slice(peer.address().as_bytes());
+    out.extend_from_slice(peer(exchange).address().as_bytes());
     true
 }
 
 fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let proxy = exchange.attached::<Proxy>();
-    let peer = proxy.as_ref().map_or(&exchange.connection.peer, |proxy| &proxy.0);
-    if let Some(port) = peer.port().filter(|&port| port > 0) {
+    if let Some(port) = peer(exchange).port().filter(|&port| port > 0) {
         out.extend_from_slice(port.to_string().as_bytes());
     }
     true

@@ -42,6 +42,7 @@
 mod exposition;
 mod tally;
 
+use crate::real_ip;
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
@@ -132,7 +133,9 @@ impl Handler for Shown {
         if !matches!(exchange.request.method, Method::Get | Method::Head) {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
-        if self.0 == Audience::Local && !is_local(&exchange.connection.peer) {
+        // A client that a proxy names is asked as well as the proxy: neither can let the other in.
+        let is_local = is_local(&exchange.connection.peer) && is_local(&real_ip::peer(exchange));
+        if self.0 == Audience::Local && !is_local {
             exchange.log(Level::Error, "\"fulmar_status\" is for clients on this machine");
             return Step::Finish(Status::FORBIDDEN);
         }
@@ -190,6 +193,16 @@ mod tests {
         assert_eq!(answer("fulmar_status local;", Peer::Unix(None)), 200);
         assert_eq!(answer("fulmar_status anyone;", from("10.0.0.1")), 200);
         assert_eq!(Site::error("fulmar_status all;"), "invalid value \"all\"");
+    }
+
+    #[test]
+    fn a_proxy_elsewhere_lets_nobody_in() {
+        let site = Site::location("fulmar_status; set_real_ip_from 10.0.0.1;");
+        let mut exchange = site.request("/", from("10.0.0.1"));
+        exchange.request.head.fields.push(b"X-Real-IP", b"127.0.0.1").unwrap();
+        site.run(Phase::Preaccess, &mut exchange);
+        assert_eq!(exchange.connection.peer.address(), "127.0.0.1");
+        assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403);
     }
 
     #[test]
