@@ -39,6 +39,11 @@ impl Pace {
         Pace { timeout, min_rate, waited: Duration::ZERO, bytes: 0, throttle: None }
     }
 
+    /// Whether it may go no faster than something.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.throttle.is_some()
+    }
+
     /// Waits until something may be sent, and gives how much of the bytes that is.
     pub(crate) async fn room(&self, bytes: usize) -> usize {
         match &self.throttle {

@@ -3,6 +3,7 @@
 use super::Io;
 use super::cold::{self, Unknown};
 use super::exchange::Begun;
+use super::body::client_left;
 use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::throttle::{self, Throttle};
@@ -122,7 +123,7 @@ async fn send_file(io: &mut Io, part: Part<'_>, turn: u64, pace: &mut Pace) -> i
             cold::warm(file, offset..warm_until, unknown).await?;
         }
         let count = usize::try_from(warm_until - offset).unwrap_or(usize::MAX);
-        let count = pace.room(count).await;
+        let count = room(io, pace, count).await?;
         let Io { stream, timer, .. } = io;
         let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
         let sent = pace.within(timer, sending).await.map_err(|_| timed_out())??;
@@ -178,7 +179,7 @@ pub(crate) fn reset_if_timed_out(io: &Io, error: &io::Error, policy: &LingeringP
 /// Writes all output.
 pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
-        let room = pace.room(io.output.bytes().len()).await;
+        let room = room(io, pace, io.output.bytes().len()).await?;
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| stream.poll_write(cx, &output.bytes()[..room]));
         let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
@@ -192,7 +193,7 @@ pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
 /// Writes all output and tells the kernel that more follows, so that a head leaves with its file.
 async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
-        let room = pace.room(io.output.bytes().len()).await;
+        let room = room(io, pace, io.output.bytes().len()).await?;
         let Io { stream, timer, output, .. } = io;
         let writing = poll_fn(|cx| {
             let count = ready!(stream.poll_write_more(cx, &output.bytes()[..room]))?;
@@ -204,6 +205,19 @@ async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     }
     io.output.release();
     Ok(())
+}
+
+/// Waits until something may be sent, and gives how much of the bytes that is. A client that leaves meanwhile is an
+/// error: its place is for others.
+async fn room(io: &mut Io, pace: &Pace, bytes: usize) -> io::Result<usize> {
+    if !pace.is_limited() {
+        return Ok(bytes);
+    }
+    tokio::select! {
+        biased;
+        room = pace.room(bytes) => Ok(room),
+        () = client_left(io) => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
 }
 
 fn timed_out() -> io::Error {
