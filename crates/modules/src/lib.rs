@@ -11,6 +11,7 @@ pub mod auth_basic;
 pub mod auth_delay;
 pub mod auth_request;
 pub mod autoindex;
+pub mod charset;
 pub mod client;
 pub mod empty_gif;
 pub mod error_log;
@@ -65,6 +66,7 @@ mod shared {
     pub(crate) mod files;
     pub(crate) mod forwarded;
     pub(crate) mod lru;
+    pub(crate) mod media_types;
     pub(crate) mod names;
     pub(crate) mod syslog;
     pub(crate) mod trust;
@@ -119,6 +121,7 @@ pub static ALL: &[&Module] = &[
     &split_clients::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &charset::MODULE,
     &gzip::MODULE,
     &range::MODULE,
     &aio::MODULE,

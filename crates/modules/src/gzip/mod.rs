@@ -81,6 +81,7 @@ mod stream;
 pub(crate) use rules::Rules;
 pub use rules::{Disabled, GZIP_DISABLE, GZIP_HTTP_VERSION, GZIP_PROXIED, GZIP_VARY};
 
+use crate::shared::media_types::{self, MediaTypes, Words};
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::clock::Time;
@@ -124,7 +125,7 @@ pub static GZIP: Directive<bool> = Directive::flag("gzip")
     .help("Whether responses are compressed for clients that accept it.");
 
 /// `gzip_types TYPE … | *`
-pub static GZIP_TYPES: Directive<Vec<Box<[u8]>>> = Directive::new("gzip_types", parse_types)
+pub static GZIP_TYPES: Directive<Words> = Directive::new("gzip_types", media_types::parse)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -180,25 +181,8 @@ const WINDOW_WORDS: &str = "must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
 const HASHES: std::ops::RangeInclusive<u32> = 9..=17;
 const HASH_WORDS: &str = "must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k";
 
-/// The type that is always compressed.
-const HTML: &[u8] = b"text/html";
-
 /// Content in memory up to this many bytes is compressed at once, so that it leaves with its head.
 const AT_ONCE_MAX: u64 = 64 * 1024;
-
-fn parse_types(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Box<[u8]>>, Diagnostic> {
-    let mut types: Vec<Box<[u8]>> = Vec::new();
-    for word in args.words() {
-        let media_type = word.text.to_ascii_lowercase();
-        if media_type == HTML || types.iter().any(|known| **known == *media_type) {
-            let message = format!("duplicate MIME type \"{}\"", String::from_utf8_lossy(&media_type));
-            loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
-        } else {
-            types.push(media_type.into());
-        }
-    }
-    Ok(types)
-}
 
 fn parse_power(
     args: &Args<'_>,
@@ -221,14 +205,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if !view.get(&GZIP).copied().unwrap_or(false) {
         return Ok(());
     }
-    let types: Vec<Box<[u8]>> =
-        view.all(&GZIP_TYPES).into_iter().flat_map(|written| written.value).cloned().collect();
-    let any = types.iter().any(|media_type| **media_type == *b"*");
     let number = |directive, default| view.get(directive).copied().unwrap_or(default);
     let level = u8::try_from(number(&GZIP_COMP_LEVEL, 1)).unwrap_or(1);
     let window = u8::try_from(number(&GZIP_WINDOW, 1 << 15).trailing_zeros()).unwrap_or(15);
     builder.filter(Gzip {
-        types: (!any).then_some(types),
+        types: MediaTypes::of(view, &GZIP_TYPES, &[]),
         settings: Settings { level, window },
         min_length: number(&GZIP_MIN_LENGTH, 20),
         rules: Rules::new(view),
@@ -238,8 +219,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 /// Compresses content.
 struct Gzip {
-    /// None is all.
-    types: Option<Vec<Box<[u8]>>>,
+    types: MediaTypes,
     settings: Settings,
     min_length: u64,
     rules: Rules,
@@ -286,19 +266,7 @@ impl Gzip {
         matches!(response.status, Status::OK | Status::FORBIDDEN | Status::NOT_FOUND)
             && !encoded
             && long
-            && self.has_type(response.content_type.as_deref())
-    }
-
-    /// Parameters of a media type, such as its `charset`, do not count.
-    fn has_type(&self, media_type: Option<&[u8]>) -> bool {
-        let Some(types) = &self.types else { return true };
-        let Some(name) = media_type.and_then(|media_type| media_type.split(|&byte| byte == b';').next())
-        else {
-            return false;
-        };
-        let name = name.trim_ascii_end();
-        let mut types = std::iter::once(HTML).chain(types.iter().map(AsRef::as_ref));
-        types.any(|known| known.eq_ignore_ascii_case(name))
+            && self.types.hold(response.content_type.as_deref())
     }
 
     fn compress(&self, exchange: &Exchange, body: Body) -> Body {

@@ -120,7 +120,7 @@ mod tests {
             for low in asked {
                 let ip = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 | u32::from(low)));
                 let holds = |&(_, (low, bits)): &(usize, &(u16, u8))| net(*low, *bits).contains(&ip);
-                let expected = networks.iter().enumerate().filter(holds).next_back();
+                let expected = networks.iter().enumerate().rfind(holds);
                 prop_assert_eq!(addresses.get(ip), Some(expected.map_or(usize::MAX, |(index, _)| index)));
             }
         }
