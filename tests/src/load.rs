@@ -24,6 +24,10 @@ pub struct Tally {
     pub answered: usize,
     /// Everything else: refused, reset, cut off, other statuses.
     pub failed: Vec<String>,
+    /// Kept connections that the server ended, with a word about it or without one.
+    pub ended: usize,
+    /// Those among them that ended without a word, perhaps while a request was on its way.
+    pub silent: usize,
 }
 
 impl Load {
@@ -36,8 +40,8 @@ impl Load {
     }
 
     /// As `of_new_connections`, but each thread keeps its connection as long as the server does. A connection
-    /// that ends before the first byte of an answer is not counted: every server may end an idle one, and
-    /// the client asks again (RFC 9112, section 9.3.1).
+    /// that ends before the first byte of an answer is no failure: every server may end an idle one, and the
+    /// client asks again (RFC 9112, section 9.3.1).
     pub fn of_kept_connections(address: SocketAddr, path: &str, threads: usize) -> Load {
         Load::start(threads, address, path, |address, request, tally| {
             let mut client = match Client::try_connect(address) {
@@ -46,9 +50,19 @@ impl Load {
             };
             for turn in 0..200 {
                 match client.exchange(request) {
-                    Some(response) if is_good(&response) => tally.answered += 1,
+                    Some(response) if is_good(&response) => {
+                        tally.answered += 1;
+                        if response.announces_close() {
+                            tally.ended += 1;
+                            return;
+                        }
+                    }
                     Some(response) => return tally.failed.push(response.to_string()),
-                    None if turn > 0 && client.rest().is_empty() => return,
+                    None if turn > 0 && client.rest().is_empty() => {
+                        tally.ended += 1;
+                        tally.silent += 1;
+                        return;
+                    }
                     None => return tally.failed.push("closed without an answer".to_owned()),
                 }
                 wait::pause(Duration::from_millis(1));
@@ -87,6 +101,8 @@ impl Load {
             let tally = thread.join().expect("load thread");
             sum.answered += tally.answered;
             sum.failed.extend(tally.failed);
+            sum.ended += tally.ended;
+            sum.silent += tally.silent;
         }
         sum
     }

@@ -258,6 +258,11 @@ impl Running {
         fs::write(self.prefix.join(conf_name(self.server)), text).expect("configuration");
     }
 
+    /// Path of a file among this server's logs.
+    pub fn log_path(&self, name: &str) -> PathBuf {
+        self.logs.join(name)
+    }
+
     /// Content of a file among this server's logs; empty when there is none.
     pub fn log(&self, name: &str) -> String {
         let bytes = fs::read(self.logs.join(name)).unwrap_or_default();

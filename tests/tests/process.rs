@@ -8,3 +8,4 @@ mod reload;
 mod service_manager;
 mod settings;
 mod signals;
+mod soak;

@@ -74,7 +74,8 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
         let (succession, successions) = events::unbounded_channel();
         successors.push(succession);
         let lines = Lines { orders: orders.clone(), successions, ready: ready.clone() };
-        let (site, settings, end) = (Arc::clone(&worker.site), worker.settings, End(end.clone()));
+        let (site, settings, end) =
+            (Arc::clone(&worker.site), worker.settings, End(end.clone(), orders.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
         std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
             let _end = end;
@@ -116,13 +117,15 @@ fn stay_on(processors: &[usize], site: &Site) {
     }
 }
 
-/// Tells of the end of a thread, however it comes.
-struct End(events::UnboundedSender<()>);
+/// Tells of the end of a thread that nobody asked for, however it comes.
+struct End(events::UnboundedSender<()>, watch::Receiver<Order>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Nobody listens where the end was asked for.
-        let _ = self.0.send(());
+        // A thread that has drained leaves the others the time that they need.
+        if *self.1.borrow() == Order::Serve {
+            let _ = self.0.send(());
+        }
     }
 }
 
@@ -193,7 +196,7 @@ async fn drained_or_terminated(commands: &mut Commands, order: &watch::Sender<Or
 
 #[cfg(test)]
 mod tests {
-    use super::{End, JOBS, events, runtime};
+    use super::{End, JOBS, Order, events, runtime, watch};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -215,14 +218,16 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_thread_is_told_however_it_comes() {
-        let (end, mut ends) = events::unbounded_channel();
-        let end = End(end);
-        let thread = std::thread::spawn(move || {
-            let _end = end;
-            panic!("a fault of the server");
-        });
-        assert!(thread.join().is_err());
-        assert!(ends.try_recv().is_ok());
+    fn an_end_that_nobody_asked_for_is_told() {
+        for (order, is_told) in [(Order::Serve, true), (Order::Drain, false)] {
+            let (end, mut ends) = events::unbounded_channel();
+            let end = End(end, watch::channel(order).1);
+            let thread = std::thread::spawn(move || {
+                let _end = end;
+                panic!("a fault of the server");
+            });
+            assert!(thread.join().is_err());
+            assert_eq!(ends.try_recv().is_ok(), is_told);
+        }
     }
 }

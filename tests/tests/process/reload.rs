@@ -133,7 +133,7 @@ fn an_upgrade_taken_back() {
 }
 
 /// A whole file around the content of `http {}`, with several workers.
-fn whole(daemon: &str, http: &str) -> String {
+pub(super) fn whole(daemon: &str, http: &str) -> String {
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "{daemon} {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; worker_processes 2; \
@@ -149,13 +149,13 @@ fn assert_nothing_lost(name: &str, load: Load) {
 }
 
 /// Puts a configuration whose server says `said` in place and waits for it to take effect.
-fn reload(running: &Running, configuration: &str, said: &str) {
+pub(super) fn reload(running: &Running, configuration: &str, said: &str) {
     running.rewrite(configuration);
     running.signal(Signal::HUP);
     assert!(wait::until(LIMIT, || text(running) == said), "no {said}:\n{}", running.all_logs());
 }
 
-fn upgrade(running: &Running) {
+pub(super) fn upgrade(running: &Running) {
     let before = running.pid();
     start_upgrade(running, before);
     kill_process(before, Signal::QUIT).expect("signal");

@@ -41,6 +41,52 @@ fn quit_lets_a_download_finish() {
     running.assert_healthy();
 }
 
+/// A request that is on its way when the server is told to stop is answered, and the connection ends with it. The time
+/// for that is a second, which a busy machine may take whole: then the test begins anew.
+#[test]
+fn quit_leaves_kept_connections_time_for_a_request() {
+    let answered = || {
+        let mut running = site("").start(Server::Fulmar);
+        let mut kept: Vec<Client> = (0..8).map(|_| running.connect()).collect();
+        for client in &mut kept {
+            assert_eq!(client.exchange("GET /made").expect("an answer").status, 200);
+        }
+        running.signal(Signal::QUIT);
+        let refused = || Client::try_connect(running.address()).is_err();
+        assert!(wait::until(Duration::from_secs(8), refused), "connections are still accepted");
+        let told = |client: &mut Client| client.exchange("GET /made");
+        let answers: Vec<_> = kept.iter_mut().filter_map(told).collect();
+        let good = answers.iter().filter(|answer| answer.status == 200 && answer.announces_close());
+        let all = good.count() == kept.len();
+        assert!(running.ends_within(Duration::from_secs(8)), "{}", running.all_logs());
+        all
+    };
+    assert!((0..3).any(|_| answered()), "kept connections end before their request is answered");
+}
+
+/// A thread without connections ends at once, and leaves the others their time.
+#[test]
+fn quit_lets_each_thread_finish() {
+    let text = r#"
+        daemon off;
+        worker_processes 4;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log;
+        events { }
+        http { access_log off; server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; } }
+    "#;
+    let site = Site::whole(&format!("{}{text}", root_user())).file("large", vec![b'x'; SIZE]);
+    let mut running = site.start(Server::Fulmar);
+    let mut client = slow_download(&running);
+    running.signal(Signal::QUIT);
+    let refused = || Client::try_connect(running.address()).is_err();
+    assert!(wait::until(Duration::from_secs(8), refused), "connections are still accepted");
+    client.extend(Duration::from_secs(20));
+    let response = client.response("GET").expect("the rest");
+    assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
+    assert!(running.ends_within(Duration::from_secs(8)), "{}", running.all_logs());
+}
+
 #[test]
 fn term_and_int_do_not_wait() {
     for signal in [Signal::TERM, Signal::INT] {
