@@ -7,6 +7,7 @@
 
 mod allocations;
 mod balancing;
+mod body_files;
 mod catalogue;
 mod differences;
 mod differential;

@@ -60,7 +60,7 @@ pub use reading::{Ready, read_ready};
 pub use regex::Regex;
 pub use scope::{Phase, Scope, ScopeBuilder};
 pub use server_name::{SERVER_NAME, ServerName};
-pub use spool::Spool;
+pub use spool::{FileName, Spool};
 pub use step::{Handler, Outcome, Reroute, Step, Subrequest, Subresponse, Task, Work};
 pub use stream::{BodyFeed, BodyStream, CutOff};
 pub use template::Template;

@@ -93,6 +93,18 @@ pub struct RequestBodyPolicy {
     pub client_body_min_rate: u64,
     pub client_body_buffer_size: usize,
     pub client_body_temp_path: Arc<Path>,
+    pub client_body_in_file_only: BodyFile,
+}
+
+/// Whether the body of a request is in a file that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFile {
+    /// A long one is in a file without a name.
+    WhenLong,
+    /// It is, until the request has ended.
+    UntilTheEnd,
+    /// It is, and stays there.
+    Forever,
 }
 
 /// How long connections are kept.
@@ -284,6 +296,7 @@ impl Default for RequestBodyPolicy {
             client_body_min_rate: 0,
             client_body_buffer_size: 16 * 1024,
             client_body_temp_path: std::env::temp_dir().into(),
+            client_body_in_file_only: BodyFile::WhenLong,
         }
     }
 }

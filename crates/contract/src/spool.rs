@@ -1,9 +1,9 @@
-//! Files for what is too long for memory. They have no name, so that nothing is left behind.
+//! Files for what is too long for memory. They have no name, so that nothing is left behind, unless one is asked for.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,14 +22,20 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 impl Spool {
     /// An empty file in a directory, which is made if it is not there.
     pub fn new(directory: &Path) -> io::Result<Spool> {
-        let file = create(directory).or_else(|error| match error.kind() {
+        let (spool, name) = Spool::named(directory)?;
+        name.remove().map(|()| spool)
+    }
+
+    /// As [`Spool::new`], with a name that others can open it by.
+    pub fn named(directory: &Path) -> io::Result<(Spool, FileName)> {
+        let (file, path) = create(directory).or_else(|error| match error.kind() {
             ErrorKind::NotFound => {
                 std::fs::create_dir_all(directory)?;
                 create(directory)
             }
             _ => Err(error),
         })?;
-        Ok(Spool { file: Arc::new(file), length: 0 })
+        Ok((Spool { file: Arc::new(file), length: 0 }, FileName { path, stays: false }))
     }
 
     /// Adds bytes behind the others and tells where they start.
@@ -51,12 +57,47 @@ impl Spool {
     }
 }
 
-fn create(directory: &Path) -> io::Result<File> {
+/// The name of a file; it goes with this, unless it is to stay.
+#[derive(Debug)]
+pub struct FileName {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl FileName {
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same name, which stays when this is gone.
+    #[must_use]
+    pub fn staying(mut self) -> FileName {
+        self.stays = true;
+        self
+    }
+
+    fn remove(mut self) -> io::Result<()> {
+        self.stays = true;
+        std::fs::remove_file(&self.path)
+    }
+}
+
+impl Drop for FileName {
+    fn drop(&mut self) {
+        if !self.stays {
+            // Whoever was told the name may have moved the file elsewhere.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn create(directory: &Path) -> io::Result<(File, PathBuf)> {
     for _ in 0..ATTEMPTS {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("fulmar-{}-{serial}", std::process::id()));
         match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => return std::fs::remove_file(&path).map(|()| file),
+            Ok(file) => return Ok((file, path)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -68,6 +109,20 @@ fn create(directory: &Path) -> io::Result<File> {
 mod tests {
     use super::Spool;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_name_goes_or_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let count = || std::fs::read_dir(directory.path()).unwrap().count();
+        let (mut spool, name) = Spool::named(directory.path()).unwrap();
+        spool.append(b"x").unwrap();
+        assert_eq!(std::fs::read(name.path()).unwrap(), b"x");
+        drop(name);
+        assert_eq!(count(), 0);
+        let (_, name) = Spool::named(directory.path()).unwrap();
+        drop(name.staying());
+        assert_eq!(count(), 1);
+    }
 
     #[test]
     fn no_name_is_left_and_ranges_can_be_read() {

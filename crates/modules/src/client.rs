@@ -10,7 +10,10 @@
 //! in all, and one more second for each so many bytes: `client_body_min_rate 500` ends an upload that brings less
 //! than 500 bytes a second for longer than that. A body that a feature reads and that is longer than
 //! `client_body_buffer_size` goes to a file in `client_body_temp_path`, by default the system's directory
-//! for temporary files; the file has no name, so that nothing is left behind.
+//! for temporary files; the file has no name, so that nothing is left behind. With `client_body_in_file_only clean` every
+//! body that is read goes to a file, which has a name as long as the request lasts, and with `on` the file stays:
+//! `$request_body_file` tells the name to another server, so that the body itself need not be passed on. Of a file
+//! without a name it is a path that only processes with the right to look into the worker can open.
 //!
 //! Fields whose names have other characters than letters, digits and dashes, and underscores unless
 //! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on. `merge_slashes`
@@ -48,6 +51,7 @@
 //! ```
 
 use conf::{Arity, Contexts, Diagnostic, value};
+use contract::policy::BodyFile;
 use contract::{Args, Directive, Loading, Module, ScopeBuilder, View};
 use std::path::Path;
 use std::sync::Arc;
@@ -70,6 +74,7 @@ pub static MODULE: Module = Module {
         &CLIENT_BODY_MIN_RATE,
         &CLIENT_BODY_BUFFER_SIZE,
         &CLIENT_BODY_TEMP_PATH,
+        &CLIENT_BODY_IN_FILE_ONLY,
     ],
     variables: &[],
     compile: Some(compile),
@@ -152,6 +157,17 @@ pub static CLIENT_BODY_BUFFER_SIZE: Directive<u64> = Directive::size("client_bod
     .default("16k")
     .help("The size of the buffer for the body of a request.");
 
+/// `client_body_in_file_only on | clean | off`
+pub static CLIENT_BODY_IN_FILE_ONLY: Directive<BodyFile> =
+    Directive::new("client_body_in_file_only", |args, _| {
+        const CHOICES: [(&str, BodyFile); 3] =
+            [("off", BodyFile::WhenLong), ("on", BodyFile::Forever), ("clean", BodyFile::UntilTheEnd)];
+        args.value(0, |word| value::choice(word, &CHOICES))
+    })
+    .within(LEVELS)
+    .default("off")
+    .help("Whether every body is kept in a file with a name.");
+
 /// `client_body_temp_path PATH [LEVEL …]`
 pub static CLIENT_BODY_TEMP_PATH: Directive<Arc<Path>> =
     Directive::new("client_body_temp_path", |args, loading| Ok(loading.path(&args.word(0)?.text).into()))
@@ -186,6 +202,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&CLIENT_BODY_MIN_RATE, &mut body.client_body_min_rate);
     view.assign_size(&CLIENT_BODY_BUFFER_SIZE, &mut body.client_body_buffer_size);
     view.assign(&CLIENT_BODY_TEMP_PATH, &mut body.client_body_temp_path);
+    view.assign(&CLIENT_BODY_IN_FILE_ONLY, &mut body.client_body_in_file_only);
     Ok(())
 }
 

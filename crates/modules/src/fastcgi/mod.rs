@@ -91,8 +91,8 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, intercept, is_buffered,
-    is_idempotent, upload,
+    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, has_body_file, intercept,
+    is_buffered, is_idempotent, upload,
 };
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
@@ -210,7 +210,7 @@ struct Application {
 
 impl Handler for Application {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.settings.pass_request_body
+        if (self.settings.pass_request_body || has_body_file(exchange))
             && let Some(work) = body_to_read(exchange, !self.settings.request_buffering)
         {
             return Step::Await(work);

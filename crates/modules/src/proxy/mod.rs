@@ -66,7 +66,8 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, intercept, is_buffered, is_idempotent,
+    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, has_body_file, intercept,
+    is_buffered, is_idempotent,
 };
 use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 use conf::{Arity, Contexts, Diagnostic, value};
@@ -241,7 +242,7 @@ struct Passing(Target);
 
 impl Handler for Proxy {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if (self.settings.pass_request_body || self.body.is_some())
+        if (self.settings.pass_request_body || self.body.is_some() || has_body_file(exchange))
             && let Some(work) = body_to_read(exchange, self.streams(exchange))
         {
             return Step::Await(work);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use conf::value::size_in_text;
 use contract::log::Level;
+use contract::policy::BodyFile;
 use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
 use http::{Field, Fields, Method, Status};
@@ -18,6 +19,11 @@ const SINGLE: [&str; 7] = ["content-type", "date", "etag", "last-modified", "loc
 /// What the task of a handler that asks another server brings: the answer, the connection that it came by,
 /// and the URL for the log; or the status of having none.
 pub(crate) type Answered<A> = Result<(A, Link, String), Status>;
+
+/// Whether the body has to be there although it is not passed on: its file is what the other server is told of.
+pub(crate) fn has_body_file(exchange: &Exchange) -> bool {
+    exchange.scope.policy.request_body.client_body_in_file_only != BodyFile::WhenLong
+}
 
 /// What has to be waited for before the request's body can be passed on; `streams` tells whether it need not be
 /// whole. A subrequest has its parent's body, or none.

@@ -2,10 +2,11 @@
 
 use super::lists::{joined, put, put_shown, put_some};
 use super::user;
-use contract::Exchange;
 use contract::log::Level;
+use contract::{Exchange, FileName, RequestBody};
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -118,9 +119,13 @@ pub(super) fn request_body(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
     put_some(body, out)
 }
 
-/// Bodies are kept in memory, so there is never a file.
-pub(super) fn request_body_file(_: &Exchange, _: &str, _: &mut Vec<u8>) -> bool {
-    false
+/// The name of the file, or, where it has none, one that leads to what the worker has open.
+pub(super) fn request_body_file(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let Some(RequestBody::File { file, .. }) = &exchange.request.body else { return false };
+    match exchange.attached::<FileName>() {
+        Some(name) => put(name.path().as_os_str().as_bytes(), out),
+        None => put_shown(format_args!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()), out),
+    }
 }
 
 pub(super) fn request_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

@@ -5,8 +5,8 @@ use super::pace::Pace;
 use super::{Io, READ_SIZE, send};
 use bytes::Bytes;
 use contract::log::Level;
-use contract::policy::RequestBodyPolicy;
-use contract::{BodyFeed, BodyStream, Outcome, RequestBody, Spool};
+use contract::policy::{BodyFile, RequestBodyPolicy};
+use contract::{BodyFeed, BodyStream, FileName, Outcome, RequestBody, Spool};
 use h1::Chunk;
 use http::Status;
 use std::future::{Future, poll_fn};
@@ -39,12 +39,20 @@ async fn collect(io: &mut Io, begun: &mut Begun, whole: bool) -> Result<(), Stat
     }
     let policy = begun.flow.exchange.scope.policy.request_body.clone();
     expect(io, begun, &policy).await?;
-    let in_memory = if whole { policy.client_body_buffer_size } else { usize::MAX };
-    let mut content = Content::default();
+    let file = if whole { policy.client_body_in_file_only } else { BodyFile::WhenLong };
+    let in_memory = match file {
+        BodyFile::WhenLong if whole => policy.client_body_buffer_size,
+        BodyFile::WhenLong => usize::MAX,
+        BodyFile::UntilTheEnd | BodyFile::Forever => 0,
+    };
+    let mut content = Content { memory: Vec::new(), spool: None, file, name: None };
     loop {
         let kept = |bytes: &[u8]| content.append(bytes, in_memory, &policy.client_body_temp_path);
         take(io, begun, kept)?;
         if begun.body_done {
+            if let Some(name) = content.name.take() {
+                begun.flow.exchange.attach(name);
+            }
             begun.flow.exchange.request.body = Some(content.finish());
             return Ok(());
         }
@@ -196,10 +204,11 @@ fn give_up(begun: &mut Begun, status: Status) -> Status {
 }
 
 /// What came of a body so far: in memory at first, in a file when it grows too long for that.
-#[derive(Default)]
 struct Content {
     memory: Vec<u8>,
     spool: Option<Spool>,
+    file: BodyFile,
+    name: Option<FileName>,
 }
 
 impl Content {
@@ -207,7 +216,7 @@ impl Content {
         if self.memory.len() + bytes.len() > in_memory {
             let mut spool = match self.spool.take() {
                 Some(spool) => spool,
-                None => Spool::new(directory)?,
+                None => self.begin_file(directory)?,
             };
             spool.append(&self.memory)?;
             spool.append(bytes)?;
@@ -222,6 +231,15 @@ impl Content {
                 Ok(())
             }
         }
+    }
+
+    fn begin_file(&mut self, directory: &Path) -> io::Result<Spool> {
+        if self.file == BodyFile::WhenLong {
+            return Spool::new(directory);
+        }
+        let (spool, name) = Spool::named(directory)?;
+        self.name = Some(if self.file == BodyFile::Forever { name.staying() } else { name });
+        Ok(spool)
     }
 
     fn finish(self) -> RequestBody {
