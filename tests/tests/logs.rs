@@ -74,11 +74,13 @@ fn what_was_gathered_is_written_at_every_end() {
 /// What a daemon says on its error stream follows the log when that is opened anew.
 #[test]
 fn last_words_follow_the_log() {
-    let running = Site::whole(
-        "daemon on; pid %%LOGS%%/pid; error_log %%LOGS%%/error.log notice; events { }
-        http { access_log off; server { listen 127.0.0.1:%%PORT%%; return 200 ok; } }",
-    )
-    .start(Server::Fulmar);
+    let text = |name: &str| {
+        format!(
+            "daemon on; pid %%LOGS%%/pid; error_log %%LOGS%%/{name} notice; events {{ }}
+            http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; return 200 ok; }} }}"
+        )
+    };
+    let running = Site::whole(&text("error.log")).start(Server::Fulmar);
     let pids = || [running.pid(), worker::of(&running)];
     let stream = |pid: Pid| fs::read_link(format!("/proc/{pid}/fd/2")).unwrap_or_default();
     let all_at = |name: &str| pids().into_iter().all(|pid| stream(pid).ends_with(name));
@@ -88,6 +90,9 @@ fn last_words_follow_the_log() {
     assert!(all_at("error.old"));
     running.signal(Signal::USR1);
     assert!(wait::until(LIMIT, || all_at("logs-fulmar/error.log")), "{:?}", pids().map(stream));
+    running.rewrite(&text("other.log"));
+    running.signal(Signal::HUP);
+    assert!(wait::until(LIMIT, || all_at("other.log")), "{:?}", pids().map(stream));
     running.stop();
 }
 

@@ -87,8 +87,7 @@ impl Crew<'_> {
         for _ in &self.threads {
             results.recv().await.unwrap_or_else(|| Err(io::Error::other("a thread of the worker ended")))?;
         }
-        // What ends later under the site before is written when the last of it is gone.
-        crate::logs::finish(self.site);
+        crate::logs::hand_over(self.site, &site);
         *self.site = site;
         Ok(())
     }

@@ -41,6 +41,18 @@ pub(crate) fn reopen(site: &Site, commands: &Commands) {
     }
 }
 
+/// Leaves the logs of a site to the one behind it: all that was gathered is written, and the standard error stream
+/// ends in the error log as it did. What ends later under the site is written when the last of it is gone.
+pub(crate) fn hand_over(before: &Site, after: &Site) {
+    finish(before);
+    let Some(path) = after.error_log() else { return };
+    if before.logs.iter().any(|file| file.has_stderr())
+        && let Err(error) = after.logs.file(path).take_stderr()
+    {
+        after.log(Level::Alert, &format!("dup2(STDERR) failed ({})", net::system_message(&error)));
+    }
+}
+
 /// Writes all that was gathered.
 pub(crate) fn finish(site: &Site) {
     tell(site, site.logs.flush());

@@ -107,6 +107,11 @@ impl Site {
         self.main.policy.debugged.as_ref().is_some_and(|clients| clients.has(client))
     }
 
+    /// The first file of that log.
+    pub(crate) fn error_log(&self) -> Option<&Path> {
+        self.main.policy.error_log.path()
+    }
+
     /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
     pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
         let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();

@@ -76,10 +76,15 @@ impl LogFile {
         let opened = append::open(path)?;
         drop(self.flush());
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
-        if self.takes_stderr.load(Ordering::Relaxed) {
+        if self.has_stderr() {
             self.take_stderr()?;
         }
         Ok(())
+    }
+
+    /// Whether the standard error stream ends here.
+    pub fn has_stderr(&self) -> bool {
+        self.takes_stderr.load(Ordering::Relaxed)
     }
 
     /// Lets the standard error stream of the process end here, now and whenever the file is opened anew.
