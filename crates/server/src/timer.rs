@@ -203,22 +203,28 @@ impl Timer {
         Poll::Pending
     }
 
-    /// Runs a future for at most this long.
+    /// Runs a future for at most this long. One that is ready at once costs no timer.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
         future: impl Future<Output = T>,
     ) -> Result<T, Elapsed> {
-        self.set(limit);
         let mut future = pin!(future);
+        let mut is_set = false;
         let result = poll_fn(|cx| {
             if let Poll::Ready(value) = future.as_mut().poll(cx) {
                 return Poll::Ready(Ok(value));
             }
+            if !is_set {
+                self.set(limit);
+                is_set = true;
+            }
             self.poll(cx).map(|()| Err(Elapsed))
         })
         .await;
-        self.clear();
+        if is_set {
+            self.clear();
+        }
         result
     }
 }

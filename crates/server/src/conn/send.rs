@@ -132,7 +132,9 @@ async fn send_file(io: &mut Io, part: Part<'_>, turn: u64, pace: &mut Pace) -> i
             // The file became shorter than the length that was announced.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        tokio::task::yield_now().await;
+        if offset < end {
+            tokio::task::yield_now().await;
+        }
     }
     Ok(())
 }
