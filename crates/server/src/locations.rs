@@ -48,6 +48,8 @@ pub(crate) struct Locations {
     regexes: Vec<(Regex, Arc<Location>)>,
     /// Locations that a path without their last slash is redirected to, by that path.
     behind_slash: KeyedMap<Box<[u8]>, Arc<Location>>,
+    /// Whether there are such locations here or deeper.
+    redirects: bool,
 }
 
 /// Prefixes in order. Each knows the longest other one that it starts with, so that the longest
@@ -64,10 +66,12 @@ impl Locations {
         let mut prefixes = Vec::new();
         for (regex, location) in locations {
             let location = Arc::new(location);
+            sorted.redirects |= location.inner.redirects;
             if location.scope.policy.redirects.to_slash
                 && let Some(path) = location.name.text.strip_suffix(b"/")
             {
                 sorted.behind_slash.insert(path.into(), Arc::clone(&location));
+                sorted.redirects = true;
             }
             match (location.name.kind, regex) {
                 (LocationKind::Exact, _) => {
@@ -93,7 +97,7 @@ impl Locations {
     /// The location whose text is the path and a slash, where such a path is redirected to it and no other
     /// location has the path itself.
     pub(crate) fn behind_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
-        if self.exact.contains_key(path) {
+        if !self.redirects || self.exact.contains_key(path) {
             return None;
         }
         let longest = self.prefixes.longest(path);

@@ -66,6 +66,16 @@ impl Flow {
         }
     }
 
+    /// Goes to another virtual server, before anything was done in the first one.
+    pub(crate) fn choose(&mut self, server: &Arc<Server>) {
+        if !Arc::ptr_eq(&self.server, server) {
+            self.server = Arc::clone(server);
+            self.exchange.server_name = Arc::clone(&server.name);
+            self.exchange.scope = Arc::clone(&server.scope);
+            self.follow();
+        }
+    }
+
     /// A request inside of the server, to the same virtual server, on behalf of this one.
     pub(crate) fn subrequest(&self, wanted: Subrequest) -> Flow {
         let parent = &self.exchange;
@@ -114,8 +124,8 @@ impl Flow {
 
     /// Lets the filters add what they know only when all content was sent.
     pub(crate) fn end(&mut self) {
-        let scope = Arc::clone(&self.exchange.scope);
-        for filter in scope.filters() {
+        self.follow();
+        for filter in self.running.filters() {
             filter.end(&mut self.exchange);
         }
     }
@@ -126,8 +136,8 @@ impl Flow {
             let (status, bytes) = (self.exchange.response.status.0, self.exchange.wire.bytes);
             format!("answered with {status}, {bytes} bytes in all")
         });
-        let scope = Arc::clone(&self.exchange.scope);
-        for handler in scope.handlers(Phase::Log) {
+        self.follow();
+        for handler in self.running.handlers(Phase::Log) {
             handler.run(&mut self.exchange);
         }
     }
@@ -139,10 +149,9 @@ impl Flow {
             return self.end_of(phase);
         };
         self.next += 1;
-        let handler = Arc::clone(handler);
         let step = handler.run(&mut self.exchange);
         if let Step::Await(_) = step {
-            self.waiting = Some(handler);
+            self.waiting = Some(Arc::clone(handler));
         }
         Some(step)
     }
@@ -172,7 +181,14 @@ impl Flow {
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.next = 0;
-        self.running = Arc::clone(&self.exchange.scope);
+        self.follow();
+    }
+
+    /// Makes the exchange's scope the one that runs. Most often it does already, and counting its owners is not free.
+    fn follow(&mut self) {
+        if !Arc::ptr_eq(&self.running, &self.exchange.scope) {
+            self.running = Arc::clone(&self.exchange.scope);
+        }
     }
 
     /// No handler had content: a directory without an index, or nothing at all.
@@ -291,10 +307,10 @@ impl Flow {
             self.exchange.response.status = status;
         }
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
-        let scope = Arc::clone(&self.exchange.scope);
+        self.follow();
         let mut body = body;
         // Filters are about what a client sees.
-        let filters = if self.exchange.subrequest { &[] } else { scope.filters() };
+        let filters = if self.exchange.subrequest { &[] } else { self.running.filters() };
         for filter in filters {
             let was_good = !self.exchange.response.status.is_error();
             body = filter.apply(&mut self.exchange, body);

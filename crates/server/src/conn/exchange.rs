@@ -19,7 +19,7 @@ pub(crate) struct Begun {
     /// What is wrong with the request itself.
     pub(crate) refused: Option<Status>,
     /// What is left to read of the body; it is made when the location, and so its limit, is known.
-    body: Option<BodyDecoder>,
+    body: Option<Box<BodyDecoder>>,
     /// Whether the body was read to its end.
     pub(crate) body_done: bool,
     /// Where the body goes that is passed on while it comes.
@@ -163,12 +163,14 @@ fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLe
         stream: None,
         head,
     };
-    let site = &io.serving.site;
-    let scope = Arc::clone(&io.default_server().scope);
-    let mut exchange = Exchange::new(Rc::clone(&io.info), request, scope, Arc::clone(&site.variables));
-    exchange.started = io.started.unwrap_or_else(Time::now);
-    let server = Arc::clone(io.hosts().find(&exchange));
-    Flow::new(exchange, server)
+    let (server, variables) = (io.default_server(), &io.serving.site.variables);
+    let connection = Rc::clone(&io.info);
+    let exchange = Exchange::new(connection, request, Arc::clone(&server.scope), Arc::clone(variables));
+    let mut flow = Flow::new(exchange, Arc::clone(server));
+    flow.exchange.started = io.started.unwrap_or_else(Time::now);
+    let server = io.hosts().find(&flow.exchange);
+    flow.choose(server);
+    flow
 }
 
 impl Begun {
@@ -179,7 +181,7 @@ impl Begun {
             let limit = policy.client_max_body_size.unwrap_or(u64::MAX);
             // A length that was declared is judged with the location; only chunks can still surprise.
             let limit = if self.framing.body == BodyLength::Chunked { limit } else { u64::MAX };
-            self.body = Some(BodyDecoder::new(self.framing.body, limit)?);
+            self.body = Some(Box::new(BodyDecoder::new(self.framing.body, limit)?));
         }
         self.body.as_mut().map_or(Ok(Chunk::End { consumed: 0 }), |body| body.decode(input))
     }

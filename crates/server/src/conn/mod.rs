@@ -21,7 +21,7 @@ use crate::thread::{Counted, Serving, Thread};
 use crate::timer::Timer;
 use contract::clock::{self, Time};
 use contract::counters::{self, Count};
-use contract::{Body, Peer, Policy};
+use contract::{Body, Exchange, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
 use handshake::Start;
@@ -422,25 +422,25 @@ fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
     };
     let body = match request.advance(io.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, request, other))),
+        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), other))),
     };
     let (body, complete) = request.settle(&mut io, body);
     if complete && respond::fits_in_memory(&body) && !throttle::is_limited(&request.flow.exchange) {
-        return answer_in_memory(io, request, body);
+        return answer_in_memory(io, request, &body);
     }
-    Turn::Wait(Busy::new(io, |io| work::finish(io, request, Progress::Respond(body))))
+    Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), Progress::Respond(body))))
 }
 
-fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: Body) -> Turn {
+fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: &Body) -> Turn {
     let answer = Answer::new(&mut request.flow);
-    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, &body);
+    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
     request.flow.log();
-    let scope = std::sync::Arc::clone(&request.flow.exchange.scope);
+    let Exchange { request: used, scope, .. } = request.flow.exchange;
+    pool::recycle(used);
     if !answer.keep_alive {
         let manner = close::Manner { unread: !request.body_done };
         return Turn::Wait(Busy::new(io, |io| close::flush_and_close(io, scope, manner)));
     }
-    pool::recycle(request.flow);
     // Further requests may be there already: their answers leave in the same write.
     io.rewind(&scope.policy);
     Turn::Again(io)

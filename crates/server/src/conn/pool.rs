@@ -1,10 +1,10 @@
 //! Memory that connections borrow from their thread while they are not idle.
 
-use crate::pipeline::Flow;
 use contract::Request;
 use h1::Target;
 use http::RequestHead;
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 /// How many buffers and heads a thread keeps.
 const KEPT: usize = 64;
@@ -15,12 +15,20 @@ const KEPT_CAPACITY: usize = 128 * 1024;
 /// A target that grew past this is not kept, in bytes.
 const KEPT_TARGET: usize = 4096;
 
+/// Memory that has this many bytes in it was read into, or is as good for it.
+const READ_INTO: usize = 16 * 1024;
+
 thread_local! {
-    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    /// Memory that was appended to, and memory that was read into. The one as the other would have to be filled with
+    /// zeros first.
+    static APPENDED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static TARGETS: RefCell<Vec<(Target, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
     #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
+
+type Kept = LocalKey<RefCell<Vec<Vec<u8>>>>;
 
 /// A queue of bytes whose memory belongs to the thread while it is empty.
 #[derive(Default)]
@@ -54,7 +62,7 @@ impl Buffer {
 
     /// Room behind the bytes, at least this much.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
-        self.borrow();
+        self.borrow([&READ, &APPENDED]);
         if self.bytes.len() - self.filled < least {
             self.bytes.copy_within(self.used..self.filled, 0);
             self.filled -= self.used;
@@ -73,7 +81,7 @@ impl Buffer {
 
     /// Appends by a function that knows only vectors.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.borrow();
+        self.borrow([&APPENDED, &READ]);
         self.bytes.truncate(self.filled);
         write(&mut self.bytes);
         self.filled = self.bytes.len();
@@ -84,7 +92,8 @@ impl Buffer {
         if self.is_empty() && self.bytes.capacity() > 0 {
             let bytes = std::mem::take(&mut self.bytes);
             (self.used, self.filled) = (0, 0);
-            BUFFERS.with_borrow_mut(|buffers| {
+            let kept = if bytes.len() < READ_INTO { &APPENDED } else { &READ };
+            kept.with_borrow_mut(|buffers| {
                 if buffers.len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
                     buffers.push(bytes);
                 }
@@ -92,9 +101,9 @@ impl Buffer {
         }
     }
 
-    fn borrow(&mut self) {
+    fn borrow(&mut self, from: [&'static Kept; 2]) {
         if self.bytes.capacity() == 0 {
-            self.bytes = BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default();
+            self.bytes = from.iter().find_map(|kept| kept.with_borrow_mut(Vec::pop)).unwrap_or_default();
         }
     }
 }
@@ -116,9 +125,9 @@ pub(crate) fn target() -> (Target, Vec<u8>) {
     TARGETS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Takes back what an answered request used.
-pub(crate) fn recycle(flow: Flow) {
-    let Request { mut head, mut uri, path, args, host, .. } = flow.exchange.request;
+/// Takes back what a request used, which is answered and logged.
+pub(crate) fn recycle(request: Request) {
+    let Request { mut head, mut uri, path, args, host, .. } = request;
     head.clear();
     HEADS.with_borrow_mut(|heads| {
         if heads.len() < KEPT {

@@ -20,7 +20,11 @@ const SUBREQUEST_DEPTH: u32 = 50;
 const SUBRESPONSE_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Finishes a request; gives the connection back if it stays open.
-pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Progress) -> Option<Box<Io>> {
+pub(crate) async fn finish(
+    mut io: Box<Io>,
+    mut begun: Box<Begun>,
+    mut progress: Progress,
+) -> Option<Box<Io>> {
     let content = loop {
         match progress {
             Progress::Respond(content) => break begun.settle(&mut io, content).0,
@@ -60,13 +64,18 @@ pub(crate) async fn finish(mut io: Box<Io>, mut begun: Begun, mut progress: Prog
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
     begun.flow.log();
     let unread = !begun.body_done || is_tunnel;
-    pool::recycle(begun.flow);
+    end(begun);
     if !kept {
         close::close(io, &scope, Manner { unread }).await;
         return None;
     }
     io.rewind(&scope.policy);
     Some(io)
+}
+
+/// Ends a request, and with it all that is attached to it; its connection may linger.
+fn end(begun: Box<Begun>) {
+    pool::recycle(begun.flow.exchange.request);
 }
 
 /// Does the work that a handler or a body waits for.
