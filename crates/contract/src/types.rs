@@ -19,9 +19,12 @@ impl Types {
     /// The type of a path by what follows the last dot of its last segment; a dot at the start of the
     /// segment begins no extension.
     pub fn of_path(&self, path: &[u8]) -> Option<&Bytes> {
-        let name = path.rsplit(|&byte| byte == b'/').next()?;
-        let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
-        let extension = &name[dot + 1..];
+        let dot = path.iter().rposition(|byte| matches!(byte, b'.' | b'/')).filter(|&at| path[at] == b'.')?;
+        let before = *path[..dot].last()?;
+        if before == b'/' {
+            return None;
+        }
+        let extension = &path[dot + 1..];
         let known = self.by_extension.get(extension);
         if known.is_some() || !extension.iter().any(u8::is_ascii_uppercase) {
             return known;

@@ -1,6 +1,6 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
-use http::{Fields, Method, ResponseHead, Status, Version, breaks_framing, date_text};
+use http::{Fields, HTTP_DATE_LENGTH, Method, ResponseHead, Status, Version, breaks_framing, date_text};
 
 /// What the connection does after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub struct HeadOptions<'a> {
     /// The version of the request; HTTP/0.9 has no response head.
     pub version: Version,
     /// The value of `Date`.
-    pub date: &'a [u8],
+    pub date: &'a [u8; HTTP_DATE_LENGTH],
     /// The value of `Server`, if it is sent.
-    pub server: Option<&'a str>,
+    pub server: Option<&'static str>,
     /// What becomes of the connection.
     pub connection: Connection,
     /// Whether the body is chunked.
@@ -76,12 +76,36 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
     if options.version == Version::Http09 {
         return;
     }
+    match &head.memo {
+        Some(memo) if !options.chunked && head.is_plain() => {
+            let about = (settings(options), options.date);
+            memo.append(head, about, out, |out| write_head(out, head, options));
+        }
+        _ => _ = write_head(out, head, options),
+    }
+}
+
+/// What the text of a plain head depends on beside it and its date.
+fn settings(options: &HeadOptions<'_>) -> [u64; 3] {
+    let (connection, seconds) = match options.connection {
+        Connection::Close => (0, 0),
+        Connection::KeepAlive { announced: None } => (1, 0),
+        Connection::KeepAlive { announced: Some(seconds) } => (2, seconds),
+        Connection::Upgrade => (3, 0),
+    };
+    [options.server.map_or(0, |server| server.as_ptr() as u64), connection, seconds]
+}
+
+/// Appends a head, and gives the place of its date.
+fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>) -> usize {
+    let start = out.len();
     write_status_line(out, head.status, options.reason);
     if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
         write_field(out, b"Server: ", server.as_bytes());
     }
+    let date_at = out.len() - start + DATE.len();
     if head.fields.get("Date").is_none() {
-        write_field(out, b"Date: ", options.date);
+        write_field(out, DATE, options.date);
     }
     if head.status != Status::NO_CONTENT && head.status >= Status::OK {
         write_representation(out, head, options.chunked);
@@ -104,7 +128,10 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
         out.extend_from_slice(b"Accept-Ranges: bytes\r\n");
     }
     out.extend_from_slice(b"\r\n");
+    date_at
 }
+
+const DATE: &[u8] = b"Date: ";
 
 /// Appends an interim (1xx) response.
 pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
@@ -240,6 +267,35 @@ mod tests {
             X-One: 1\r\n\
             Accept-Ranges: bytes\r\n\r\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_head_that_was_written_before_says_what_it_would_say_anew() {
+        let changes: [fn(&mut ResponseHead, &mut HeadOptions<'_>); 14] = [
+            |_, _| {},
+            |_, options| options.date = b"Mon, 07 Nov 1994 08:49:38 GMT",
+            |_, options| options.server = Some("another"),
+            |_, options| options.server = None,
+            |_, options| options.connection = Connection::KeepAlive { announced: None },
+            |_, options| options.connection = Connection::KeepAlive { announced: Some(0) },
+            |_, options| options.connection = Connection::KeepAlive { announced: Some(9) },
+            |head, _| head.content_length = Some(6),
+            |head, _| head.content_type = Some(b"text/html"[..].into()),
+            |head, _| head.last_modified = None,
+            |head, _| head.etag = Some(b"\"f\""[..].into()),
+            |head, _| head.accept_ranges = false,
+            |head, _| head.vary = true,
+            |head, _| head.fields.push(b"X-Two", b"2").unwrap(),
+        ];
+        let plain = ResponseHead { location: None, fields: Fields::new(), ..full_head(200) };
+        let memo = std::rc::Rc::default();
+        for change in changes.iter().flat_map(|change| [change, change, &changes[0]]) {
+            let (mut head, mut options) = (plain.clone(), OPTIONS);
+            change(&mut head, &mut options);
+            let anew = encode(&head, &options);
+            head.memo = Some(std::rc::Rc::clone(&memo));
+            assert_eq!(encode(&head, &options), anew);
+        }
     }
 
     #[test]

@@ -17,10 +17,9 @@ const fn invalid_line(status: Status, reason: &'static str) -> HeadError {
 /// Reads a request line (RFC 9112, section 3) into `head`. One space, and only one, separates its parts.
 /// A line without a version is a simple request of HTTP/0.9.
 pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<(), HeadError> {
-    let method_end = memchr(b' ', line).ok_or(INVALID_METHOD)?;
-    if method_end == 0 || !line[..method_end].iter().all(|&byte| is_method_byte(byte)) {
-        return Err(INVALID_METHOD);
-    }
+    let is_end = |&at: &usize| at > 0 && line[at] == b' ';
+    let method_end =
+        line.iter().position(|&byte| !is_method_byte(byte)).filter(is_end).ok_or(INVALID_METHOD)?;
     if line.iter().fold(false, |found, byte| found | byte.is_ascii_control()) {
         return Err(INVALID_LINE);
     }

@@ -38,11 +38,13 @@ const MONTHS: [&[u8; 3]; 12] =
 /// The year, the month from 0 on and the day from 1 on, of so many days after the first of 1970.
 fn year_month_day(days: u64) -> (u64, u64, u64) {
     let mut year = 1970 + days / 366;
-    while first_day(year + 1) <= days {
+    let (mut first, mut next) = (first_day(year), first_day(year + 1));
+    while next <= days {
         year += 1;
+        (first, next) = (next, first_day(year + 1));
     }
-    let is_leap = first_day(year + 1) - first_day(year) == 366;
-    let mut left = days - first_day(year);
+    let is_leap = next - first == 366;
+    let mut left = days - first;
     let mut month = 0;
     for length in [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
         if left < length {

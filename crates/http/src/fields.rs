@@ -83,7 +83,15 @@ impl Fields {
 
     /// The value of the first field of this name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|field| field.is(name)).map(|field| field.value)
+        let name = name.as_bytes();
+        let has_name = |span: &&Span| {
+            // Most names differ in length already.
+            span.name_length as usize == name.len()
+                && self.arena[name_range(**span)].eq_ignore_ascii_case(name)
+        };
+        let span = self.spans.iter().find(has_name)?;
+        let start = name_range(*span).end + COLON.len();
+        Some(&self.arena[start..start + span.value_length as usize])
     }
 
     /// The values of all fields of this name, in order.

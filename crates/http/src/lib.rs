@@ -8,6 +8,7 @@
 mod date;
 pub mod escape;
 mod fields;
+mod memo;
 mod method;
 mod request;
 mod response;
@@ -16,6 +17,7 @@ mod version;
 
 pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
 pub use fields::{Field, Fields, InvalidField, breaks_framing};
+pub use memo::HeadMemo;
 pub use method::Method;
 pub use request::RequestHead;
 pub use response::ResponseHead;

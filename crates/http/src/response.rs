@@ -1,7 +1,8 @@
 //! The head of a response.
 
-use crate::{Fields, Status};
+use crate::{Fields, HeadMemo, Status};
 use bytes::Bytes;
+use std::rc::Rc;
 
 /// A response head. What the server frames and validates by is typed; all else is a field.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct ResponseHead {
     pub expects_trailers: bool,
     /// Fields sent behind a chunked body (RFC 9110, section 6.5); they may be added until the content has ended.
     pub trailers: Fields,
+    /// The text of the head that the content went out with before.
+    pub memo: Option<Rc<HeadMemo>>,
 }
 
 impl ResponseHead {
@@ -49,6 +52,7 @@ impl ResponseHead {
             fields: Fields::new(),
             expects_trailers: false,
             trailers: Fields::new(),
+            memo: None,
         }
     }
 
