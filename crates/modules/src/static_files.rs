@@ -149,6 +149,7 @@ pub(crate) fn describe(exchange: &mut Exchange, opened: &Opened) {
     response.last_modified = Some(opened.identity.modified());
     response.etag = etag.then(|| opened.tag());
     response.accept_ranges = true;
+    response.memo = opened.memo();
 }
 
 #[cfg(test)]

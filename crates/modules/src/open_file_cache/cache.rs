@@ -48,7 +48,7 @@ struct Entry {
 enum Found {
     /// A file that was not asked for often enough to be kept open.
     Seldom,
-    Opened(Opened, Option<Share>),
+    Opened(Rc<Opened>, Option<Share>),
     Failed(i32),
 }
 
@@ -85,7 +85,7 @@ impl Cache {
     }
 
     /// What is at a path; `now` is in seconds since 1970. Nothing counts when that clock was set back.
-    pub(super) fn open(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Opened> {
+    pub(super) fn open(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Rc<Opened>> {
         let result = match self.entries.get(path) {
             Some(entry) => {
                 entry.uses += 1;
@@ -104,9 +104,9 @@ impl Cache {
         result
     }
 
-    fn open_unknown(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Opened> {
+    fn open_unknown(&mut self, path: &[u8], terms: &Terms, now: u64) -> io::Result<Rc<Opened>> {
         counters::add(Count::FileCacheMisses);
-        let result = Opened::open(path, terms.way);
+        let result = Opened::open(path, terms.way).map(Rc::new);
         if let Err(error) = &result
             && !is_kept(error, terms)
         {
@@ -140,7 +140,7 @@ fn is_kept(error: &io::Error, terms: &Terms) -> bool {
 }
 
 impl Entry {
-    fn open(&mut self, path: &[u8], terms: &Terms, now: u64, memory: &Rc<Memory>) -> io::Result<Opened> {
+    fn open(&mut self, path: &[u8], terms: &Terms, now: u64, memory: &Rc<Memory>) -> io::Result<Rc<Opened>> {
         let is_young = now.checked_sub(self.created).is_some_and(|age| age < terms.valid);
         let is_valid = is_young && self.way == terms.way;
         let is_hit = is_valid && !matches!(self.found, Found::Seldom);
@@ -149,9 +149,9 @@ impl Entry {
             Found::Failed(number) if is_valid => return Err(io::Error::from_raw_os_error(*number)),
             Found::Opened(opened, share) if is_valid => {
                 if !terms.only_look && share.is_none() {
-                    *share = take_into_memory(opened, now, memory);
+                    *share = take_into_memory(Rc::make_mut(opened), now, memory);
                 }
-                return Ok(opened.clone());
+                return Ok(Rc::clone(opened));
             }
             Found::Seldom | Found::Failed(_) => Opened::open(path, terms.way),
             Found::Opened(before, _) => Opened::look(path, terms.way).and_then(|mut opened| {
@@ -159,17 +159,17 @@ impl Entry {
                 if is_same { Ok(opened) } else { Opened::open(path, terms.way) }
             }),
         };
-        self.store(result, terms, now, memory)
+        self.store(result.map(Rc::new), terms, now, memory)
     }
 
     /// Keeps what was found, for as long as the terms say.
     fn store(
         &mut self,
-        result: io::Result<Opened>,
+        result: io::Result<Rc<Opened>>,
         terms: &Terms,
         now: u64,
         memory: &Rc<Memory>,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<Rc<Opened>> {
         (self.created, self.way) = (now, terms.way);
         // A share stays with its bytes.
         let before = std::mem::replace(&mut self.found, Found::Seldom);
@@ -183,12 +183,13 @@ impl Entry {
         if opened.holds_file() && self.uses < terms.min_uses {
             return Ok(opened);
         }
-        opened.keep_tag();
+        let known = Rc::make_mut(&mut opened);
+        known.keep_head();
         let share = match share {
-            None if !terms.only_look => take_into_memory(&mut opened, now, memory),
+            None if !terms.only_look => take_into_memory(known, now, memory),
             share => share,
         };
-        self.found = Found::Opened(opened.clone(), share);
+        self.found = Found::Opened(Rc::clone(&opened), share);
         Ok(opened)
     }
 }

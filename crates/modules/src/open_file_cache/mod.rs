@@ -57,10 +57,10 @@ use crate::symlinks::{Links, Way};
 use cache::{Cache, Memory, Terms};
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::clock::Time;
+use contract::hash::KeyedMap;
 use contract::{Args, Directive, Exchange, Loading, Module, View};
 pub(crate) use opened::{Kind, Opened};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -178,21 +178,21 @@ impl Files {
     }
 
     /// What is at a path, to be sent.
-    pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Opened> {
+    pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Rc<Opened>> {
         let way = self.way(exchange, path);
         match &self.limits {
             Some(limits) => by_cache(limits, path, &Terms { way, ..self.terms }),
-            None => Opened::open(path, way),
+            None => Opened::open(path, way).map(Rc::new),
         }
     }
 
     /// What is at a path. Where there is a cache it is opened all the same, as nginx does: who may not read a file
     /// does not find it.
-    pub(crate) fn look(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Opened> {
+    pub(crate) fn look(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Rc<Opened>> {
         let way = self.way(exchange, path);
         match &self.limits {
             Some(limits) => by_cache(limits, path, &Terms { only_look: true, way, ..self.terms }),
-            None => Opened::look(path, way),
+            None => Opened::look(path, way).map(Rc::new),
         }
     }
 
@@ -204,16 +204,16 @@ impl Files {
 
 /// The caches of a thread, by the place of their limits.
 struct Caches {
-    by_limits: HashMap<usize, (Weak<Limits>, Cache)>,
+    by_limits: KeyedMap<usize, (Weak<Limits>, Cache)>,
     memory: Rc<Memory>,
 }
 
 thread_local! {
     static CACHES: RefCell<Caches> =
-        RefCell::new(Caches { by_limits: HashMap::new(), memory: Rc::default() });
+        RefCell::new(Caches { by_limits: KeyedMap::default(), memory: Rc::default() });
 }
 
-fn by_cache(limits: &Arc<Limits>, path: &[u8], terms: &Terms) -> io::Result<Opened> {
+fn by_cache(limits: &Arc<Limits>, path: &[u8], terms: &Terms) -> io::Result<Rc<Opened>> {
     CACHES.with_borrow_mut(|caches| {
         let now = u64::try_from(Time::now().seconds).unwrap_or(0);
         caches.of(limits).open(path, terms, now)

@@ -4,9 +4,11 @@ use crate::shared::files;
 use crate::symlinks::{self, Way};
 use bytes::Bytes;
 use contract::{Body, FileIdentity, Piece, Ready, read_ready};
+use http::HeadMemo;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Files up to this many bytes are read at once; larger ones are left to the sender.
@@ -24,6 +26,8 @@ pub(crate) struct Opened {
     content: Content,
     /// The entity tag, once it was made.
     tag: Option<Bytes>,
+    /// The head that it was sent with.
+    memo: Option<Rc<HeadMemo>>,
 }
 
 /// What was found.
@@ -77,6 +81,7 @@ impl Opened {
             is_executable: metadata.permissions().mode() & OWNER_MAY_EXECUTE != 0,
             content: Content::None,
             tag: None,
+            memo: None,
         }
     }
 
@@ -103,9 +108,17 @@ impl Opened {
         self.tag.clone().unwrap_or_else(|| tag_of(&self.identity))
     }
 
-    /// Makes the entity tag, for a file that will be asked for again.
-    pub(super) fn keep_tag(&mut self) {
-        self.tag = (self.kind == Kind::File).then(|| tag_of(&self.identity));
+    /// The head that it was sent with before, where it is one that is asked for again.
+    pub(crate) fn memo(&self) -> Option<Rc<HeadMemo>> {
+        self.memo.clone()
+    }
+
+    /// Makes what its heads are made of, for a file that will be asked for again.
+    pub(super) fn keep_head(&mut self) {
+        if self.kind == Kind::File {
+            self.tag = Some(tag_of(&self.identity));
+            self.memo = Some(Rc::default());
+        }
     }
 
     /// Takes over the content of an earlier look at the same path, where it is that of the same file; whether it did.
