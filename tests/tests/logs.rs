@@ -275,6 +275,22 @@ fn l1_a_full_device_under_the_error_log() {
     assert_eq!(running.log("access.log").lines().count(), 20);
 }
 
+/// L2: a log that cannot be opened anew stays what it was, and the one who asked is told.
+#[test]
+fn l2_a_log_that_cannot_be_opened_anew() {
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");
+    let running = site.start(Server::Fulmar);
+    let logs = site.logs(Server::Fulmar);
+    ask(&running, "/before");
+    fs::rename(logs.join("access.log"), logs.join("access.old")).expect("rename");
+    fs::create_dir(logs.join("access.log")).expect("a directory in its place");
+    running.signal(Signal::USR1);
+    running.wait_for_log("error.log", "access.log\" failed (21: Is a directory)");
+    ask(&running, "/after");
+    assert!(wait::until(LIMIT, || running.log("access.old").contains("/after")), "{}", running.all_logs());
+    running.stop();
+}
+
 /// L2: a syslog server that is not there holds nobody up, and is used when it comes.
 #[test]
 fn l2_syslog_that_comes_and_goes() {

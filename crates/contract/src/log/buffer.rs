@@ -7,11 +7,14 @@
 use super::bell::Bell;
 use super::{LogFile, thread};
 use crate::clock::Time;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many threads gather apart. More share.
 const SLOTS: usize = 32;
+
+/// How far the moments are apart at which buffers are written that have waited long enough.
+const GRID: Duration = Duration::from_millis(50);
 
 /// How lines are gathered.
 #[derive(Clone, Debug)]
@@ -55,8 +58,8 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Lines {
     filling: Vec<u8>,
-    /// When the first of them came.
-    since: Option<Instant>,
+    /// When they have waited long enough.
+    due: Option<Instant>,
     full: Vec<u8>,
 }
 
@@ -103,9 +106,9 @@ impl Buffer {
         if lines.filling.is_empty() {
             lines.filling.reserve_exact(self.settings.size);
             if let Some(flush) = self.settings.flush {
-                let now = Time::now().instant;
-                lines.since = Some(now);
-                self.ring(now + flush);
+                let due = on_grid(Time::now().instant + flush);
+                lines.due = Some(due);
+                self.ring(due);
             }
         }
         lines.filling.extend_from_slice(line);
@@ -138,13 +141,12 @@ impl Buffer {
 
     fn write_slot(&self, file: &LogFile, slot: &Slot, now: Option<Instant>) -> Option<String> {
         let mut lines = lock(&slot.lines);
-        let due = lines.since.zip(self.settings.flush).map(|(since, flush)| since + flush);
         let mut filling = Vec::new();
-        match (due, now) {
+        match (lines.due, now) {
             (Some(due), Some(now)) if due > now => self.ring(due),
             (None, Some(_)) => {}
             _ => {
-                lines.since = None;
+                lines.due = None;
                 filling = std::mem::take(&mut lines.filling);
             }
         }
@@ -172,8 +174,15 @@ impl Lines {
     fn turn(&mut self) {
         self.full.clear();
         std::mem::swap(&mut self.full, &mut self.filling);
-        self.since = None;
+        self.due = None;
     }
+}
+
+/// The next moment at which buffers are written, so that those of many logs are written together.
+fn on_grid(moment: Instant) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let steps = moment.saturating_duration_since(*START).as_nanos().div_ceil(GRID.as_nanos());
+    *START + GRID.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX))
 }
 
 /// Uses a buffer's memory again, where nobody got other memory in the meantime.
