@@ -118,3 +118,28 @@ fn what_cannot_be_written() {
         agree_on_mistake(&Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; {wrong} }}")));
     }
 }
+
+#[test]
+fn names_in_utf8() {
+    let site = Site::new(
+        r#"
+        map $arg_c $chosen { default koi8-r; utf8 UTF-8; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            autoindex on;
+            location /utf8/ { alias %%ROOT%%/list/; charset utf-8; }
+            location /chosen/ { alias %%ROOT%%/list/; charset $chosen; }
+            location /off/ { alias %%ROOT%%/list/; charset off; }
+        }
+        "#,
+    );
+    let lengths = [1, 10, 24, 25, 26, 46, 47, 48, 49, 50, 51, 60];
+    let site = lengths.iter().fold(site, |site, &count| {
+        site.file(&format!("list/{}", "й".repeat(count)), "x")
+            .file(&format!("list/a{}", "&".repeat(count)), "x")
+            .file(&format!("list/{}<é", "z".repeat(count)), "x")
+            .dir(&format!("list/d{}", "ö".repeat(count)))
+    });
+    agree(&site, &["GET /utf8/", "GET /chosen/", "GET /chosen/?c=utf8", "GET /off/", "HEAD /utf8/"]);
+}

@@ -9,9 +9,11 @@ use http::escape;
 pub(super) struct Style {
     pub(super) exact_size: bool,
     pub(super) localtime: bool,
+    /// Whether names are read as UTF-8, so that characters count and not bytes.
+    pub(super) utf8: bool,
 }
 
-/// The width of the column of names, in bytes.
+/// The width of the column of names, in bytes, or in characters of UTF-8.
 const NAME_WIDTH: usize = 50;
 
 /// A page.
@@ -23,7 +25,7 @@ pub(super) fn html(uri: &[u8], entries: &[Entry], style: Style) -> Vec<u8> {
     out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
     let offset = if style.localtime { offset_seconds() } else { 0 };
     for entry in entries {
-        link(entry, &mut out);
+        link(entry, style.utf8, &mut out);
         let time = clock::format(entry.modified.saturating_add(offset), false, "%d-%b-%Y %H:%M");
         let size = match (entry.kind, style.exact_size) {
             (Kind::Directory, true) => format!("{:>19}", "-"),
@@ -89,19 +91,22 @@ impl Kind {
 }
 
 /// The link and the spaces that fill its column. A name that is too wide ends in two dots.
-fn link(entry: &Entry, out: &mut Vec<u8>) {
+fn link(entry: &Entry, utf8: bool, out: &mut Vec<u8>) {
     let slash: &[u8] = if entry.kind == Kind::Directory { b"/" } else { b"" };
     out.extend_from_slice(b"<a href=\"");
     escape::component(&entry.name, out);
     out.extend_from_slice(slash);
     out.extend_from_slice(b"\">");
-    if entry.name.len() > NAME_WIDTH {
-        escape::html(&entry.name[..NAME_WIDTH - 3], out);
+    let text = std::str::from_utf8(&entry.name).ok().filter(|_| utf8);
+    let mut width = text.map_or(entry.name.len(), |text| text.chars().count());
+    if width > NAME_WIDTH {
+        const CUT: usize = NAME_WIDTH - 3;
+        let cut = text.and_then(|text| text.char_indices().nth(CUT)).map_or(CUT, |(at, _)| at);
+        escape::html(&entry.name[..cut], out);
         out.extend_from_slice(b"..&gt;</a>");
         return;
     }
     escape::html(&entry.name, out);
-    let mut width = entry.name.len();
     if width < NAME_WIDTH {
         out.extend_from_slice(slash);
         width += slash.len();
@@ -147,9 +152,18 @@ mod tests {
         let shown = |length: usize, kind| {
             let name = vec![b'a'; length].into();
             let mut out = Vec::new();
-            link(&Entry { name, kind, modified: 0, size: 0 }, &mut out);
+            link(&Entry { name, kind, modified: 0, size: 0 }, false, &mut out);
             String::from_utf8(out).unwrap().rsplit_once("\">").unwrap().1.to_owned()
         };
+        let wide = |count: usize, utf8| {
+            let name = "é".repeat(count).into_bytes().into();
+            let mut out = Vec::new();
+            link(&Entry { name, kind: Kind::File, modified: 0, size: 0 }, utf8, &mut out);
+            String::from_utf8_lossy(&out).rsplit_once("\">").unwrap().1.to_owned()
+        };
+        assert_eq!(wide(48, true), format!("{}</a>  ", "é".repeat(48)));
+        assert_eq!(wide(51, true), format!("{}..&gt;</a>", "é".repeat(47)));
+        assert_eq!(wide(26, false), format!("{}\u{fffd}..&gt;</a>", "é".repeat(23)));
         assert_eq!(shown(51, Kind::File), format!("{}..&gt;</a>", "a".repeat(47)));
         assert_eq!(shown(50, Kind::Directory), format!("{}</a>", "a".repeat(50)));
         assert_eq!(shown(49, Kind::Directory), format!("{}/</a>", "a".repeat(49)));

@@ -4,7 +4,8 @@
 //! first, then files by name, without those whose names start with a dot. The list is a page for people
 //! (`html`), or, by `autoindex_format`, `json`, `jsonp` (JSON in a call of the function that the
 //! argument `callback` names) or `xml` for programs. `autoindex_exact_size off` rounds the sizes in the
-//! page to K, M and G; `autoindex_localtime on` shows its times in the server's time zone.
+//! page to K, M and G; `autoindex_localtime on` shows its times in the server's time zone. Names are as wide as
+//! they have bytes or, with `charset utf-8`, characters.
 //!
 //! ```file html/files/a.txt
 //! a
@@ -37,12 +38,15 @@
 mod format;
 mod read;
 
+use crate::charset::CHARSET;
 use crate::shared::directories::{self, Failure};
 use crate::symlinks::Links;
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
-use contract::{Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View, Work};
+use contract::{
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, Template, View, Work,
+};
 use http::{Method, Status};
 use read::Entry;
 
@@ -102,6 +106,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
             localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
             links: Links::of(view),
+            charset: view.get(&CHARSET).cloned().flatten(),
         };
         builder.handle(Phase::Content, listing);
     }
@@ -113,6 +118,8 @@ struct Listing {
     exact_size: bool,
     localtime: bool,
     links: Links,
+    /// What the page says that its names are written in.
+    charset: Option<Template>,
 }
 
 impl Handler for Listing {
@@ -155,7 +162,9 @@ impl Listing {
         let callback = callback(exchange);
         let (media_type, content) = match self.format {
             Format::Html => {
-                let style = format::Style { exact_size: self.exact_size, localtime: self.localtime };
+                let charset = self.charset.as_ref().map(|charset| charset.evaluate(exchange));
+                let utf8 = charset.is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8"));
+                let style = format::Style { exact_size: self.exact_size, localtime: self.localtime, utf8 };
                 ("text/html", format::html(&exchange.request.path, entries, style))
             }
             Format::Jsonp if !callback.is_empty() => {
