@@ -2,8 +2,8 @@
 //!
 //! A connection that waits for its next request is closed after `keepalive_timeout`, after
 //! `keepalive_requests` requests, and after `keepalive_time` in all. A second value of
-//! `keepalive_timeout` is announced to the client in a `Keep-Alive` field. When the server stops or
-//! reloads, an idle connection is left open for `keepalive_min_timeout` from its last answer on; without that
+//! `keepalive_timeout` is announced to the client in a `Keep-Alive` field. When the server stops, or a reload
+//! ends the connection, an idle one is left open for `keepalive_min_timeout` from its last answer on; without that
 //! directive for one second from then on, because a request may be on its way.
 //!
 //! `keepalive_disable` names browsers that cannot keep a connection: `msie6` (after POST requests),

@@ -253,6 +253,7 @@ fn soak_reloads_leak_nothing() {
                 assert!(last.memory_kb <= first.memory_kb + SETTLING_KB, "{first:?} {last:?}");
             }
             for client in &mut idle {
+                client.extend(LIMIT);
                 assert_eq!(client.exchange("GET /f.txt").expect("it stayed open").status, 200);
             }
         }
