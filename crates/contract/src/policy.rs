@@ -50,6 +50,8 @@ pub struct Policy {
     pub error_pages: Arc<[ErrorPage]>,
     /// Whether an error while serving an error page is replaced again.
     pub recursive_error_pages: bool,
+    /// A path or a named location that a request goes through when its response was sent.
+    pub post_action: Option<Box<[u8]>>,
     /// Whether one granted access rule is enough.
     pub satisfy_any: bool,
     /// How long a refusal with 401 waits.
@@ -259,6 +261,7 @@ impl Policy {
             lists_directories: None,
             error_pages: Arc::new([]),
             recursive_error_pages: false,
+            post_action: None,
             satisfy_any: false,
             auth_delay: Duration::ZERO,
             internal: false,

@@ -33,6 +33,7 @@ pub mod lingering;
 pub mod map;
 pub mod not_modified;
 pub mod open_file_cache;
+pub mod post_action;
 pub mod process;
 pub mod proxy;
 pub mod random_index;
@@ -113,6 +114,7 @@ pub static ALL: &[&Module] = &[
     &gzip_static::MODULE,
     &static_files::MODULE,
     &internal::MODULE,
+    &post_action::MODULE,
     &satisfy::MODULE,
     &map::MODULE,
     &referer::MODULE,

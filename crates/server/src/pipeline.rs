@@ -122,6 +122,19 @@ impl Flow {
         self.finish(status).unwrap_or_else(|| self.run())
     }
 
+    /// Sends the request on its way once more, after its response (`post_action`), where that is asked for.
+    pub(crate) fn follow_up(&mut self) -> Option<Progress> {
+        let target = self.exchange.scope.policy.post_action.clone()?;
+        let reroute = match target.starts_with(b"/") {
+            true => {
+                let (path, args) = error_page::split_args(&target);
+                Reroute::Internal { path, args }
+            }
+            false => Reroute::Named(target),
+        };
+        Some(self.reroute(reroute).unwrap_or_else(|| self.run()))
+    }
+
     /// Lets the filters add what they know only when all content was sent.
     pub(crate) fn end(&mut self) {
         self.follow();

@@ -1,7 +1,7 @@
 //! Requests that go through several locations: `error_page`, named and nested locations, `limit_except`, `try_files`,
 //! `index` and `internal` together.
 
-use tests::differential::{agree, agree_on_mistake};
+use tests::differential::{agree, agree_on_mistake, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -218,4 +218,53 @@ fn what_cannot_be_written() {
     ] {
         agree_on_mistake(&Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; {wrong} }}")));
     }
+}
+
+#[test]
+fn what_follows_a_response() {
+    let site = Site::new(
+        r#"
+        log_format followed_by "$request_method $request_uri [$http_x_sent]";
+        log_format followed "$request_uri $uri $args $status $body_bytes_sent $request_completion";
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            access_log %%LOGS%%/access.log followed;
+            location /named { alias %%ROOT%%/file.txt; post_action @follow; }
+            location /path { alias %%ROOT%%/file.txt; post_action /other.txt; }
+            location /large { alias %%ROOT%%/large.txt; post_action @follow; sendfile on; }
+            location /returned { return 200 "text\n"; post_action @follow; }
+            location /error { post_action @follow; }
+            location /paged { error_page 404 =200 /file.txt; post_action @follow; }
+            location /missing { alias %%ROOT%%/file.txt; post_action /none; }
+            location /denied { alias %%ROOT%%/file.txt; post_action /closed; }
+            location /closed { deny all; }
+            location /if { if ($arg_x) { post_action @follow; } return 200 "if\n"; }
+            location /passed {
+                proxy_pass http://127.0.0.1:%%PORT_1%%;
+                post_action /told;
+            }
+            location /told {
+                proxy_pass http://127.0.0.1:%%PORT_1%%;
+                proxy_set_header X-Sent "$body_bytes_sent $request_completion";
+            }
+            location @follow { return 204; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            access_log %%LOGS%%/told.log followed_by;
+            return 201 "passed\n";
+        }
+        "#,
+    )
+    .file("file.txt", "file\n")
+    .file("other.txt", "another file\n")
+    .file("paged", "")
+    .file("large.txt", "0123456789".repeat(20_000));
+    let paths =
+        ["named", "path", "large", "returned", "error", "missing", "denied", "if", "if?x=1", "passed"];
+    let requests: Vec<String> =
+        paths.iter().flat_map(|path| ["GET", "HEAD"].map(|method| format!("{method} /{path}"))).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    agree_with_logs(&site, &requests, &["access.log", "told.log"]);
 }

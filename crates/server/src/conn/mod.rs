@@ -425,7 +425,9 @@ fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
         other => return Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), other))),
     };
     let (body, complete) = request.settle(&mut io, body);
-    if complete && respond::fits_in_memory(&body) && !throttle::is_limited(&request.flow.exchange) {
+    let exchange = &request.flow.exchange;
+    let is_all = !throttle::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
+    if complete && is_all && respond::fits_in_memory(&body) {
         return answer_in_memory(io, request, &body);
     }
     Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), Progress::Respond(body))))

@@ -54,6 +54,7 @@ pub(crate) async fn finish(
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
         let text = format!("{error} while sending response to client");
         begun.flow.exchange.log(Level::Info, &text);
+        follow_up(&mut begun.flow).await;
         begun.flow.log();
         send::reset_if_timed_out(&io, &error, &begun.flow.exchange.scope.policy.lingering);
         return None;
@@ -62,6 +63,7 @@ pub(crate) async fn finish(
     // A client that is answered before it has sent its body learns by the end that the rest is not wanted.
     let is_cut_short = begun.feed.take().is_some();
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
+    follow_up(&mut begun.flow).await;
     begun.flow.log();
     let unread = !begun.body_done || is_tunnel;
     end(begun);
@@ -76,6 +78,18 @@ pub(crate) async fn finish(
 /// Ends a request, and with it all that is attached to it; its connection may linger.
 fn end(begun: Box<Begun>) {
     pool::recycle(begun.flow.exchange.request);
+}
+
+/// Goes through what follows a response; what it answers goes nowhere.
+async fn follow_up(flow: &mut Flow) {
+    // By this the log tells whether the response was sent whole.
+    let length = flow.exchange.response.content_length;
+    let Some(mut progress) = flow.follow_up() else { return };
+    while let Progress::Wait(work) = progress {
+        let outcome = perform_inside(flow, work, 0).await;
+        progress = flow.resume(outcome);
+    }
+    flow.exchange.response.content_length = length;
 }
 
 /// Does the work that a handler or a body waits for.
