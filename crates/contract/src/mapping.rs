@@ -57,6 +57,11 @@ impl Root {
         directory
     }
 
+    /// Whether there is a directory that all files are below, whatever variables hold.
+    pub fn has_base(&self) -> bool {
+        self.alias.is_none() || self.path.beginning().contains(&b'/')
+    }
+
     /// The directory that files are below: for an alias the one in front of its last slash, as far as it has no
     /// variables.
     pub fn base(&self, exchange: &Exchange) -> Vec<u8> {

@@ -37,7 +37,6 @@ use contract::{
     Variable, View,
 };
 use ipnet::IpNet;
-use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use std::str;
 
@@ -98,8 +97,8 @@ fn parse_from(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<From>, Diagn
         Diagnostic::emerg(message).at(args.node.span).under(word.span)
     };
     let name = str::from_utf8(&word.text).map_err(|_| unknown())?;
-    let addresses = (name, 0).to_socket_addrs().map_err(|_| unknown())?;
-    Ok(addresses.map(|address| From::Network(address.ip().into())).collect())
+    let addresses = loading.origin.inputs.resolve(name).map_err(|_| unknown())?;
+    Ok(addresses.into_iter().map(|address| From::Network(address.into())).collect())
 }
 
 fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Box<str>, Diagnostic> {

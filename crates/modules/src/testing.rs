@@ -48,7 +48,8 @@ impl Site {
 
     /// The message about what is wrong with these directives.
     pub(crate) fn error(text: &str) -> String {
-        Site::load(text, Contexts::LOCATION, None).err().unwrap_or_else(|| panic!("no error: {text}"))
+        let name = LocationName { kind: LocationKind::Prefix, text: b"/"[..].into() };
+        Site::load(text, Contexts::LOCATION, Some(name)).err().unwrap_or_else(|| panic!("no error: {text}"))
     }
 
     fn load(text: &str, context: Contexts, name: Option<LocationName>) -> Result<Site, String> {

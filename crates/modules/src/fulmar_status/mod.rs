@@ -5,9 +5,10 @@
 //! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
 //! latencies, hits and misses of `open_file_cache`.
 //!
-//! Only clients on this machine are let in, by a loopback address or a Unix socket; where another server passes
-//! requests on from the same machine, all of its clients look so, and `allow` and `deny` belong beside it. `anyone`
-//! leaves the question to them altogether.
+//! Only clients on this machine are let in, by a loopback address or a Unix socket, and none whom another server names
+//! (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`). Where another server on this machine passes requests on without
+//! such a field, all of its clients look local, and `allow` and `deny` belong beside it. `anyone` leaves the question
+//! to them altogether.
 //!
 //! Requests are counted by server and location only where a location with `fulmar_status` is in the configuration:
 //! elsewhere nothing is spent on it. The figures are those of the worker process and begin at zero where a reload or
@@ -133,9 +134,7 @@ impl Handler for Shown {
         if !matches!(exchange.request.method, Method::Get | Method::Head) {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
-        // A client that a proxy names is asked as well as the proxy: neither can let the other in.
-        let is_local = is_local(&exchange.connection.peer) && is_local(&real_ip::peer(exchange));
-        if self.0 == Audience::Local && !is_local {
+        if self.0 == Audience::Local && !is_from_here(exchange) {
             exchange.log(Level::Error, "\"fulmar_status\" is for clients on this machine");
             return Step::Finish(Status::FORBIDDEN);
         }
@@ -159,6 +158,14 @@ impl Handler for Shown {
 
 fn memmem(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|window| window.eq_ignore_ascii_case(wanted))
+}
+
+/// Whether the peer is on this machine, and asks for itself.
+fn is_from_here(exchange: &Exchange) -> bool {
+    let fields = &exchange.request.head.fields;
+    let is_passed_on =
+        ["Forwarded", "X-Forwarded-For", "X-Real-IP"].iter().any(|name| fields.get(name).is_some());
+    !is_passed_on && is_local(&exchange.connection.peer) && is_local(&real_ip::peer(exchange))
 }
 
 fn is_local(peer: &Peer) -> bool {
@@ -197,12 +204,15 @@ mod tests {
 
     #[test]
     fn a_proxy_elsewhere_lets_nobody_in() {
-        let site = Site::location("fulmar_status; set_real_ip_from 10.0.0.1;");
+        let site = Site::location("fulmar_status; set_real_ip_from 10.0.0.1; real_ip_header X-Client;");
         let mut exchange = site.request("/", from("10.0.0.1"));
-        exchange.request.head.fields.push(b"X-Real-IP", b"127.0.0.1").unwrap();
+        exchange.request.head.fields.push(b"X-Client", b"127.0.0.1").unwrap();
         site.run(Phase::Preaccess, &mut exchange);
         assert_eq!(exchange.connection.peer.address(), "127.0.0.1");
         assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403);
+        let mut exchange = site.get("/");
+        exchange.request.head.fields.push(b"X-Forwarded-For", b"192.0.2.1").unwrap();
+        assert_eq!(status(&site.run(Phase::Content, &mut exchange)), 403, "a proxy on this machine");
     }
 
     #[test]

@@ -72,12 +72,16 @@
 mod walk;
 
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Loading, Module, Template, View};
+use contract::{Args, Directive, Exchange, Loading, Module, ScopeBuilder, Template, View};
 pub(crate) use walk::{Way, open, place};
 
 /// Symbolic links.
-pub static MODULE: Module =
-    Module { name: "symlinks", directives: &[&DISABLE_SYMLINKS, &SYMLINKS], variables: &[], compile: None };
+pub static MODULE: Module = Module {
+    name: "symlinks",
+    directives: &[&DISABLE_SYMLINKS, &SYMLINKS],
+    variables: &[],
+    compile: Some(compile),
+};
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
@@ -139,6 +143,21 @@ fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Links, Diagno
         (Some(None), [_, _]) => complain("\"from=\" cannot be used with \"off\" parameter".to_owned()),
         (Some(None), _) => Ok(Links::Follow),
         (Some(Some(owned_is_fine)), _) => Ok(Links::Refuse { owned_is_fine, from }),
+    }
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let root = &builder.policy.root;
+    match view.written(&SYMLINKS) {
+        Some(links) if matches!(links.value, Links::Inside) && !root.has_base() => {
+            let message =
+                "\"symlinks inside\" needs an alias that begins with a directory and not with a variable";
+            let error = Diagnostic::emerg(message).at(links.span);
+            Err(error.hint(
+                "write the directory that links have to stay in before the first variable of \"alias\"",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -250,6 +269,15 @@ mod tests {
         }
         let both = Site::error("disable_symlinks on; symlinks inside;");
         assert!(both.contains("\"disable_symlinks\" directive was specified earlier"), "{both}");
+    }
+
+    #[test]
+    fn an_alias_says_what_is_inside() {
+        let conf = |alias: &str| format!("alias {alias}; symlinks inside;");
+        for wrong in ["$arg_home/x/", "$arg_a"] {
+            assert!(Site::error(&conf(wrong)).contains("begins with a directory"), "{wrong}");
+        }
+        let _ = Site::location(&conf("/srv/$arg_a/"));
     }
 
     #[test]
