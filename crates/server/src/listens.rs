@@ -137,8 +137,11 @@ fn socket_option(
         (b"deferred", None) => options.deferred = true,
         (b"multipath", None) => options.multipath = true,
         (b"ipv6only", Some(value)) => {
-            options.ipv6only = value::flag(&value_word(value)).map_err(|_| {
-                complain(format!("invalid ipv6only flags \"{}\"", String::from_utf8_lossy(value)))
+            options.ipv6only = value::flag(&value_word(value)).map_err(|_| match value {
+                [b'o', ..] => {
+                    complain(format!("invalid ipv6only flags \"{}\"", String::from_utf8_lossy(value)))
+                }
+                _ => args.invalid(word),
             })?;
         }
         (b"so_keepalive", Some(value)) => {
@@ -251,11 +254,11 @@ mod tests {
             ("fastopen=", "invalid fastopen \"fastopen=\""),
             ("rcvbuf=4g", "invalid rcvbuf \"rcvbuf=4g\""),
             ("sndbuf=4096m", "invalid sndbuf \"sndbuf=4096m\""),
-            ("ipv6only=yes", "invalid ipv6only flags \"yes\""),
+            ("ipv6only=only", "invalid ipv6only flags \"only\""),
             ("so_keepalive=::", "invalid so_keepalive value: \"::\""),
             ("so_keepalive=1:2:3:4", "invalid so_keepalive value: \"1:2:3:4\""),
             ("so_keepalive=0", "invalid so_keepalive value: \"0\""),
-            ("ipv6only=0", "invalid ipv6only flags \"0\""),
+            ("ipv6only=0", "invalid parameter \"ipv6only=0\""),
             ("backlog", "invalid parameter \"backlog\""),
             ("nonsense", "invalid parameter \"nonsense\""),
         ] {

@@ -50,7 +50,7 @@ mod environment;
 pub use affinity::{Affinity, PROCESSORS_MAX};
 pub use environment::{Env, environment};
 
-use conf::catalogue::{Loadable, module_of_file};
+use conf::catalogue::{Loadable, judge_parameter, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
 use contract::{Args, DebuggedClients, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View};
 use std::ffi::OsStr;
@@ -79,6 +79,7 @@ pub static MODULE: Module = Module {
         &LOAD_MODULE,
         &EVENTS,
         &WORKER_CONNECTIONS,
+        &USE,
         &DEBUG_CONNECTION,
     ],
     variables: &[],
@@ -195,11 +196,20 @@ pub static WORKER_CONNECTIONS: Directive<u64> = Directive::new("worker_connectio
     .default("512")
     .help("How many connections each thread may have.");
 
+/// `use METHOD`
+pub static USE: Directive<()> = Directive::new("use", parse_use)
+    .within(Contexts::EVENTS)
+    .default("epoll")
+    .help("How events are waited for. There is one way, and it is epoll, whichever of Linux's is named.");
+
 /// `debug_connection ADDRESS | NETWORK | NAME | unix:`
 pub static DEBUG_CONNECTION: Directive<DebuggedClients> = Directive::new("debug_connection", debugged::parse)
     .within(Contexts::EVENTS)
     .rule(Rule::List)
     .help("A client whose connections are logged in all detail.");
+
+/// nginx's ways to wait for events on Linux.
+const METHODS: [&str; 3] = ["epoll", "poll", "select"];
 
 /// A user and a group by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -332,6 +342,18 @@ fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic
     })
 }
 
+fn parse_use(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
+    let word = args.word(0)?;
+    if let Some(refusal) = judge_parameter("use", word) {
+        return Err(refusal.at(args.node.span).under(word.span));
+    }
+    if METHODS.iter().any(|method| word.is(method)) {
+        return Ok(());
+    }
+    let message = format!("invalid event type \"{word}\"");
+    Err(Diagnostic::emerg(message).at(args.node.span).under(word.span))
+}
+
 fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let word = args.word(0)?;
     let path = word.to_string();
@@ -415,6 +437,16 @@ mod tests {
         let mut notes = Vec::new();
         settings(&config.view(contract::Config::MAIN), &mut notes).unwrap();
         assert!(notes[0].message.contains("using last mask"), "{notes:?}");
+    }
+
+    #[test]
+    fn ways_to_wait_for_events() {
+        for method in ["epoll", "poll", "select"] {
+            assert!(main_level(&format!("events {{ use {method}; }}")).unwrap().1.is_empty(), "{method}");
+        }
+        let error = |method| main_level(&format!("events {{ use {method}; }}")).map(|_| ()).unwrap_err();
+        assert_eq!(error("magic"), "invalid event type \"magic\"");
+        assert!(error("kqueue").contains("BSD"), "{}", error("kqueue"));
     }
 
     #[test]
