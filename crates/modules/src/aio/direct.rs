@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// How much is read at once.
-const CHUNK: u64 = 512 * 1024;
+const CHUNK: u64 = 128 * 1024;
 
 /// What every disk is content with.
 const ALIGNMENT_LEAST: usize = 4096;

@@ -7,8 +7,8 @@
 //! `symlinks inside`, a directive of Fulmar's, follows links as long as they lead to something below the `root`, or
 //! below the directory of the `alias`, and refuses those that lead out of it: one `openat2` of the kernel does it
 //! where there is one, else the place of what was opened is compared. The root itself may be a link. Of an `alias`
-//! with variables only the directory in front of the first of them counts. Listings of directories are bounded, too.
-//! The two directives take each other's place.
+//! with variables only the directory in front of the first of them counts, and there must be one.
+//! Listings of directories are bounded, too. The two directives take each other's place.
 //!
 //! What is refused is answered 403. A link to a directory, in the middle of a path, is to `disable_symlinks on` no
 //! directory: 404, as in nginx. Files whose names are passed on to other servers, as to PHP, are not looked at.
@@ -278,6 +278,21 @@ mod tests {
             assert!(Site::error(&conf(wrong)).contains("begins with a directory"), "{wrong}");
         }
         let _ = Site::location(&conf("/srv/$arg_a/"));
+    }
+
+    #[test]
+    fn an_alias_with_variables_is_bounded_too() {
+        for (alias, path, base) in [
+            ("/srv/$arg_a/x", "/srv/y/x", "/srv/"),
+            ("/srv/a/$arg_a", "/srv/a/y", "/srv/a/"),
+            ("/srv/a.txt", "/srv/a.txt", "/srv/"),
+        ] {
+            let site =
+                Site::named(contract::LocationKind::Regex, "x", &format!("alias {alias}; symlinks inside;"));
+            let exchange = site.get("/x?a=/srv/y");
+            let way = Links::Inside.way(&exchange, path.as_bytes());
+            assert_eq!(way, Way::Beneath { base: base.len() }, "{alias}");
+        }
     }
 
     #[test]
