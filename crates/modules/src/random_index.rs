@@ -156,6 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_outside_of_the_root_is_none() {
+        let site = Site::location("random_index on;");
+        std::os::unix::fs::symlink("/etc/passwd", site.root().join("passwd")).unwrap();
+        let root = site.root().as_os_str().as_bytes();
+        assert_eq!(pick(root, Way::Follow).unwrap(), Some(b"passwd".to_vec()));
+        let inside = Way::Beneath { base: root.len() };
+        assert_eq!(pick(root, inside).unwrap(), None);
+        std::os::unix::fs::symlink("/etc", site.root().join("etc")).unwrap();
+        assert_eq!(pick(&[root, b"/etc"].concat(), inside).unwrap_err().call, "opendir");
+    }
+
+    #[test]
     fn a_directory_without_files_has_none() {
         let site = Site::location("random_index on;");
         site.file("directory/sub/x", "");

@@ -289,6 +289,26 @@ mod tests {
     }
 
     #[test]
+    fn a_link_out_of_the_root_is_listed_as_itself_and_not_entered() {
+        let site = Site::location("autoindex on; autoindex_format json; index none; symlinks inside;");
+        site.file("sub/file", "12345");
+        for (target, name) in
+            [("/etc", "out"), ("/etc/passwd", "passwd"), ("sub", "in"), ("sub/file", "near")]
+        {
+            std::os::unix::fs::symlink(target, site.root().join(name)).unwrap();
+        }
+        let (Step::Respond(body), _) = list(&site, "/") else { panic!() };
+        let page = body_text(&body);
+        for (name, kind) in [("out", "other"), ("passwd", "other"), ("in", "directory"), ("near", "file")] {
+            let entry = format!("\"name\":\"{name}\", \"type\":\"{kind}\"");
+            assert!(page.contains(&entry), "{entry}: {page}");
+        }
+        assert_eq!(status(&list(&site, "/out/").0), 403);
+        let (Step::Respond(body), _) = list(&site, "/in/") else { panic!() };
+        assert!(body_text(&body).contains("\"name\":\"file\", \"type\":\"file\""));
+    }
+
+    #[test]
     fn off_is_not_there() {
         let site = Site::location("autoindex off;");
         assert_eq!(site.get("/").scope.handlers(Phase::Content).len(), 2);
