@@ -206,14 +206,15 @@ fn l1_a_full_device_behind_buffers() {
         server { listen 127.0.0.1:%%PORT%%; return 200 ok; }",
     );
     let mut running = site.start(Server::Fulmar);
-    let told = "[alert]";
     for _ in 0..50 {
         ask(&running, "/");
     }
     running.wait_for_log("error.log", "write() to \"/dev/full\" failed (28: No space left on device)");
     running.signal(Signal::QUIT);
     assert!(running.ends_within(LIMIT));
-    assert_eq!(running.log("error.log").matches(told).count(), 1, "{}", running.log("error.log"));
+    // One a minute, and a machine may be slow.
+    let told = running.log("error.log").matches("[alert]").count();
+    assert!((1..=3).contains(&told), "{}", running.log("error.log"));
 }
 
 /// L1: what a full disk cut off is taken back, so that a compressed log is readable to its end.
@@ -270,8 +271,8 @@ fn l1_a_full_device_under_the_error_log() {
     assert!(running.ends_within(LIMIT));
     let console = running.log("console");
     let told = console.matches("write() to \"/dev/full\" failed (28: No space left on device)").count();
-    // The supervisor and the worker each have one.
-    assert!((1..=2).contains(&told), "{console}");
+    // The supervisor and the worker each have one a minute.
+    assert!((1..=6).contains(&told), "{console}");
     assert_eq!(running.log("access.log").lines().count(), 20);
 }
 
@@ -304,7 +305,7 @@ fn l2_syslog_that_comes_and_goes() {
         ask(&running, "/lost");
     }
     let log = running.log("error.log");
-    assert_eq!(log.matches("send() to syslog").count(), 1, "{log}");
+    assert!((1..=3).contains(&log.matches("send() to syslog").count()), "{log}");
     assert!(log.contains("failed (2: No such file or directory) while logging request, client: "), "{log}");
     let path = site.prefix().join("log");
     for target in ["/first", "/second"] {
