@@ -12,6 +12,7 @@ use net::system_message;
 
 use crate::configuration::Configuration;
 use crate::pid_file::PidFile;
+use crate::sockets::Sockets;
 use crate::start::keep_last_words;
 use crate::supervisor::{Generation, Supervisor, answer};
 use crate::worker::{Stage, Worker};
@@ -130,10 +131,26 @@ impl Supervisor {
 
     /// The worker that was asked serves the configuration.
     pub(crate) fn went_over(&mut self, worker: usize, generation: u32) {
-        if self.reload.as_ref().is_some_and(|reload| reload.generation.number == generation) {
+        if self.was_asked(worker, generation) {
             self.workers[worker].generation = generation;
             self.complete_reload(generation);
         }
+    }
+
+    /// The worker that was asked stays with what it serves. What it could not even read has the number 0.
+    pub(crate) fn declined(&mut self, worker: usize, generation: u32, reason: &str) {
+        let unread = self.reload.as_ref().filter(|_| generation == 0).map(|reload| reload.generation.number);
+        if self.was_asked(worker, unread.unwrap_or(generation)) {
+            self.replace_worker(reason);
+        }
+    }
+
+    /// Whether this worker was asked to go over to this configuration, and may still answer. Workers are not trusted.
+    fn was_asked(&self, worker: usize, generation: u32) -> bool {
+        let worker = &self.workers[worker];
+        let serves = worker.generation == self.current.number && worker.stage != Stage::Leaving;
+        let asked = |reload: &Reload| reload.way == Way::InPlace && reload.generation.number == generation;
+        serves && self.reload.as_ref().is_some_and(asked)
     }
 
     /// A worker serves the new configuration: others may go.
@@ -143,7 +160,10 @@ impl Supervisor {
         }
         let Some(Reload { generation, clients, reopened, .. }) = self.reload.take() else { return };
         let before = std::mem::replace(&mut self.current, generation);
-        before.sockets.remove_paths(&self.current.sockets);
+        self.remove_paths(&before.sockets);
+        if self.current.configuration.process.daemon {
+            keep_last_words(&self.current.configuration);
+        }
         for worker in self.workers.iter_mut().filter(|worker| worker.generation == before.number) {
             worker.tell(Command::Quit);
         }
@@ -161,7 +181,8 @@ impl Supervisor {
     /// The configuration that serves stays.
     pub(crate) fn refuse_reload(&mut self, reason: &str) {
         let Some(Reload { generation, clients, .. }) = self.reload.take() else { return };
-        generation.sockets.remove_paths(&self.current.sockets);
+        self.remove_paths(&generation.sockets);
+        self.current.sockets.restore();
         for worker in self.workers.iter_mut().filter(|worker| worker.generation == generation.number) {
             worker.tell(Command::Terminate);
         }
@@ -171,6 +192,13 @@ impl Supervisor {
         self.log(Level::Emerg, &format!("the configuration stays as it was: {reason}"));
         clients.into_iter().for_each(|client| answer(client, Err(format!("fulmar: [emerg] {reason}"))));
         self.next_reload();
+    }
+
+    /// Removes the paths that do not serve, unless another program serves by the same ones.
+    fn remove_paths(&self, sockets: &Sockets) {
+        if !self.upgrade.shares_sockets() {
+            sockets.remove_paths(&self.current.sockets);
+        }
     }
 
     fn next_reload(&mut self) {
@@ -215,9 +243,6 @@ impl Supervisor {
         let problems = configuration.open_logs();
         if !problems.is_empty() {
             return Err(refuse(problems.join("; ")));
-        }
-        if self.current.configuration.process.daemon {
-            keep_last_words(&configuration);
         }
         let read = &configuration.read;
         read.notes.iter().for_each(|note| log(note.level, &read.line(note)));

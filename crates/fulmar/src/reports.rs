@@ -12,6 +12,9 @@ use net::system_message;
 use crate::supervisor::Supervisor;
 use crate::worker::{FATAL, Stage, Worker};
 
+/// How many reports are read before signals and clients have their turn.
+const REPORTS_AT_ONCE: usize = 64;
+
 impl Supervisor {
     /// Reads what workers have to say, and joins threads that ended.
     pub(crate) fn take_reports(&mut self) {
@@ -19,7 +22,9 @@ impl Supervisor {
             let mut numbered = workers.iter_mut().enumerate();
             numbered.find_map(|(index, worker)| worker.report().map(|report| (index, report)))
         };
-        while let Some((index, report)) = next(&mut self.workers) {
+        // A worker that never stops talking keeps the supervisor from nothing else.
+        for _ in 0..REPORTS_AT_ONCE {
+            let Some((index, report)) = next(&mut self.workers) else { break };
             self.on_report(index, report);
         }
         while let Some(index) = self.workers.iter().position(Worker::is_thread_at_its_end) {
@@ -52,7 +57,7 @@ impl Supervisor {
                 self.log(Level::Error, &told);
             }
             Report::Adopted(generation) => self.went_over(index, generation),
-            Report::Declined(_, reason) => self.replace_worker(&reason),
+            Report::Declined(generation, reason) => self.declined(index, generation, &reason),
         }
     }
 

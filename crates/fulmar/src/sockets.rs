@@ -56,26 +56,34 @@ impl Sockets {
         patience: Patience,
         mut notice: impl FnMut(Notice<'_>),
     ) -> Result<Sockets, BindError> {
-        let kept: Result<Vec<_>, _> = wanted.iter().map(|want| self.keep(want)).collect();
-        let mut groups = kept.inspect_err(|error| notice(Notice::Failed(error)))?;
-        let missing: Vec<Wanted> = wanted
-            .iter()
-            .zip(&groups)
-            .filter(|(_, kept)| kept.is_none())
-            .map(|(want, _)| want.clone())
-            .collect();
-        let opened = bind::bind_all(&missing, patience, notice)?;
-        let mut opened = missing.into_iter().zip(opened);
-        for group in &mut groups {
-            if group.is_none() {
-                *group = opened.next().map(|(want, sockets)| Group {
-                    address: want.address,
-                    options: Some(want.options),
-                    sockets,
-                });
+        // What may fail comes first: sockets that serve already are changed when nothing else is left to do.
+        let is_missing = |want: &&Wanted| self.groups.iter().all(|group| group.address != want.address);
+        let missing: Vec<Wanted> = wanted.iter().filter(is_missing).cloned().collect();
+        let opened = bind::bind_all(&missing, patience, &mut notice)?;
+        let mut opened = opened.into_iter();
+        let group = |want: &Wanted| match self.keep(want)? {
+            Some(kept) => Ok(kept),
+            None => {
+                let sockets = opened.next().unwrap_or_default();
+                Ok(Group { address: want.address.clone(), options: Some(want.options.clone()), sockets })
+            }
+        };
+        let groups: Result<Vec<Group>, BindError> = wanted.iter().map(group).collect();
+        let groups = groups.inspect_err(|error| {
+            notice(Notice::Failed(error));
+            self.restore();
+        })?;
+        Ok(Sockets { groups })
+    }
+
+    /// Gives sockets the options back that they had before another configuration asked for others.
+    pub(crate) fn restore(&self) {
+        for group in &self.groups {
+            if let Some(options) = &group.options {
+                // Where that fails they serve all the same.
+                group.sockets.iter().for_each(|socket| drop(socket.configure(options)));
             }
         }
-        Ok(Sockets { groups: groups.into_iter().flatten().collect() })
     }
 
     /// The addresses that nobody wants, and whether a service manager lent their sockets.
@@ -185,6 +193,21 @@ mod tests {
         let free = prepare(&Sockets::default(), &[want(two, 1)]);
         assert!(free.is_ok(), "an address that vanished is free: {free:?}");
         assert!(prepare(&Sockets::default(), &[want(one, 1)]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_had_changes_nothing() {
+        let (one, two) = (free_port(), free_port());
+        let serving = prepare(&Sockets::default(), &[want(one.clone(), 1)]).unwrap();
+        let taken = prepare(&Sockets::default(), &[want(two.clone(), 1)]).unwrap();
+        let mut changed = want(one, 1);
+        changed.options.keepalive = Some(net::KeepAlive::On { idle: None, interval: None, count: None });
+        let probes = || rustix::net::sockopt::socket_keepalive(serving.groups[0].sockets[0].as_fd()).unwrap();
+        assert!(prepare(&serving, &[changed.clone(), want(two, 1)]).is_err());
+        assert!(!probes());
+        drop(taken);
+        prepare(&serving, &[changed]).unwrap();
+        assert!(probes());
     }
 
     #[test]

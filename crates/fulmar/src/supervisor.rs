@@ -268,12 +268,12 @@ impl Supervisor {
     }
 
     fn stop_fast(&mut self, client: Option<Request>) {
+        // First of all, so that no other reload begins behind the one that is refused.
+        let stop = self.stop.get_or_insert(Stop { kill_at: None, clients: Vec::new() });
+        stop.kill_at.get_or_insert(Instant::now() + TERMINATION);
+        stop.clients.extend(client);
         self.refuse_reload("the server stops");
         self.workers.iter_mut().for_each(|worker| worker.tell(Command::Terminate));
-        let kill_at = Instant::now() + TERMINATION;
-        let stop = self.stop.get_or_insert(Stop { kill_at: None, clients: Vec::new() });
-        stop.kill_at.get_or_insert(kill_at);
-        stop.clients.extend(client);
     }
 
     fn stop_gracefully(&mut self) {

@@ -174,3 +174,17 @@ fn start_upgrade(running: &Running, before: Pid) -> Pid {
     assert!(begun, "no new supervisor:\n{}", running.all_logs());
     running.pid()
 }
+
+#[test]
+fn the_end_ends_reloads_that_wait_for_others() {
+    let site = Site::new(&server("first"));
+    let mut running = site.start(Server::Fulmar);
+    let path = site.prefix().join("second.sock");
+    let unix = format!("server {{ listen unix:{}; }}", path.display());
+    running.rewrite(&format!("{}\n{unix}", server("second")));
+    for signal in [Signal::HUP, Signal::HUP, Signal::TERM] {
+        running.signal(signal);
+    }
+    assert!(running.ends_within(Duration::from_secs(10)), "{}", running.all_logs());
+    assert!(!path.exists(), "a socket that nobody serves stays: {}", running.all_logs());
+}
