@@ -1,9 +1,9 @@
 //! Sending what does not fit into one write: files, long bodies, bodies that come into being.
 
 use super::Io;
+use super::body::client_left;
 use super::cold::{self, Unknown};
 use super::exchange::Begun;
-use super::body::client_left;
 use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::throttle::{self, Throttle};
