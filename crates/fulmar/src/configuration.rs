@@ -218,16 +218,21 @@ impl Configuration {
         self.site.logs.iter().filter_map(open).collect()
     }
 
-    /// Lets the worker open a log file that is the supervisor's.
+    /// Lets the worker open a log file that is the supervisor's. Whoever may write to the directory can put a link in
+    /// its place: what a link leads to, or what has another name, too, is given to nobody.
     fn hand_over(&self, path: &Path) -> io::Result<()> {
         let Some(identity) = &self.identity else { return Ok(()) };
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() || metadata.uid() == identity.uid() {
             return Ok(());
         }
-        std::os::unix::fs::chown(path, Some(identity.uid()), None)?;
-        let owner_writes = metadata.permissions().mode() | 0o600;
-        fs::set_permissions(path, fs::Permissions::from_mode(owner_writes))
+        let file = net::append::open_itself(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.nlink() > 1 {
+            return Err(io::Error::other("it has several names, and is not given to the worker"));
+        }
+        std::os::unix::fs::fchown(&file, Some(identity.uid()), None)?;
+        file.set_permissions(fs::Permissions::from_mode(metadata.permissions().mode() | 0o600))
     }
 }
 

@@ -39,6 +39,15 @@ pub fn open(path: &Path) -> io::Result<File> {
     })
 }
 
+/// Opens a file that is there to append to it, unless its name is a symbolic link.
+///
+/// # Errors
+/// Those of open(2); `ELOOP` for a link.
+pub fn open_itself(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    OpenOptions::new().append(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
 /// Appends bytes with one system call, unless the system takes less at once.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! QUIT, TERM, USR1, WINCH.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -140,6 +141,30 @@ fn usr1_reopens_logs() {
         running.log("access.log").contains("after")
     };
     assert!(wait::until(Duration::from_secs(5), written));
+    running.stop();
+}
+
+/// What a link in the place of a log leads to is not given to the worker's user.
+#[test]
+fn usr1_gives_nobody_what_a_link_leads_to() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let text = r#"
+        user daemon;
+        pid %%LOGS%%/pid;
+        error_log %%LOGS%%/error.log info;
+        events { }
+        http { access_log %%LOGS%%/access.log; server { listen 127.0.0.1:%%PORT%%; return 200 ok; } }
+    "#;
+    let site = Site::whole(text).file("secret", "root's own\n");
+    let running = site.start(Server::Fulmar);
+    let (log, secret) = (site.logs(Server::Fulmar).join("access.log"), site.root().join("secret"));
+    fs::remove_file(&log).expect("log");
+    std::os::unix::fs::symlink(&secret, &log).expect("link");
+    running.signal(Signal::USR1);
+    running.wait_for_log("error.log", "access.log\" failed");
+    assert_eq!(fs::metadata(&secret).expect("metadata").uid(), 0);
     running.stop();
 }
 
