@@ -127,6 +127,9 @@ fn usr1_reopens_logs() {
     let site = site("");
     let running = site.start(Server::Fulmar);
     let logs = site.logs(Server::Fulmar);
+    // The files that a reload hands to the worker are opened anew as those of its start are.
+    let reload = site.command(Server::Fulmar).args(["-s", "reload"]).status().expect("run");
+    assert!(reload.success(), "{}", running.all_logs());
     running.ask("GET /made?before\nConnection: close");
     running.wait_for_log("access.log", "before");
     fs::rename(logs.join("access.log"), logs.join("access.old")).expect("rename");
