@@ -103,9 +103,11 @@ fn inherit_merge() {
 fn add_trailer() {
     let site = Site::new(
         r#"
+        log_format trailers "$request $status $sent_trailer_x_outer $sent_trailer_x_own";
         server {
             listen 127.0.0.1:%%PORT%%;
             root %%ROOT%%;
+            access_log %%LOGS%%/access.log trailers;
             add_trailer X-Outer outer;
             add_trailer X-Ranges $sent_http_accept_ranges;
             add_trailer X-Outer-Seen $sent_trailer_x_outer;

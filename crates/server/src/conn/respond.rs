@@ -103,10 +103,11 @@ pub(crate) fn append_bytes(output: &mut Buffer, answer: &Answer, bytes: &[u8]) {
 
 /// Appends what ends a chunked body.
 pub(crate) fn append_end(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
+    if answer.has_body && flow.exchange.response.expects_trailers {
+        // Also where they cannot be sent: a log may show them.
+        flow.end();
+    }
     if answer.chunked && answer.has_body {
-        if flow.exchange.response.expects_trailers {
-            flow.end();
-        }
         let before = output.bytes().len();
         output.append(|out| encode_last_chunk(&flow.exchange.response.trailers, out));
         flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
