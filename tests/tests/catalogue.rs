@@ -1,18 +1,22 @@
 //! What the server must survive: framing and syntax of HTTP/1 (rows A…), paths and files (rows B…), slow and very many
-//! connections (rows C…), other servers (rows G…), applications (rows H…), and ranges (rows J…) of the catalogue of bad
-//! inputs. The numbers are the rows'.
+//! connections (rows C…), other servers (rows G…), applications (rows H…), ranges (rows J…), configurations (rows K…),
+//! what the system does not give (rows L…) and changes under load (rows M…) of the catalogue of bad inputs. The numbers
+//! are the rows'. docs/security.md tells of each class what is so.
 //!
 //! Common to all: bad framing is answered by one 4xx or 501 and the end of the connection, nothing that
 //! follows on it is answered, no reply repeats bad bytes, the log has exactly one line a request, and the
-//! server is as healthy afterwards as before.
+//! server is as healthy afterwards as before. None of it reaches a server behind it.
 
 use tests::binary::Server;
 use tests::client::End;
+use tests::origin::{Origin, ok};
 use tests::site::{Running, Site};
 use tests::wait;
 
+mod configuration;
 mod fastcgi;
 mod framing;
+mod lifecycle;
 mod paths;
 mod proxy;
 mod ranges;
@@ -59,6 +63,24 @@ fn refused(running: &Running, rows: &[Refused<'_>]) {
     }
     running.assert_healthy();
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same for a server that answers by itself and for one that passes requests on: what is refused never reaches
+/// another server, not even its beginning.
+fn refused_everywhere(server: &str, rows: &[Refused<'_>]) {
+    let running = start(server);
+    refused(&running, rows);
+    running.stop();
+    let origin = Origin::start(|_| ok("origin"));
+    let running = start(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://{}; }} }}",
+        origin.address()
+    ));
+    assert_eq!(origin.connections(), 0);
+    refused(&running, rows);
+    assert_eq!(origin.connections(), 0, "what was refused was passed on");
+    assert_eq!(running.ask("GET /\nConnection: close").last().text(), "origin");
+    running.stop();
 }
 
 /// Sends each input and checks statuses.

@@ -38,12 +38,12 @@ const FIELDS_MAX: usize = 1000;
 /// # Errors
 /// No status line, a line that is no field, or more than `limit` bytes without an end.
 pub fn parse_response(input: &[u8], limit: usize) -> Result<Option<(ReceivedHead, usize)>, ResponseError> {
+    // First of all, so that it does not depend on how much has come.
+    if !input.iter().zip(STATUS_LINE).all(|(&byte, form)| fits(byte, *form)) {
+        return Err(no_status_line());
+    }
     let mut lines = Lines { input, at: 0, limit };
-    let Some(line) = lines.next()? else {
-        let seen = &input[..input.len().min(STATUS_LINE.len())];
-        let may_become = seen.iter().zip(STATUS_LINE).all(|(&byte, form)| fits(byte, *form));
-        return if may_become { Ok(None) } else { Err(no_status_line()) };
-    };
+    let Some(line) = lines.next()? else { return Ok(None) };
     let (version, status, reason) = parse_status_line(line).ok_or_else(no_status_line)?;
     let mut head = ReceivedHead { version, status, reason: reason.to_vec(), fields: Fields::new() };
     while let Some(line) = lines.next()? {

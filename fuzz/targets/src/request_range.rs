@@ -42,8 +42,7 @@ fn exchange(ranges: &[u8]) -> Option<Exchange> {
 }
 
 fn flat(body: &Body) -> Vec<u8> {
-    let Body::Pieces(pieces) = body else { return Vec::new() };
-    let bytes = pieces.iter().map(|piece| match piece {
+    let bytes = body.pieces().unwrap_or_default().iter().map(|piece| match piece {
         Piece::Bytes(bytes) => bytes.as_ref(),
         Piece::File { .. } => &[],
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tests::client::End;
 use tests::wait;
 
-use super::{Refused, answered, log_lines, refused, start};
+use super::{Refused, answered, log_lines, refused, refused_everywhere, start};
 
 const SERVER: &str = r#"server { listen 127.0.0.1:%%PORT%%; return 200 "ok"; }"#;
 
@@ -53,9 +53,7 @@ fn lengths() {
         ("A6", post("Content-Length: five\r\n", "hello"), BAD),
         ("A6", post("Content-Length:\r\n", "hello"), BAD),
     ];
-    let running = start(SERVER);
-    refused(&running, &rows);
-    running.stop();
+    refused_everywhere(SERVER, &rows);
 }
 
 #[test]
@@ -99,9 +97,7 @@ fn transfer_codings() {
     ] {
         rows.push(("A11", coding(value), BAD_OR_UNKNOWN));
     }
-    let running = start(SERVER);
-    refused(&running, &rows);
-    running.stop();
+    refused_everywhere(SERVER, &rows);
 }
 
 #[test]
@@ -140,9 +136,7 @@ fn chunks() {
     rows.push(("A26", chunked(format!("0\r\nX: {}\r\n\r\n", "x".repeat(100_000)).as_bytes()), BAD_OR_LATE));
     rows.push(("A26", chunked(format!("0\r\n{}\r\n", "X: y\r\n".repeat(20_000)).as_bytes()), BAD_OR_LATE));
     rows.push(("A26", chunked(b"0\r\nno colon\r\n\r\n"), BAD));
-    let running = start(SERVER);
-    refused(&running, &rows);
-    running.stop();
+    refused_everywhere(SERVER, &rows);
 }
 
 #[test]

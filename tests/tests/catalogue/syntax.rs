@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tests::client::End;
 
-use super::{Refused, answered, refused, start};
+use super::{Refused, answered, refused, refused_everywhere, start};
 
 const SERVER: &str = r#"server { listen 127.0.0.1:%%PORT%%; return 200 "$host $uri"; }"#;
 const BAD: &[u16] = &[400];
@@ -39,9 +39,7 @@ fn lines_and_fields() {
     for host in hosts {
         rows.push(("A33", format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(), BAD));
     }
-    let running = start(SERVER);
-    refused(&running, &rows);
-    running.stop();
+    refused_everywhere(SERVER, &rows);
 }
 
 /// A28, A31, A38: what nginx forgives and RFC 9112 permits.
