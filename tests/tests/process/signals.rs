@@ -154,6 +154,7 @@ fn usr1_gives_nobody_what_a_link_leads_to() {
         return;
     }
     let text = r#"
+        daemon off;
         user daemon;
         pid %%LOGS%%/pid;
         error_log %%LOGS%%/error.log info;
