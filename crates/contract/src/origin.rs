@@ -4,7 +4,6 @@ use crate::inputs::System;
 use conf::Inputs;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,32 +35,40 @@ impl Origin {
     ///
     /// The state may hold nothing that is bound to its configuration, such as a template.
     pub fn keep<T: Any + Send + Sync>(&self, definition: &[u8], make: impl FnOnce() -> T) -> Arc<T> {
-        match self.try_keep(definition, || Ok::<_, Infallible>(make())) {
-            Ok(state) => state,
-            Err(never) => match never {},
-        }
+        let key = (TypeId::of::<T>(), definition.into());
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = now.0.get(&key).map_or(0, Vec::len);
+        let state = self.find(&key, index).unwrap_or_else(|| Arc::new(make()));
+        now.0.entry(key).or_default().push(Arc::clone(&state) as _);
+        state
     }
 
-    /// As [`Origin::keep`], where making may fail.
+    /// As [`Origin::keep`], but whoever asks with the same definition is given the same.
     ///
     /// # Errors
     /// What `make` says.
-    pub fn try_keep<T: Any + Send + Sync, E>(
+    pub fn share<T: Any + Send + Sync, E>(
         &self,
         definition: &[u8],
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
         let key = (TypeId::of::<T>(), definition.into());
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = now.0.get(&key).map_or(0, Vec::len);
-        let known = before.0.get(&key).and_then(|states| states.get(index)).cloned();
-        let state = match known.and_then(|state| state.downcast().ok()) {
+        let shared = now.0.get(&key).and_then(|states| Arc::clone(states.first()?).downcast().ok());
+        if let Some(state) = shared {
+            return Ok(state);
+        }
+        let state = match self.find(&key, 0) {
             Some(state) => state,
             None => Arc::new(make()?),
         };
         now.0.entry(key).or_default().push(Arc::clone(&state) as _);
         Ok(state)
+    }
+
+    fn find<T: Any + Send + Sync>(&self, key: &Key, index: usize) -> Option<Arc<T>> {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(before.0.get(key)?.get(index)?).downcast().ok()
     }
 
     /// All state of this configuration, for the one after it. What was not asked for until now is given up.
@@ -104,7 +111,16 @@ mod tests {
         assert_eq!(*second.keep(b"zone b", || 4_u8), 4, "of another type");
         let third = after(&second);
         assert!(!Arc::ptr_eq(&third.keep(b"zone a", || 1), &zone), "it was gone for a while");
-        assert_eq!(third.try_keep(b"zone d", || Err::<u8, _>("no")), Err("no"));
+    }
+
+    #[test]
+    fn what_is_shared_is_the_same_for_all() {
+        let first = Origin::default();
+        let share = |origin: &Origin, number: u8| origin.share(b"x", || Ok::<_, ()>(number)).unwrap();
+        let one = share(&first, 1);
+        assert!(Arc::ptr_eq(&one, &share(&first, 2)));
+        assert!(Arc::ptr_eq(&one, &share(&after(&first), 3)));
+        assert_eq!(first.share(b"y", || Err::<u8, _>("no")), Err("no"));
     }
 
     #[test]

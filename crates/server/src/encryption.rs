@@ -37,7 +37,7 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
         session_timeout: policy.session_timeout,
     };
     // Tickets and sessions of the configuration before are good where nothing changed, and so are its connections.
-    let made = origin.try_keep(&settings.digest(), || ServerPolicy::new(&settings)).map_err(|error| {
+    let made = origin.share(&settings.digest(), || ServerPolicy::new(&settings)).map_err(|error| {
         let message = match error {
             PolicyError::NoCipher => {
                 format!("SSL_CTX_set_cipher_list(\"{}\") failed ({error})", policy.ciphers)

@@ -277,25 +277,30 @@ fn a_worker_without_rights_gets_keys_and_logs() {
 /// be resumed for as long as it stays.
 #[test]
 fn an_encrypted_connection_lasts_as_long_as_its_certificate() {
-    let with = |name: &str, text: &str| {
+    let server = |server_name: &str, name: &str, text: &str| {
         format!(
-            "server {{ listen 127.0.0.1:%%PORT%% ssl; ssl_certificate %%DIR%%/{name}.pem;
-             ssl_certificate_key %%DIR%%/{name}.key; return 200 {text}; }}"
+            "server {{ listen 127.0.0.1:%%PORT%% ssl; server_name {server_name};
+             ssl_certificate %%DIR%%/{name}.pem; ssl_certificate_key %%DIR%%/{name}.key; return 200 {text}; }}"
         )
     };
+    let with = |name: &str, text: &str| server("a.example", name, text);
+    // Servers with the same certificate come and go.
+    let with_another = |name: &str, text: &str| server("b.example", name, "another") + &with(name, text);
     let (one, two) = (certificate("a.example", Kind::Ecdsa), certificate("a.example", Kind::Ecdsa));
-    let site = with_certificates(Site::new(&with("one", "first")), &[("one", &one), ("two", &two)]);
+    let site = with_certificates(Site::new(&with_another("one", "first")), &[("one", &one), ("two", &two)]);
     let running = site.start(Server::Fulmar);
     let client = tls::Client::new(Some("a.example"));
     let mut stream = client.connect(running.address()).expect("a connection");
-    let first = client.ask(running.address(), "GET /\nConnection: close").expect("an answer");
+    let first =
+        client.ask(running.address(), "GET /\nHost: a.example\nConnection: close").expect("an answer");
     assert_eq!(first.answer.last().text(), "first");
     let told =
         |response: Option<Response>| response.map(|response| (response.text(), response.announces_close()));
     assert_eq!(told(get(&mut stream)), Some(("first".to_owned(), false)));
     must_reload(&site, &running, &with("one", "second"));
     assert_eq!(told(get(&mut stream)), Some(("second".to_owned(), false)));
-    let resumed = client.ask(running.address(), "GET /\nConnection: close").expect("an answer");
+    let resumed =
+        client.ask(running.address(), "GET /\nHost: a.example\nConnection: close").expect("an answer");
     assert!(resumed.resumed, "the tickets of the same certificate are worth nothing any more");
     must_reload(&site, &running, &with("two", "third"));
     let last = told(get(&mut stream));
