@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -434,4 +435,61 @@ fn logs_in_json_are_objects() {
         assert_eq!(failed["referrer"], "http://a/");
         assert!(failed["message"].as_str().is_some_and(|text| text.starts_with("open() ")), "{failed}");
     });
+}
+
+/// Whether a worker has a file of this name open.
+fn is_open(running: &Running, path: &Path) -> bool {
+    let files =
+        |pid: Pid| fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid())).into_iter().flatten().flatten();
+    let mut workers = Running::children(running.pid()).into_iter();
+    workers.any(|pid| files(pid).any(|file| fs::read_link(file.path()).is_ok_and(|target| target == path)))
+}
+
+/// What is still served by an earlier configuration, or by a server that stops, follows the rotation, too.
+#[test]
+fn the_last_requests_follow_a_rotation() {
+    const SIZE: usize = 32 << 20;
+    let configuration = |text: &str| {
+        format!(
+            "log_format uri $uri; access_log %%LOGS%%/access.log uri;
+            server {{ listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /made {{ return 200 {text}; }} }}"
+        )
+    };
+    let site = Site::new(&configuration("one")).file("large", vec![b'x'; SIZE]);
+    let mut running = site.start(Server::Fulmar);
+    let start = || {
+        let mut client = running.connect();
+        client.extend(3 * LIMIT);
+        client.send(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        assert!(client.read_some(1000) > 0);
+        client
+    };
+    let rotate = |name: &str| {
+        let (log, rotated) =
+            (site.logs(Server::Fulmar).join("access.log"), site.logs(Server::Fulmar).join(name));
+        fs::rename(&log, &rotated).expect("rename");
+        assert!(is_open(&running, &rotated));
+        running.signal(Signal::USR1);
+        assert!(
+            wait::until(LIMIT, || log.exists() && !is_open(&running, &rotated)),
+            "{}",
+            running.all_logs()
+        );
+    };
+    let mut client = start();
+    running.rewrite(&configuration("two"));
+    running.signal(Signal::HUP);
+    let is_new = || running.ask("GET /made\nConnection: close").last().text() == "two";
+    assert!(wait::until(LIMIT, is_new), "{}", running.all_logs());
+    rotate("first");
+    assert_eq!(client.response("GET").expect("the rest").body.len(), SIZE);
+    assert!(wait::until(LIMIT, || running.log("access.log").contains("/large")), "{}", running.all_logs());
+
+    let mut client = start();
+    running.signal(Signal::QUIT);
+    assert!(wait::until(LIMIT, || Client::try_connect(running.address()).is_err()));
+    rotate("second");
+    assert_eq!(client.response("GET").expect("the rest").body.len(), SIZE);
+    assert!(running.ends_within(LIMIT));
+    assert_eq!(running.log("access.log"), "/large\n");
 }

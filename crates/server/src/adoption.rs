@@ -9,7 +9,7 @@ use net::channel::{Parcel, Report};
 use net::{BoundSocket, system_message};
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::mpsc as events;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -18,6 +18,8 @@ pub(crate) struct Crew<'a> {
     pub(crate) site: &'a mut Arc<Site>,
     pub(crate) threads: Vec<events::UnboundedSender<Succession>>,
     pub(crate) replay: Arc<Replay>,
+    /// The sites before, as long as anything is served by them.
+    pub(crate) past: Vec<Weak<Site>>,
 }
 
 /// A configuration that is being compiled.
@@ -88,7 +90,9 @@ impl Crew<'_> {
             results.recv().await.unwrap_or_else(|| Err(io::Error::other("a thread of the worker ended")))?;
         }
         crate::logs::hand_over(self.site, &site);
-        *self.site = site;
+        let before = std::mem::replace(self.site, site);
+        self.past.retain(|past| past.strong_count() > 0);
+        self.past.push(Arc::downgrade(&before));
         Ok(())
     }
 }

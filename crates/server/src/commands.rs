@@ -40,23 +40,27 @@ impl Commands {
         Told::Command(command)
     }
 
-    /// The command to end at once, and nothing else.
-    pub(crate) async fn terminated(&mut self) {
+    /// The command to end at once. Until then logs are opened anew whenever that is asked for, and nothing else.
+    pub(crate) async fn terminated(&mut self, reopen: impl Fn(&Commands)) {
+        let mut has_supervisor = true;
         loop {
-            tokio::select! {
-                command = self.channel.receive() => match command {
-                    Ok(Some(Told::Command(Command::Terminate))) => return,
-                    Ok(Some(_)) => {}
-                    // The supervisor is gone; what is left is to drain, or a signal.
+            let told = tokio::select! {
+                told = self.channel.receive(), if has_supervisor => match told {
+                    Ok(Some(Told::Command(command))) => command,
+                    Ok(Some(Told::Parcel(_))) => continue,
                     Ok(None) | Err(_) => {
-                        tokio::select! {
-                            _ = self.terminate.recv() => return,
-                            _ = self.interrupt.recv() => return,
-                        }
+                        has_supervisor = false;
+                        continue;
                     }
                 },
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => Command::Terminate,
+                _ = self.interrupt.recv() => Command::Terminate,
+                _ = self.reopen.recv() => Command::ReopenLogs,
+            };
+            match told {
+                Command::Terminate => return,
+                Command::ReopenLogs => reopen(self),
+                Command::Quit | Command::Reloads(_) => {}
             }
         }
     }

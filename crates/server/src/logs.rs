@@ -5,10 +5,14 @@ use crate::site::Site;
 use contract::log::{Level, LogFiles};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::{Arc, Weak};
 use std::task::ready;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+/// How often lines of sites before are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Writes gathered lines when they are due, off the event loop; never ends.
 pub(crate) async fn write_when_due(site: &Site) {
@@ -17,6 +21,16 @@ pub(crate) async fn write_when_due(site: &Site) {
         let logs = site.logs.clone();
         let complaints = spawn_blocking(move || logs.write_due(Instant::now())).await;
         tell(site, complaints.unwrap_or_default());
+    }
+}
+
+/// The same for sites of which only the last requests are left: once in a while, so that they are not kept by it.
+pub(crate) async fn write_for(past: &[Weak<Site>]) {
+    loop {
+        sleep(LOOK).await;
+        for site in past.iter().filter_map(Weak::upgrade) {
+            tell(&site, site.logs.write_due(Instant::now()));
+        }
     }
 }
 
@@ -31,9 +45,10 @@ async fn due(logs: &LogFiles) {
     .await;
 }
 
-/// Opens all logs anew.
-pub(crate) fn reopen(site: &Site, commands: &Commands) {
-    for (file, error) in site.logs.reopen() {
+/// Opens all logs anew, those of sites before included.
+pub(crate) fn reopen(site: &Arc<Site>, past: &[Weak<Site>], commands: &Commands) {
+    let sites = past.iter().filter_map(Weak::upgrade).chain([Arc::clone(site)]);
+    for (file, error) in sites.flat_map(|site| site.logs.reopen()) {
         if let Some(path) = file.path() {
             let reason = net::system_message(&error);
             commands.complain(format!("open() \"{}\" failed ({reason})", path.display()));

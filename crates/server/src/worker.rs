@@ -91,7 +91,7 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     worker.channel.send(&Report::Ready)?;
     // The first site ends with the last that was served by it.
     drop(worker.site);
-    let mut crew = Crew { site, threads: successors, replay: worker.replay };
+    let mut crew = Crew { site, threads: successors, replay: worker.replay, past: Vec::new() };
     runtime()?.block_on(async {
         tokio::select! {
             () = obey(worker.channel, &mut crew, &order, &orders) => {}
@@ -146,10 +146,11 @@ async fn obey(
     };
     let mut adoption: Option<Adoption> = None;
     loop {
-        let site = Arc::clone(crew.site);
+        let (site, past) = (Arc::clone(crew.site), crew.past.clone());
         let told = tokio::select! {
             told = commands.next() => told,
             () = logs::write_when_due(&site) => continue,
+            () = logs::write_for(&past) => continue,
             compiled = Adoption::compiled(&mut adoption) => {
                 adoption = None;
                 let report = crew.take_over(compiled).await;
@@ -162,7 +163,7 @@ async fn obey(
             Told::Parcel(Err(error)) => {
                 commands.report(&Report::Declined(0, net::system_message(&error)));
             }
-            Told::Command(Command::ReopenLogs) => logs::reopen(crew.site, &commands),
+            Told::Command(Command::ReopenLogs) => logs::reopen(crew.site, &past, &commands),
             Told::Command(Command::Reloads(told)) => reloads::set(told),
             Told::Command(Command::Terminate) => {
                 order.send_replace(Order::Stop);
@@ -170,9 +171,11 @@ async fn obey(
             }
             Told::Command(Command::Quit) => {
                 order.send_replace(Order::Drain);
+                let reopen = |commands: &Commands| logs::reopen(&site, &past, commands);
                 tokio::select! {
-                    () = drained_or_terminated(&mut commands, order) => {}
+                    () = drained_or_terminated(&mut commands, order, reopen) => {}
                     () = logs::write_when_due(&site) => {}
+                    () = logs::write_for(&past) => {}
                 }
                 return;
             }
@@ -181,7 +184,11 @@ async fn obey(
 }
 
 /// Waits until the last thread has ended, or for the command to end at once.
-async fn drained_or_terminated(commands: &mut Commands, order: &watch::Sender<Order>) {
+async fn drained_or_terminated(
+    commands: &mut Commands,
+    order: &watch::Sender<Order>,
+    reopen: impl Fn(&Commands),
+) {
     // `obey` holds one receiver, every thread that still serves another one.
     let drained = async {
         while order.receiver_count() > 1 {
@@ -190,7 +197,7 @@ async fn drained_or_terminated(commands: &mut Commands, order: &watch::Sender<Or
     };
     tokio::select! {
         () = drained => {}
-        () = commands.terminated() => { order.send_replace(Order::Stop); }
+        () = commands.terminated(reopen) => { order.send_replace(Order::Stop); }
     }
 }
 
