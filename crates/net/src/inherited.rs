@@ -22,7 +22,7 @@ use socket2::{Domain, Socket, Type};
 use crate::bound::BoundSocket;
 use crate::errno::system_message;
 use crate::process::{Pid, is_single_threaded};
-use crate::signal::restore_after_fork;
+use crate::signal::restore_for_exec;
 
 /// The environment variable that lists inherited descriptors, each followed by a semicolon.
 pub const VARIABLE: &str = "FULMAR_FDS";
@@ -143,7 +143,7 @@ pub fn execute(
     let list: String = listed.collect();
     command.env(VARIABLE, list);
     // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
-    unsafe { command.pre_exec(move || keep_over_exec(&descriptors).and_then(|()| restore_after_fork())) };
+    unsafe { command.pre_exec(move || keep_over_exec(&descriptors).and_then(|()| restore_for_exec())) };
     let pid = i32::try_from(command.spawn()?.id()).map_err(io::Error::other)?;
     Ok(Pid::from_raw(pid))
 }

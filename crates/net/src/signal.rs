@@ -111,6 +111,11 @@ pub fn restore_after_fork() -> io::Result<()> {
     Ok(blocked.thread_set_mask()?)
 }
 
+/// Delivers every signal to this thread again, for another program that is about to take its place.
+pub(crate) fn restore_for_exec() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
+}
+
 /// Sends a signal to one process.
 pub fn send(pid: Pid, signal: Signal) -> io::Result<()> {
     Ok(kill(pid, signal)?)
