@@ -243,6 +243,48 @@ fn a_killed_worker_is_followed_by_one_of_the_last_configuration() {
     assert_eq!(ask(&mut kept), ("third".to_owned(), true));
 }
 
+#[test]
+fn metrics_tell_of_reloads() {
+    let metrics = |text: &str| {
+        made(text).replace("location /made", "location /metrics { fulmar_status; } location /made")
+    };
+    let site = Site::new(&metrics("first"));
+    let running = site.start(Server::Fulmar);
+    let value = |name: &str| -> Option<u64> {
+        let text = running
+            .ask("GET /metrics\nAccept: application/openmetrics-text\nConnection: close")
+            .last()
+            .text();
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(&format!("fulmar_{name} ")).map(str::to_owned));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().ok()
+    };
+    let reach = |wanted: [u64; 3]| {
+        let names = [
+            "reloads_total{result=\"success\"}",
+            "reloads_total{result=\"failure\"}",
+            "configuration_generation",
+        ];
+        // The worker is told after whoever asked for the reload.
+        assert!(
+            wait::until(LIMIT, || names.map(value) == wanted.map(Some)),
+            "{wanted:?}: {:?}",
+            names.map(value)
+        );
+    };
+    reach([0, 0, 1]);
+    let since = value("configuration_since_timestamp_seconds").expect("a time");
+    assert!(since > 1_700_000_000);
+    must_reload(&site, &running, &metrics("second"));
+    reach([1, 0, 2]);
+    // By `-s` the server would not even be asked.
+    running.rewrite("nonsense;");
+    running.signal(Signal::HUP);
+    reach([1, 1, 2]);
+    assert!(value("configuration_since_timestamp_seconds").expect("a time") >= since);
+    running.stop();
+}
+
 /// Keys and logs are the superuser's own; the worker is nobody's.
 #[test]
 fn a_worker_without_rights_gets_keys_and_logs() {

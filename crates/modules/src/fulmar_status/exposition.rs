@@ -2,6 +2,7 @@
 
 use super::tally::{self, BUCKETS_S, Sums};
 use contract::counters::{Count, total};
+use contract::reloads;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -19,6 +20,7 @@ pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0
 pub(super) fn text() -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("fulmar");
     registry.register_collector(Box::new(Process));
+    registry.register_collector(Box::new(Configuration));
     registry.register_collector(Box::new(Places(tally::all().into_iter().map(of_place).collect())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -57,6 +59,35 @@ impl Collector for Process {
             let labels = [("result", result)];
             let mut metric = family.encode_family(&labels)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&total(count), None)?;
+        }
+        Ok(())
+    }
+}
+
+/// The configuration that serves, and what became of reloads.
+#[derive(Debug)]
+struct Configuration;
+
+impl Collector for Configuration {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let reloads = reloads::get();
+        let (name, help) = ("reloads", "Reloads since the supervisor was started");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (result, count) in [("success", reloads.succeeded), ("failure", reloads.failed)] {
+            let labels = [("result", result)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+        let gauges = [
+            (
+                "configuration_generation",
+                "The number of the configuration that serves",
+                u64::from(reloads.generation),
+            ),
+            ("configuration_since_timestamp_seconds", "When it took effect, since 1970", reloads.since),
+        ];
+        for (name, help, value) in gauges {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)?;
         }
         Ok(())
     }
