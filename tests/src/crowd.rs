@@ -86,7 +86,7 @@ pub fn allowed(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    wanted.min(usize::try_from(most / 2).unwrap_or(usize::MAX).saturating_sub(200))
+    wanted.min(usize::try_from(most / 4 * 3).unwrap_or(usize::MAX).saturating_sub(200))
 }
 
 fn play(mut members: Vec<TcpStream>, manner: &Manner, stop: &AtomicBool, open: &AtomicUsize) {

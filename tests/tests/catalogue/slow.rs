@@ -89,7 +89,7 @@ const SHORT: &str = "client_header_timeout 3s; client_body_timeout 3s; client_bo
 /// good one is served all the while, and they are shed.
 #[test]
 fn c1_c3_c4_crowds_are_shed_and_nobody_waits_for_them() {
-    let each = allowed(2000) / 3;
+    let each = allowed(2_000) / 3;
     let running = crowded(SHORT);
     let process = worker::of(&running);
     assert_eq!(running.ask("GET /f.txt\nConnection: close").last().text(), "file\n");
@@ -121,7 +121,7 @@ fn ten_thousand_slow_clients() {
     assert_eq!(running.ask("GET /f.txt\nConnection: close").last().text(), "file\n");
     let quiet = worker::descriptors(process);
     let started = Instant::now();
-    let total = allowed(10_000 * 2 + 1000).min(10_000);
+    let total = allowed(10_000);
     let crowds =
         [(slow_head(), total / 3), (slow_body(), total / 3), (slow_reading(), total - 2 * (total / 3))]
             .map(|(slow, count)| Crowd::gather(running.address(), count, &slow));
@@ -129,6 +129,10 @@ fn ten_thousand_slow_clients() {
     let mut waits = Vec::new();
     let mut kept = running.connect();
     kept.extend(Duration::from_secs(60));
+    // Behind the arrival of all others at once: as much of the large file as the system's buffers take for each.
+    let asked = Instant::now();
+    assert_eq!(kept.exchange("GET /f.txt").expect("an answer").text(), "file\n");
+    let arrival = asked.elapsed();
     for turn in 0..1000 {
         let asked = Instant::now();
         if turn % 2 == 0 {
@@ -145,8 +149,9 @@ fn ten_thousand_slow_clients() {
     let shed = wait::until(Duration::from_secs(60), || worker::descriptors(process) <= quiet + 10);
     let over = started.elapsed();
     println!(
-        "{total} slow clients gathered in {gathered:?}, {held} descriptors held; 1000 good requests: median {:?}, \
-         99 % {:?}, all {most:?}; all shed {over:?} after the first came",
+        "{total} slow clients gathered in {gathered:?}, {held} descriptors held; a good request behind their arrival: \
+         {arrival:?}; 1000 good requests beside them: median {:?}, 99 % {:?}, all {most:?}; all shed {over:?} after the \
+         first came",
         waits[500], waits[990]
     );
     assert!(shed, "{} descriptors, {quiet} before", worker::descriptors(process));
