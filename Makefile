@@ -83,6 +83,7 @@ php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-
 nodejs|node|a Node.js application behind Fulmar
 chromium|chromium|the lab's report as a browser shows it
 systemd|systemd-analyze|the unit of the package
+strace|strace|faults of the system in the middle of a call
 endef
 export PACKAGES
 
