@@ -23,6 +23,21 @@ impl Peer {
         }
     }
 
+    /// Appends what [`Peer::address`] gives.
+    pub fn write_address(&self, out: &mut Vec<u8>) {
+        match self {
+            Peer::Inet(SocketAddr::V4(address)) => {
+                for (at, &octet) in address.ip().octets().iter().enumerate() {
+                    if at > 0 {
+                        out.push(b'.');
+                    }
+                    http::write_number(octet.into(), 1, out);
+                }
+            }
+            other => out.extend_from_slice(other.address().as_bytes()),
+        }
+    }
+
     /// The port; a Unix socket has none.
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -93,4 +108,19 @@ pub struct Tls {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Peer;
+
+    #[test]
+    fn addresses_are_written_as_they_are_shown() {
+        for address in ["127.0.0.1:1", "255.10.0.200:80", "[::1]:2", "[2001:db8::a]:3"] {
+            let mut out = b"x".to_vec();
+            let peer = Peer::Inet(address.parse().unwrap());
+            peer.write_address(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("x{}", peer.address()));
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
-use http::{Fields, HTTP_DATE_LENGTH, Method, ResponseHead, Status, Version, breaks_framing, date_text};
+use http::{
+    Fields, HTTP_DATE_LENGTH, Method, ResponseHead, Status, Version, breaks_framing, date_text, write_number,
+};
 
 /// What the connection does after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +145,7 @@ pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
 fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
     let reason = reason.filter(|reason| !breaks_framing(reason)).unwrap_or(status.reason().as_bytes());
     out.extend_from_slice(b"HTTP/1.1 ");
-    write_number(out, u64::from(status.0), 3);
+    write_number(u64::from(status.0), 3, out);
     out.push(b' ');
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
@@ -156,7 +158,7 @@ fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
     }
     if let Some(length) = head.content_length.filter(|_| !chunked) {
         out.extend_from_slice(b"Content-Length: ");
-        write_number(out, length, 1);
+        write_number(length, 1, out);
         out.extend_from_slice(b"\r\n");
     }
     let dated = matches!(head.status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
@@ -175,7 +177,7 @@ fn write_connection(out: &mut Vec<u8>, connection: Connection) {
             out.extend_from_slice(b"Connection: keep-alive\r\n");
             if let Some(seconds) = announced {
                 out.extend_from_slice(b"Keep-Alive: timeout=");
-                write_number(out, seconds, 1);
+                write_number(seconds, 1, out);
                 out.extend_from_slice(b"\r\n");
             }
         }
@@ -197,19 +199,6 @@ fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends a decimal number of at least so many digits.
-fn write_number(out: &mut Vec<u8>, number: u64, digits: usize) {
-    let mut text = [b'0'; 20];
-    let mut start = text.len();
-    let mut rest = number;
-    while rest > 0 || text.len() - start < digits {
-        start -= 1;
-        text[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    out.extend_from_slice(&text[start..]);
 }
 
 #[cfg(test)]

@@ -15,18 +15,16 @@ pub fn format_date(seconds: i64) -> String {
 pub fn date_text(seconds: i64) -> [u8; HTTP_DATE_LENGTH] {
     const YEAR_9999: u64 = 253_402_300_799;
     let seconds = u64::try_from(seconds).unwrap_or(0).min(YEAR_9999);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let days = u32::try_from(seconds / 86_400).unwrap_or(0);
+    let second = u32::try_from(seconds % 86_400).unwrap_or(0);
     let (year, month, day) = year_month_day(days);
-    let mut text = *b"Thu, 01 Jan 1970 00:00:00 GMT";
-    text[..3].copy_from_slice(DAYS[index(days % 7)]);
-    text[8..11].copy_from_slice(MONTHS[index(month)]);
-    let numbers = [(5, day), (12, year / 100), (14, year % 100)];
-    let times = [(17, second / 3600), (20, second / 60 % 60), (23, second % 60)];
-    for (at, number) in numbers.into_iter().chain(times) {
-        text[at] = digit(number / 10);
-        text[at + 1] = digit(number % 10);
-    }
-    text
+    let ([c, e], [y, r], [d, a]) = (digits(year / 100), digits(year % 100), digits(day));
+    let ([h, o], [m, i], [s, t]) = (digits(second / 3600), digits(second / 60 % 60), digits(second % 60));
+    let ([w, n, k], [x, p, q]) = (*DAYS[(days % 7) as usize], *MONTHS[month % MONTHS.len()]);
+    [
+        w, n, k, b',', b' ', d, a, b' ', x, p, q, b' ', c, e, y, r, b' ', h, o, b':', m, i, b':', s, t, b' ',
+        b'G', b'M', b'T',
+    ]
 }
 
 /// The days of a week, from the first day of 1970 on.
@@ -35,39 +33,34 @@ const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"W
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
+/// How many days of a year are over before each of its months, without a leap day.
+const BEFORE: [u32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+
 /// The year, the month from 0 on and the day from 1 on, of so many days after the first of 1970.
-fn year_month_day(days: u64) -> (u64, u64, u64) {
+fn year_month_day(days: u32) -> (u32, usize, u32) {
     let mut year = 1970 + days / 366;
     let (mut first, mut next) = (first_day(year), first_day(year + 1));
     while next <= days {
         year += 1;
         (first, next) = (next, first_day(year + 1));
     }
-    let is_leap = next - first == 366;
-    let mut left = days - first;
-    let mut month = 0;
-    for length in [31, 28 + u64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if left < length {
-            break;
-        }
-        left -= length;
-        month += 1;
-    }
-    (year, month, left + 1)
+    let (leap_day, day) = (next - first - 365, days - first);
+    // No month has more than 31 days, so that this is the month or the one before it.
+    let guess = (day / 31) as usize;
+    let before = |month: usize| BEFORE[month] + if month > 1 { leap_day } else { 0 };
+    let month = if guess < 11 && before(guess + 1) <= day { guess + 1 } else { guess };
+    (year, month, day - before(month) + 1)
 }
 
 /// How many days after the first of 1970 a year begins.
-fn first_day(year: u64) -> u64 {
-    let leap_days = |before: u64| before / 4 - before / 100 + before / 400;
+fn first_day(year: u32) -> u32 {
+    let leap_days = |before: u32| before / 4 - before / 100 + before / 400;
     365 * (year - 1970) + leap_days(year - 1) - leap_days(1969)
 }
 
-fn digit(number: u64) -> u8 {
-    b'0' + u8::try_from(number % 10).unwrap_or(0)
-}
-
-fn index(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(0)
+/// The last two digits of a number.
+fn digits(number: u32) -> [u8; 2] {
+    [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 
 /// Parses any of the three forms to seconds since 1970, or `None` where it is no date.

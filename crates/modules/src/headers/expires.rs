@@ -1,7 +1,8 @@
 //! When content is stale.
 
+use crate::shared::scratch::with_scratch;
 use conf::{Diagnostic, FileId, Span, Word, value};
-use contract::clock::{self, Time};
+use contract::clock::Time;
 use contract::{Args, Exchange, Loading, Template};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -48,11 +49,14 @@ impl Expires {
             }
         };
         let from = if self.modified { last_modified(exchange) } else { None };
-        let Some((expires, control)) = fields(moment, from, Time::now()) else { return };
-        let fields = &mut exchange.response.fields;
-        // Both texts are made here, of digits and letters.
-        let _ = fields.set("Expires", expires.as_bytes());
-        let _ = fields.set("Cache-Control", control.as_bytes());
+        let Some((expires, age)) = times(moment, from, Time::now()) else { return };
+        with_scratch(|control| {
+            write_control(age, control);
+            let fields = &mut exchange.response.fields;
+            // Both texts are made here, of digits and letters.
+            let _ = fields.set("Expires", &http::date_text(expires));
+            let _ = fields.set("Cache-Control", control);
+        });
     }
 }
 
@@ -109,17 +113,17 @@ fn seconds(text: &[u8]) -> Result<i64, &'static str> {
     time.ok_or("invalid value")
 }
 
-/// The values of `Expires` and `Cache-Control`; `from` is what a time counts from, if not from now on.
-fn fields(moment: Moment, from: Option<i64>, now: Time) -> Option<(String, String)> {
-    let fixed = |expires: &str, control: &str| Some((expires.to_owned(), control.to_owned()));
-    let (expires, age) = match moment {
+/// When content is stale, in seconds since 1970, and how long it is fresh; a negative age is none at all. `from` is
+/// what a time counts from, if not from now on.
+fn times(moment: Moment, from: Option<i64>, now: Time) -> Option<(i64, i64)> {
+    /// Thu, 31 Dec 2037 23:55:55 GMT.
+    const MAX: i64 = 2_145_916_555;
+    const TEN_YEARS: i64 = 10 * 365 * 24 * 60 * 60;
+    Some(match moment {
         Moment::Off => return None,
-        Moment::Epoch => return fixed("Thu, 01 Jan 1970 00:00:01 GMT", "no-cache"),
-        Moment::Max => return fixed("Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000"),
-        Moment::After(0) => {
-            let now = clock::http_date(now);
-            return fixed(&String::from_utf8_lossy(&now), "max-age=0");
-        }
+        Moment::Epoch => (1, -1),
+        Moment::Max => (MAX, TEN_YEARS),
+        Moment::After(0) => (now.seconds, 0),
         Moment::After(time) => {
             let expires = from.unwrap_or(now.seconds).saturating_add(time);
             // A negative time is always in the past, however new the content is.
@@ -129,9 +133,18 @@ fn fields(moment: Moment, from: Option<i64>, now: Time) -> Option<(String, Strin
             let expires = next(time, now.seconds, &TimeZone::system()).unwrap_or(now.seconds);
             (expires, expires.saturating_sub(now.seconds))
         }
-    };
-    let control = if age < 0 { "no-cache".to_owned() } else { format!("max-age={age}") };
-    Some((http::format_date(expires), control))
+    })
+}
+
+/// The value of `Cache-Control`.
+fn write_control(age: i64, out: &mut Vec<u8>) {
+    match u64::try_from(age) {
+        Ok(age) => {
+            out.extend_from_slice(b"max-age=");
+            http::write_number(age, 1, out);
+        }
+        Err(_) => out.extend_from_slice(b"no-cache"),
+    }
 }
 
 /// The next moment that it is this many seconds after midnight, after `now`.
@@ -147,7 +160,7 @@ fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Moment, fields, next, parse_moment};
+    use super::{Moment, next, parse_moment, times, write_control};
     use crate::testing::Site;
     use contract::clock::Time;
     use jiff::tz::TimeZone;
@@ -166,15 +179,24 @@ mod tests {
     #[test]
     fn ages() {
         let now = Time { seconds: 784_111_777, ..Time::now() };
-        let control = |moment, from| fields(moment, from, now).map(|(_, control)| control);
+        let control = |moment, from| {
+            times(moment, from, now).map(|(_, age)| {
+                let mut control = Vec::new();
+                write_control(age, &mut control);
+                String::from_utf8(control).unwrap()
+            })
+        };
         assert_eq!(control(Moment::After(60), None).as_deref(), Some("max-age=60"));
         assert_eq!(control(Moment::After(60), Some(784_111_777 - 20)).as_deref(), Some("max-age=40"));
         assert_eq!(control(Moment::After(60), Some(0)).as_deref(), Some("no-cache"));
         assert_eq!(control(Moment::After(0), Some(0)).as_deref(), Some("max-age=0"));
         assert_eq!(control(Moment::After(-1), Some(784_111_999)).as_deref(), Some("no-cache"));
         assert_eq!(control(Moment::Off, None), None);
-        let (expires, _) = fields(Moment::After(60), None, now).unwrap();
-        assert_eq!(expires, "Sun, 06 Nov 1994 08:50:37 GMT");
+        assert_eq!(control(Moment::Max, None).as_deref(), Some("max-age=315360000"));
+        let expires = |moment| times(moment, None, now).map(|(expires, _)| http::format_date(expires));
+        assert_eq!(expires(Moment::After(60)).as_deref(), Some("Sun, 06 Nov 1994 08:50:37 GMT"));
+        assert_eq!(expires(Moment::Max).as_deref(), Some("Thu, 31 Dec 2037 23:55:55 GMT"));
+        assert_eq!(expires(Moment::Epoch).as_deref(), Some("Thu, 01 Jan 1970 00:00:01 GMT"));
     }
 
     #[test]

@@ -67,6 +67,7 @@
 
 mod expires;
 
+use crate::shared::scratch::with_scratch;
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::log::Level;
@@ -200,8 +201,11 @@ impl Filter for AddFields {
             expires.apply(exchange);
         }
         for added in self.headers.iter().filter(|added| good || added.always) {
-            let value = one_line(added.value.evaluate(exchange));
-            add(exchange, &added.name, &value);
+            with_scratch(|value| {
+                added.value.write(exchange, value);
+                one_line(value);
+                add(exchange, &added.name, value);
+            });
         }
         exchange.response.expects_trailers |= self.trailers.iter().any(|added| good || added.always);
         body
@@ -210,7 +214,8 @@ impl Filter for AddFields {
     fn end(&self, exchange: &mut Exchange) {
         let good = is_good(exchange.response.status);
         for added in self.trailers.iter().filter(|added| good || added.always) {
-            let value = one_line(added.value.evaluate(exchange));
+            let mut value = added.value.evaluate(exchange);
+            one_line(&mut value);
             if !value.is_empty() && exchange.response.trailers.push(&added.name, &value).is_err() {
                 complain(exchange, &added.name);
             }
@@ -220,14 +225,13 @@ impl Filter for AddFields {
 
 /// A value that stays within its line: CR, LF and NUL become spaces (RFC 9110, section 5.5), so that
 /// what a client put into a variable cannot add a field or a response.
-fn one_line(mut value: Vec<u8>) -> Vec<u8> {
-    for byte in &mut value {
+fn one_line(value: &mut Vec<u8>) {
+    for byte in value.iter_mut() {
         if matches!(byte, b'\r' | b'\n' | 0) {
             *byte = b' ';
         }
     }
     value.truncate(value.trim_ascii_end().len());
-    value
 }
 
 /// Whether fields are added without `always`.

@@ -6,10 +6,8 @@ use contract::{Exchange, Peer};
 use std::net::IpAddr;
 
 pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    match &exchange.connection.peer {
-        Peer::Inet(address) => put_shown(address.ip(), out),
-        peer @ Peer::Unix(_) => put(peer.address(), out),
-    }
+    exchange.connection.peer.write_address(out);
+    true
 }
 
 pub(super) fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

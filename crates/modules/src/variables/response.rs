@@ -1,21 +1,24 @@
 //! What is answered.
 
-use super::lists::{joined, put, put_shown, put_some};
+use super::lists::{joined, put, put_some};
 use contract::Exchange;
 use http::Status;
 
 /// While an error's page is served it is the error's status, whatever the page itself comes to.
 pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let status = exchange.error.unwrap_or(exchange.response.status);
-    put_shown(format_args!("{:03}", status.0), out)
+    http::write_number(status.0.into(), 3, out);
+    true
 }
 
 pub(super) fn bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(exchange.wire.bytes, out)
+    http::write_number(exchange.wire.bytes, 1, out);
+    true
 }
 
 pub(crate) fn body_bytes_sent(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put_shown(body_bytes(exchange), out)
+    http::write_number(body_bytes(exchange), 1, out);
+    true
 }
 
 fn body_bytes(exchange: &Exchange) -> u64 {

@@ -167,6 +167,7 @@ fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLe
     let connection = Rc::clone(&io.info);
     let exchange = Exchange::new(connection, request, Arc::clone(&server.scope), Arc::clone(variables));
     let mut flow = Flow::new(exchange, Arc::clone(server));
+    flow.exchange.response.fields = pool::fields();
     flow.exchange.started = io.started.unwrap_or_else(Time::now);
     let server = io.hosts().find(&flow.exchange);
     flow.choose(server);

@@ -437,8 +437,8 @@ fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: &Body) -> Turn {
     let answer = Answer::new(&mut request.flow);
     respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
     request.flow.log();
-    let Exchange { request: used, scope, .. } = request.flow.exchange;
-    pool::recycle(used);
+    let Exchange { request: used, response, scope, .. } = request.flow.exchange;
+    pool::recycle(used, response.fields);
     if !answer.keep_alive {
         let manner = close::Manner { unread: !request.body_done };
         return Turn::Wait(Busy::new(io, |io| close::flush_and_close(io, scope, manner)));

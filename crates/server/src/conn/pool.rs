@@ -2,7 +2,7 @@
 
 use contract::Request;
 use h1::Target;
-use http::RequestHead;
+use http::{Fields, RequestHead};
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
@@ -24,6 +24,7 @@ thread_local! {
     static APPENDED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static TARGETS: RefCell<Vec<(Target, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+    static FIELDS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
     #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
     static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
@@ -125,8 +126,19 @@ pub(crate) fn target() -> (Target, Vec<u8>) {
     TARGETS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Takes back what a request used, which is answered and logged.
-pub(crate) fn recycle(request: Request) {
+/// An empty list of fields.
+pub(crate) fn fields() -> Fields {
+    FIELDS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+/// Takes back what a request used, which is answered and logged, and the fields of the answer.
+pub(crate) fn recycle(request: Request, mut fields: Fields) {
+    fields.clear();
+    FIELDS.with_borrow_mut(|kept| {
+        if kept.len() < KEPT {
+            kept.push(fields);
+        }
+    });
     let Request { mut head, mut uri, path, args, host, .. } = request;
     head.clear();
     HEADS.with_borrow_mut(|heads| {

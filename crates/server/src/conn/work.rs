@@ -77,7 +77,7 @@ pub(crate) async fn finish(
 
 /// Ends a request, and with it all that is attached to it; its connection may linger.
 fn end(begun: Box<Begun>) {
-    pool::recycle(begun.flow.exchange.request);
+    pool::recycle(begun.flow.exchange.request, begun.flow.exchange.response.fields);
 }
 
 /// Goes through what follows a response; what it answers goes nowhere.
