@@ -50,12 +50,17 @@ fn allocations(client: &mut Client, request: &str) -> u64 {
     COUNTS[0].load(Ordering::SeqCst).wrapping_sub(COUNTS[1].load(Ordering::SeqCst))
 }
 
-/// A file in memory, without a log and with logs that are gathered. The counts are everybody's: one after the other.
+/// A file in memory, without a log and with logs that are gathered, and with fields that are added. The counts are everybody's: one after the other.
 #[test]
 fn a_file_in_memory_needs_none() {
     for (logs, fields) in [
         ("access_log off;", ""),
         ("access_log DIR/combined combined buffer=64k flush=1h;", ""),
+        (
+            "access_log DIR/fields combined buffer=64k; expires 1h; add_header X-Uri $request_uri; \
+             add_header X-Who \"$host for $remote_addr\" always; add_header X-Fixed yes;",
+            "",
+        ),
         (
             "log_format own '$remote_addr [$time_iso8601] $request_time $connection_time $msec \"$request\" \
              $status $bytes_sent $http_user_agent'; \
