@@ -137,6 +137,11 @@ impl Body {
         self.pieces().map(|pieces| pieces.iter().map(Piece::length).sum())
     }
 
+    /// Whether the content is there, and a part of it is in a file.
+    pub fn has_file(&self) -> bool {
+        self.pieces().is_some_and(|pieces| pieces.iter().any(|piece| matches!(piece, Piece::File { .. })))
+    }
+
     /// The content, if it is there.
     pub fn pieces(&self) -> Option<&[Piece]> {
         match self {

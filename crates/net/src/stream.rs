@@ -123,6 +123,15 @@ impl Stream {
         }
     }
 
+    /// Holds back what does not fill a segment until our side ends (TCP_CORK), so that both leave together; nothing to
+    /// do for Unix domain sockets.
+    pub fn hold_until_end(&self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => SockRef::from(stream).set_tcp_cork(true),
+            Stream::Unix(_) => Ok(()),
+        }
+    }
+
     /// Ends our side: the peer reads an end once it has read everything before.
     pub fn shutdown_write(&self) -> io::Result<()> {
         Ok(rustix::net::shutdown(self, Shutdown::Write)?)
@@ -338,6 +347,23 @@ mod tests {
             assert!(SockRef::from(&stream).tcp_nodelay().unwrap());
             stream.set_nodelay(false).unwrap();
             assert!(!SockRef::from(&stream).tcp_nodelay().unwrap());
+        });
+    }
+
+    #[test]
+    fn what_is_held_back_leaves_with_the_end() {
+        run(async {
+            let (mut stream, mut client) = connected().await;
+            client.set_nonblocking(true).unwrap();
+            stream.hold_until_end().unwrap();
+            let mut offset = 0;
+            poll_fn(|cx| stream.poll_send_file(cx, file_of(3), &mut offset, 3)).await.unwrap();
+            assert_eq!(client.read(&mut [0; 9]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            stream.shutdown_write().unwrap();
+            client.set_nonblocking(false).unwrap();
+            let mut received = Vec::new();
+            client.read_to_end(&mut received).unwrap();
+            assert_eq!(received, [0, 1, 2]);
         });
     }
 

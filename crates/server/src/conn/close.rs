@@ -33,7 +33,9 @@ pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
         LingeringClose::Off => false,
     };
     io.stream.say_goodbye();
-    if !linger || io.stream.shutdown_write().is_err() {
+    // Closing alone would drop what was held back where the client has sent what nobody reads.
+    let ends = linger || io.is_held;
+    if !ends || io.stream.shutdown_write().is_err() || !linger {
         return;
     }
     let started = Instant::now();

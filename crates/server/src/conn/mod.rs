@@ -96,6 +96,8 @@ pub(crate) struct Io {
     named: Option<Arc<Server>>,
     /// Whether the client speaks in clear where it should not.
     clear_by_mistake: bool,
+    /// Whether the last bytes wait for the end of the connection.
+    is_held: bool,
     counted: Counted,
     /// What the connection is served by.
     serving: Rc<Serving>,
@@ -158,6 +160,7 @@ impl Connection {
             start: is_encrypted.then(Box::default),
             named: None,
             clear_by_mistake: false,
+            is_held: false,
             counted,
             serving,
             info: Rc::new(info),

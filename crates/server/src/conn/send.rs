@@ -31,6 +31,10 @@ pub(crate) async fn response(io: &mut Io, begun: &mut Begun, answer: &Answer, bo
         pace = pace.limited(Throttle::of(&mut begun.flow.exchange));
     }
     let pace = &mut pace;
+    if !answer.keep_alive && !pace.is_limited() && body.has_file() {
+        // The last bytes of the file leave with the end of the connection; a failure costs a segment.
+        io.is_held = io.stream.hold_until_end().is_ok();
+    }
     append_head(&mut io.output, &mut begun.flow, answer);
     if let Body::Tunnel(far) = body {
         begun.flow.exchange.wire.bytes += tunnel::run(io, far).await;

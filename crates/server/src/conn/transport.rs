@@ -134,6 +134,11 @@ impl Transport {
         }
     }
 
+    /// Holds back what does not fill a segment until our side ends.
+    pub(crate) fn hold_until_end(&mut self) -> io::Result<()> {
+        self.stream_mut().hold_until_end()
+    }
+
     /// Ends our side.
     pub(crate) fn shutdown_write(&mut self) -> io::Result<()> {
         self.say_goodbye();
