@@ -397,11 +397,12 @@ fn l22_hostile_surroundings() {
         let answer = tests::client::ask(server.address, "GET /f.txt\nConnection: close");
         assert_eq!(answer.last().text(), "file\n");
         for process in [server.pid, Running::children(server.pid)[0]] {
-            for stream in 0..3 {
+            // What was closed may not have become a socket or a log.
+            for stream in (0..3).filter(|stream| streams.contains(&format!(" {stream}"))) {
                 let target = fs::read_link(format!("/proc/{process}/fd/{stream}")).unwrap_or_default();
                 let target = target.display().to_string();
-                let is_other = target.starts_with("socket:") && streams.contains(&stream.to_string());
-                assert!(!is_other && !target.ends_with(".log"), "descriptor {stream} is {target}");
+                let is_other = target.starts_with("socket:") || target.ends_with(".log");
+                assert!(!is_other, "descriptor {stream} is {target}");
             }
         }
         server.stop();
