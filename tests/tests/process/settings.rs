@@ -65,12 +65,15 @@ fn threads_stay_on_their_processors() {
     let (first, last) = (all[0], all[all.len() - 1]);
     let running = start("worker_processes 3; worker_cpu_affinity auto;");
     let expected: Vec<String> = (0..3).map(|index| all[index % all.len()].to_string()).collect();
-    assert_eq!(of_threads(worker(&running)), expected);
+    // The port is open before the threads are there.
+    let are_there = || of_threads(worker(&running)) == expected;
+    assert!(wait::until(Duration::from_secs(10), are_there), "{:?}", of_threads(worker(&running)));
     running.stop();
     let mask = |number: usize| format!("1{}", "0".repeat(number));
     let masks = format!("worker_processes 2; worker_cpu_affinity {} {};", mask(last), mask(first));
     let running = start(&masks);
-    assert_eq!(of_threads(worker(&running)), [last.to_string(), first.to_string()]);
+    let are_there = || of_threads(worker(&running)) == [last.to_string(), first.to_string()];
+    assert!(wait::until(Duration::from_secs(10), are_there), "{:?}", of_threads(worker(&running)));
     running.stop();
 }
 
