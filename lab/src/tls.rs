@@ -1,7 +1,7 @@
 //! TLS towards contenders, whose certificate is the lab's own and is therefore not checked.
 
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -17,16 +17,30 @@ pub(crate) fn client(stream: TcpStream) -> Result<StreamOwned<ClientConnection, 
 
 /// Versions and suites as the library presets them, any certificate.
 pub(crate) fn configuration() -> Result<ClientConfig> {
+    Ok(listening()?.0)
+}
+
+/// The same, and what hears what the server says of its certificate.
+pub(crate) fn listening() -> Result<(ClientConfig, Arc<AnyCertificate>)> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(AnyCertificate { provider: Arc::clone(&provider) });
+    let verifier = Arc::new(AnyCertificate { provider: Arc::clone(&provider), stapled: Mutex::default() });
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    let heard = Arc::clone(&verifier);
+    Ok((builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth(), heard))
 }
 
 /// Takes every certificate: what is measured is the work of a handshake, not whom one talks to.
 #[derive(Debug)]
-struct AnyCertificate {
+pub(crate) struct AnyCertificate {
     provider: Arc<CryptoProvider>,
+    stapled: Mutex<Vec<u8>>,
+}
+
+impl AnyCertificate {
+    /// The response of the certificate's authority that came last (OCSP, RFC 6066, section 8); empty where none did.
+    pub(crate) fn stapled(&self) -> Vec<u8> {
+        self.stapled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl ServerCertVerifier for AnyCertificate {
@@ -35,9 +49,10 @@ impl ServerCertVerifier for AnyCertificate {
         _end_entity: &CertificateDer<'_>,
         _intermediates: &[CertificateDer<'_>],
         _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
+        ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        *self.stapled.lock().unwrap_or_else(PoisonError::into_inner) = ocsp_response.to_vec();
         Ok(ServerCertVerified::assertion())
     }
 

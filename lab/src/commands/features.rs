@@ -36,7 +36,8 @@ pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
         }
     }
     ensure!(!found.is_empty(), "no contender is there");
-    let matrix = features::probe(&found, &arguments.out)?;
+    // Some contenders start elsewhere.
+    let matrix = features::probe(&found, &std::path::absolute(&arguments.out)?)?;
     println!("{}", matrix.terminal());
     let page = arguments.out.join("features.md");
     fs::write(&page, matrix.markdown()).with_context(|| page.display().to_string())?;

@@ -2,15 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme, StreamOwned,
-};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
 use super::Verdict::{No, NotOffered, Yes};
 use super::certificate::{self, NAME};
@@ -80,15 +77,9 @@ pub(super) fn resumption(sheet: &Sheet, log: &Transcript) -> Found {
 
 /// What is said of the certificate with a handshake.
 fn stapled(address: SocketAddr) -> Result<Vec<u8>> {
-    let seen = Arc::new(Listens::default());
-    let mut configuration = tls::configuration()?;
-    seen.schemes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .extend(configuration.crypto_provider().signature_verification_algorithms.supported_schemes());
-    configuration.dangerous().set_certificate_verifier(Arc::clone(&seen) as Arc<dyn ServerCertVerifier>);
+    let (configuration, heard) = tls::listening()?;
     handshake(address, &Arc::new(configuration), NAME)?;
-    Ok(seen.stapled.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    Ok(heard.stapled())
 }
 
 fn handshake(
@@ -103,47 +94,4 @@ fn handshake(
         session.complete_io(&mut stream).context("handshake")?;
     }
     Ok(StreamOwned::new(session, stream))
-}
-
-/// Takes every certificate, and keeps what was said of it.
-#[derive(Debug, Default)]
-struct Listens {
-    stapled: Mutex<Vec<u8>>,
-    schemes: Mutex<Vec<SignatureScheme>>,
-}
-
-impl ServerCertVerifier for Listens {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        *self.stapled.lock().unwrap_or_else(PoisonError::into_inner) = ocsp_response.to_vec();
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
