@@ -1,6 +1,7 @@
 //! Values by host name, also by names with a wildcard.
 
 use crate::hash::KeyedMap;
+use conf::tree::printable;
 
 /// Values by host name: `example.com`, `*.example.com` for what is below it, `.example.com` for both, and
 /// `www.*`. Names are kept and looked for in lower case.
@@ -20,6 +21,17 @@ pub enum NameError {
     Invalid,
     /// It has a value already.
     Taken,
+}
+
+impl NameError {
+    /// What is said of the name in a table that a directive fills.
+    pub fn message(self, name: &[u8]) -> String {
+        let name = printable(name);
+        match self {
+            NameError::Invalid => format!("invalid hostname or wildcard \"{name}\""),
+            NameError::Taken => format!("conflicting parameter \"{name}\""),
+        }
+    }
 }
 
 impl<T: Clone> HostNames<T> {

@@ -47,11 +47,9 @@
 
 use crate::shared::names;
 use conf::spec::unexpected_block;
-use conf::tree::printable;
 use conf::{Arity, Contexts, Diagnostic, Node};
 use contract::{
-    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, NameError, Regex, Rule,
-    Template,
+    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, Regex, Rule, Template,
 };
 use std::sync::Arc;
 
@@ -160,10 +158,7 @@ impl Map {
             true => self.table.insert(&lower, value),
             false => self.table.insert_exact(&lower, value),
         };
-        inserted.map_err(|error| match error {
-            NameError::Invalid => format!("invalid hostname or wildcard \"{}\"", printable(key)),
-            NameError::Taken => format!("conflicting parameter \"{}\"", printable(&lower)),
-        })
+        inserted.map_err(|error| error.message(&lower))
     }
 
     fn find(&self, exchange: &Exchange, value: &[u8]) -> Option<&Template> {

@@ -39,7 +39,7 @@
 
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
-    Args, Directive, Exchange, HostNames, Loading, Module, NameError, Regex, Rule, SERVER_NAME, ScopeBuilder,
+    Args, Directive, Exchange, HostNames, Loading, Module, Regex, Rule, SERVER_NAME, ScopeBuilder,
     ServerName, Variable, View,
 };
 use std::sync::Arc;
@@ -175,13 +175,7 @@ impl Valid {
     }
 
     fn host(&mut self, name: &[u8], path: &[u8]) -> Result<(), String> {
-        self.hosts.insert(name, path.into()).map_err(|error| {
-            let name = String::from_utf8_lossy(name);
-            match error {
-                NameError::Invalid => format!("invalid hostname or wildcard \"{name}\""),
-                NameError::Taken => format!("conflicting parameter \"{name}\""),
-            }
-        })
+        self.hosts.insert(name, path.into()).map_err(|error| error.message(name))
     }
 
     fn admits(&self, referer: Option<&[u8]>) -> bool {
