@@ -57,12 +57,6 @@ pub struct DebuggedClients {
 }
 
 impl DebuggedClients {
-    /// Adds others.
-    pub fn add(&mut self, others: &DebuggedClients) {
-        self.networks.extend(&others.networks);
-        self.unix |= others.unix;
-    }
-
     /// Whether a client is one of them.
     pub fn has(&self, client: &Peer) -> bool {
         match client {

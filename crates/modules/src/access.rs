@@ -42,7 +42,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use conf::value::{Network, cidr};
+use crate::shared::networks::network;
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
@@ -96,12 +96,8 @@ fn parse_who(args: &Args<'_>, loading: &mut Loading) -> Result<Who, Diagnostic> 
         b"all" => Ok(Who::All),
         b"unix:" => Ok(Who::Unix),
         _ => {
-            let Network { net, has_low_bits } = args.value(0, cidr)?;
-            if has_low_bits {
-                let message = format!("low address bits of {word} are meaningless");
-                loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
-            }
-            Ok(Who::Network(net))
+            let network = network(args.node, word, loading).map_err(|error| error.at(args.node, word))?;
+            Ok(Who::Network(network.net))
         }
     }
 }

@@ -48,13 +48,12 @@
 
 use crate::shared::addresses::Addresses;
 use crate::shared::forwarded::{Trusted, client};
-use crate::shared::names;
+use crate::shared::{names, networks};
 use conf::spec::unexpected_block;
-use conf::value::{Network, cidr};
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Peer, Rule, Template};
 use ipnet::IpNet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::str;
@@ -107,6 +106,8 @@ struct Table {
     default: Option<Value>,
     networks: BTreeMap<IpNet, Value>,
     ranges: Vec<(RangeInclusive<Ipv4Addr>, Option<Value>)>,
+    /// The ranges that have a value so far.
+    known: HashSet<RangeInclusive<Ipv4Addr>>,
 }
 
 impl Table {
@@ -169,8 +170,10 @@ impl Table {
     ) -> Result<(), Diagnostic> {
         let error = |message: String| Diagnostic::emerg(message).at(entry.span).under(word.span);
         let range = range(&word.text).ok_or_else(|| error(format!("invalid range \"{word}\"")))?;
-        let same = self.ranges.iter().rev().find(|(earlier, _)| *earlier == range);
-        let has_same = same.is_some_and(|(_, value)| value.is_some());
+        let has_same = match &value {
+            Some(_) => !self.known.insert(range.clone()),
+            None => self.known.remove(&range),
+        };
         match &value {
             None if !has_same => {
                 let message = format!("no address range \"{word}\" to delete");
@@ -189,10 +192,10 @@ impl Table {
 
     fn finish(self, source: Option<Template>) -> Geo {
         let mut values = vec![self.default.unwrap_or_default()];
+        let mut indexes = HashMap::from([(Arc::clone(&values[0]), 0)]);
         let mut addresses = Addresses::all(0);
         let mut index = |value: &Value| {
-            let known = values.iter().rposition(|known| known == value);
-            known.unwrap_or_else(|| {
+            *indexes.entry(Arc::clone(value)).or_insert_with(|| {
                 values.push(Arc::clone(value));
                 values.len() - 1
             })
@@ -214,12 +217,7 @@ impl Table {
 fn network(entry: &Node, word: &Word, loading: &mut Loading) -> Result<IpNet, Diagnostic> {
     let invalid =
         |_| Diagnostic::emerg(format!("invalid network \"{word}\"")).at(entry.span).under(word.span);
-    let Network { net, has_low_bits } = cidr(word).map_err(invalid)?;
-    if has_low_bits {
-        let message = format!("low address bits of {word} are meaningless");
-        loading.note(Diagnostic::warn(message).at(entry.span).under(word.span));
-    }
-    Ok(net)
+    Ok(networks::network(entry, word, loading).map_err(invalid)?.net)
 }
 
 fn range(text: &[u8]) -> Option<RangeInclusive<Ipv4Addr>> {

@@ -69,6 +69,7 @@ mod shared {
     pub(crate) mod lru;
     pub(crate) mod media_types;
     pub(crate) mod names;
+    pub(crate) mod networks;
     pub(crate) mod scratch;
     pub(crate) mod syslog;
     pub(crate) mod trust;

@@ -30,15 +30,15 @@
 //! ```
 
 use crate::shared::forwarded::{Trusted, client};
-use conf::value::{Network, cidr};
+use crate::shared::networks::{Clients, clients};
 use conf::{Contexts, Diagnostic};
 use contract::{
     Args, Connection, Directive, Exchange, Handler, Loading, Module, Peer, Phase, Rule, ScopeBuilder, Step,
     Variable, View,
 };
-use ipnet::IpNet;
 use std::rc::Rc;
 use std::str;
+use std::sync::Arc;
 
 /// The client behind proxies.
 pub static MODULE: Module = Module {
@@ -54,7 +54,7 @@ pub static MODULE: Module = Module {
 const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 /// `set_real_ip_from ADDRESS | NETWORK | NAME | unix:`
-pub static SET_REAL_IP_FROM: Directive<Vec<From>> = Directive::new("set_real_ip_from", parse_from)
+pub static SET_REAL_IP_FROM: Directive<Vec<Clients>> = Directive::new("set_real_ip_from", clients)
     .within(EVERYWHERE)
     .rule(Rule::List)
     .help("A proxy that is trusted to tell its client's address.");
@@ -71,36 +71,6 @@ pub static REAL_IP_RECURSIVE: Directive<bool> = Directive::flag("real_ip_recursi
     .default("off")
     .help("Whether addresses of trusted proxies are passed over.");
 
-/// Who is trusted.
-#[derive(Clone, Copy, Debug)]
-pub enum From {
-    /// Clients of Unix sockets.
-    Unix,
-    /// The addresses of a network.
-    Network(IpNet),
-}
-
-fn parse_from(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<From>, Diagnostic> {
-    let word = args.word(0)?;
-    if word.is("unix:") {
-        return Ok(vec![From::Unix]);
-    }
-    if let Ok(Network { net, has_low_bits }) = cidr(word) {
-        if has_low_bits {
-            let message = format!("low address bits of {word} are meaningless");
-            loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
-        }
-        return Ok(vec![From::Network(net)]);
-    }
-    let unknown = || {
-        let message = format!("host not found in set_real_ip_from \"{word}\"");
-        Diagnostic::emerg(message).at(args.node.span).under(word.span)
-    };
-    let name = str::from_utf8(&word.text).map_err(|_| unknown())?;
-    let addresses = loading.origin.inputs.resolve(name).map_err(|_| unknown())?;
-    Ok(addresses.into_iter().map(|address| From::Network(address.into())).collect())
-}
-
 fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Box<str>, Diagnostic> {
     let word = args.word(0)?;
     let error =
@@ -114,29 +84,30 @@ fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Box<str>, Diagnostic
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let mut trusted = Trusted::default();
     let from = view.all(&SET_REAL_IP_FROM);
-    for from in from.iter().flat_map(|written| written.value) {
-        match from {
-            From::Unix => trusted.add_unix(),
-            From::Network(net) => trusted.add(*net),
-        }
-    }
     if from.is_empty() {
         return Ok(());
     }
+    let mut trusted = Trusted::default();
+    for clients in from.iter().flat_map(|written| written.value) {
+        match clients {
+            Clients::Unix => trusted.add_unix(),
+            Clients::Network(network) => trusted.add(network.net),
+        }
+    }
+    let trusted = Arc::new(trusted);
     let field = view.get(&REAL_IP_HEADER).map_or("X-Real-IP", |name| name);
     // Only X-Forwarded-For is a list of several lines; of every other field the first line counts.
     let is_list = field.eq_ignore_ascii_case("X-Forwarded-For");
     let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
-    let handler = || RealIp { trusted: trusted.clone(), field: field.into(), is_list, recursive };
+    let handler = || RealIp { trusted: Arc::clone(&trusted), field: field.into(), is_list, recursive };
     builder.handle(Phase::ServerRewrite, handler());
     builder.handle(Phase::Preaccess, handler());
     Ok(())
 }
 
 struct RealIp {
-    trusted: Trusted,
+    trusted: Arc<Trusted>,
     field: Box<str>,
     is_list: bool,
     recursive: bool,

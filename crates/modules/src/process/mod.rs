@@ -44,12 +44,12 @@
 //! ```
 
 mod affinity;
-mod debugged;
 mod environment;
 
 pub use affinity::{Affinity, PROCESSORS_MAX};
 pub use environment::{Env, environment};
 
+use crate::shared::networks::{Clients, clients};
 use conf::catalogue::{Loadable, judge_parameter, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
 use contract::{Args, DebuggedClients, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View};
@@ -203,7 +203,7 @@ pub static USE: Directive<()> = Directive::new("use", parse_use)
     .help("How events are waited for. There is one way, and it is epoll, whichever of Linux's is named.");
 
 /// `debug_connection ADDRESS | NETWORK | NAME | unix:`
-pub static DEBUG_CONNECTION: Directive<DebuggedClients> = Directive::new("debug_connection", debugged::parse)
+pub static DEBUG_CONNECTION: Directive<Vec<Clients>> = Directive::new("debug_connection", clients)
     .within(Contexts::EVENTS)
     .rule(Rule::List)
     .help("A client whose connections are logged in all detail.");
@@ -299,7 +299,12 @@ fn debugged_clients(view: &View<'_>) -> Option<DebuggedClients> {
     let events = view.at(*view.get(&EVENTS)?);
     let written = events.all(&DEBUG_CONNECTION);
     let mut clients = DebuggedClients::default();
-    written.iter().for_each(|one| clients.add(one.value));
+    for named in written.iter().flat_map(|written| written.value) {
+        match named {
+            Clients::Unix => clients.unix = true,
+            Clients::Network(network) => clients.networks.push(*network),
+        }
+    }
     (!written.is_empty()).then_some(clients)
 }
 
@@ -379,8 +384,9 @@ fn is_built_in(module: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessSettings, settings};
+    use super::{ProcessSettings, debugged_clients, settings};
     use crate::testing::main_level;
+    use contract::{Config, Peer};
     use std::path::Path;
     use std::time::Duration;
 
@@ -455,5 +461,26 @@ mod tests {
         assert!(notes[0].contains("has no effect"), "{notes:?}");
         let error = main_level("load_module modules/ngx_of_nobody.so;").map(|_| ()).unwrap_err();
         assert!(error.contains("ngx_of_nobody.so"), "{error}");
+    }
+
+    #[test]
+    fn clients_by_network_name_and_socket() {
+        let text = "events { debug_connection 10.0.0.0/8; debug_connection ::1; debug_connection unix:;
+            debug_connection localhost; }";
+        let (config, notes) = main_level(text).unwrap();
+        let clients = debugged_clients(&config.view(Config::MAIN)).unwrap();
+        let has = |text: &str| clients.has(&Peer::Inet(text.parse().unwrap()));
+        assert!(has("10.9.9.9:1") && has("[::1]:1") && has("127.0.0.1:1") && clients.has(&Peer::Unix(None)));
+        assert!(!has("11.0.0.1:1") && !has("[::2]:1") && notes.is_empty());
+        let (config, _) = main_level("events { }").unwrap();
+        assert!(debugged_clients(&config.view(Config::MAIN)).is_none());
+    }
+
+    #[test]
+    fn what_is_no_client() {
+        let (_, notes) = main_level("events { debug_connection 10.0.0.1/8; }").unwrap();
+        assert_eq!(notes, ["low address bits of 10.0.0.1/8 are meaningless"]);
+        let error = main_level("events { debug_connection no.such.host.invalid; }").map(|_| ()).unwrap_err();
+        assert_eq!(error, "host not found in debug_connection \"no.such.host.invalid\"");
     }
 }
