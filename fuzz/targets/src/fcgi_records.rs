@@ -10,14 +10,7 @@ const HEAD_LIMIT: usize = 256;
 pub fn run(input: &[u8]) {
     let Some((&seed, answer)) = input.split_first() else { return };
     let whole = read(answer, std::iter::once(answer.len()));
-    let mut state = u32::from(seed) | 0x100;
-    let cuts = std::iter::from_fn(move || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        Some(1 + (state % 9) as usize)
-    });
-    assert_eq!(whole, read(answer, cuts), "pieces of up to nine bytes");
+    assert_eq!(whole, read(answer, crate::cuts(seed)), "pieces of up to nine bytes");
     assert_eq!(whole, read(answer, std::iter::repeat(1)), "byte by byte");
     assert!(whole.messages.iter().all(|message| !message.is_empty() && message.len() <= MESSAGE_LIMIT));
     assert!(whole.messages.iter().map(Vec::len).sum::<usize>() <= TOTAL_LIMIT);

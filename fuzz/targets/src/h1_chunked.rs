@@ -10,14 +10,7 @@ const LIMIT: u64 = 4096;
 pub fn run(input: &[u8]) {
     let Some((&seed, body)) = input.split_first() else { return };
     let whole = decode(body, std::iter::once(body.len()));
-    let mut state = u32::from(seed) | 0x100;
-    let cuts = std::iter::from_fn(move || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        Some(1 + (state % 9) as usize)
-    });
-    assert_eq!(whole, decode(body, cuts), "pieces of up to nine bytes");
+    assert_eq!(whole, decode(body, crate::cuts(seed)), "pieces of up to nine bytes");
     assert_eq!(whole, decode(body, std::iter::repeat(1)), "byte by byte");
 }
 

@@ -45,6 +45,17 @@ pub const ALL: [(&str, Target); 15] = [
     ("tls_hello", tls_hello::run),
 ];
 
+/// Lengths of pieces, one to nine bytes each, without end.
+fn cuts(seed: u8) -> impl Iterator<Item = usize> {
+    let mut state = u32::from(seed) | 0x100;
+    std::iter::from_fn(move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        Some(1 + (state % 9) as usize)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
