@@ -1,9 +1,11 @@
 //! What is known of the connection that a request came by.
 
+use crate::Events;
 use crate::clock::Time;
 use conf::value::Network;
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 /// An end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +83,10 @@ pub struct Connection {
     pub requests: Cell<u64>,
     /// Whether it is encrypted (`$scheme`).
     pub secure: bool,
-    /// Whether everything about it is logged.
+    /// Whether everything about it is logged, or noted in `events`.
     pub debug: bool,
+    /// Who takes note of everything in place of the error log, where the requests are only explained.
+    pub events: Option<Rc<Events>>,
     /// What was agreed on for the encryption.
     pub tls: Option<Box<Tls>>,
 }

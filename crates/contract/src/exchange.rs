@@ -2,7 +2,7 @@
 
 use crate::clock::Time;
 use crate::log::{About, ErrorLog, Level};
-use crate::{BodyStream, Connection, Definition, FileIdentity, Scope, VariableId, VariableTable};
+use crate::{BodyStream, Connection, Definition, Event, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
@@ -287,14 +287,20 @@ impl Exchange {
     /// Writes to the scope's error log, with what nginx tells of the request.
     pub fn log(&self, level: Level, message: &str) {
         if self.connection.debug || self.scope.policy.error_log.shows(level) {
-            self.request_log().write(level, message, None);
+            match &self.connection.events {
+                Some(events) => events.add(Event::new("log", message).with("level", level.name())),
+                None => self.request_log().write(level, message, None),
+            }
         }
     }
 
-    /// Logs what only helps to understand the server, where somebody asked for it; else the text is not made.
-    pub fn debug(&self, text: impl FnOnce() -> String) {
+    /// Tells of a step to whoever looks for a fault or asked for an explanation; where nobody does it is not made.
+    pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.connection.debug || self.scope.policy.error_log.shows(Level::Debug) {
-            self.log(Level::Debug, &text());
+            match &self.connection.events {
+                Some(events) => events.add(event()),
+                None => self.request_log().write(Level::Debug, &event().text, None),
+            }
         }
     }
 

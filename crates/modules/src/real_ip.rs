@@ -134,6 +134,7 @@ impl Handler for RealIp {
                 requests: connection.requests.clone(),
                 secure: connection.secure,
                 debug: connection.debug,
+                events: connection.events.clone(),
                 tls: connection.tls.clone(),
             };
             let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));

@@ -8,7 +8,7 @@ use crate::redirect;
 use crate::site::Server;
 use contract::log::Level;
 use contract::{
-    Body, Exchange, Handler, LocationKind, Outcome, Phase, Reroute, Scope, Step, Subrequest, Work,
+    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, Reroute, Scope, Step, Subrequest, Work,
 };
 use http::{Method, Status};
 use std::sync::Arc;
@@ -145,9 +145,9 @@ impl Flow {
 
     /// Runs the handlers of the log phase.
     pub(crate) fn log(&mut self) {
-        self.exchange.debug(|| {
+        self.exchange.tell(|| {
             let (status, bytes) = (self.exchange.response.status.0, self.exchange.wire.bytes);
-            format!("answered with {status}, {bytes} bytes in all")
+            Event::new("answer", format!("answered with {status}, {bytes} bytes in all"))
         });
         self.follow();
         for handler in self.running.handlers(Phase::Log) {
@@ -248,14 +248,14 @@ impl Flow {
 
     /// Tells whoever looks for a fault which location it is, and for which path.
     fn tell_location(&self) {
-        self.exchange.debug(|| {
+        self.exchange.tell(|| {
             let path = String::from_utf8_lossy(&self.exchange.request.path);
             match &self.location {
                 Some(location) => {
                     let name = String::from_utf8_lossy(&location.name.text);
-                    format!("location \"{name}\" for \"{path}\"")
+                    Event::new("location", format!("location \"{name}\" for \"{path}\""))
                 }
-                None => format!("no location for \"{path}\""),
+                None => Event::new("location", format!("no location for \"{path}\"")),
             }
         });
     }

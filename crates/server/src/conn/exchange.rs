@@ -6,7 +6,7 @@ use crate::pipeline::Flow;
 use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
-use contract::{BodyFeed, Exchange, Request};
+use contract::{BodyFeed, Event, Exchange, Request};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
 use http::{RequestHead, Status, Version};
 use std::rc::Rc;
@@ -108,14 +108,14 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> B
 
 /// Tells whoever looks for a fault what was asked.
 fn tell_request(exchange: &Exchange) {
-    exchange.debug(|| {
+    exchange.tell(|| {
         let fields = exchange.request.head.fields.iter().map(|field| {
             let is_secret = SECRETS.iter().any(|secret| field.is(secret));
             let value = if is_secret { "…".into() } else { String::from_utf8_lossy(field.value) };
             format!("; {}: {value}", String::from_utf8_lossy(field.name))
         });
         let number = exchange.connection.requests.get();
-        format!("request {number} of the connection{}", fields.collect::<String>())
+        Event::new("request", format!("request {number} of the connection{}", fields.collect::<String>()))
     });
 }
 

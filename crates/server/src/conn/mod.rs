@@ -153,6 +153,7 @@ impl Connection {
             requests: Cell::new(0),
             secure: false,
             tls: None,
+            events: None,
         };
         let timer = Timer::new(&thread.timers);
         let mut io = Box::new(Io {
