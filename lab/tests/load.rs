@@ -262,22 +262,23 @@ fn orders_are_carried_out_and_reported() {
     assert!(report.figures.contains_key(&Figure::P99Ms));
 }
 
-/// What wrk finds, this finds, where the server is what limits both: nginx on the first core, the tools in turn on
-/// the second. On a machine that does nothing else:
+/// What wrk finds, this finds, where the server is what limits both: on the first core, the tools in turn on the
+/// second. A connection a request costs a tool as much as it costs nginx; Apache needs longer for it. On a machine that
+/// does nothing else:
 /// `cargo test --release -p fulmar-lab --test load -- --ignored --nocapture`
 #[test]
-#[ignore = "compares times: needs wrk, nginx, two cores and a machine that does nothing else"]
+#[ignore = "compares times: needs wrk, nginx, Apache, two cores and a machine that does nothing else"]
 fn it_agrees_with_wrk() {
     const TURNS: usize = 10;
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let nginx = nginx(folder.path());
-    for keep_alive in [true, false] {
+    for (name, keep_alive) in [("nginx", true), ("apache-event", false)] {
+        let server = contender(name, &folder.path().join(name));
         let mut ratios: Vec<f64> = (0..TURNS)
             .map(|turn| {
                 let mut tools = [ToolName::FulmarLab, ToolName::Wrk];
                 tools.rotate_left(turn % 2);
-                let rates = tools.map(|tool| rate(tool, nginx.address, keep_alive));
+                let rates = tools.map(|tool| rate(tool, server.address, keep_alive));
                 let (ours, wrk) = if turn % 2 == 0 { (rates[0], rates[1]) } else { (rates[1], rates[0]) };
                 println!("keep-alive {keep_alive}: {ours:.0} and wrk {wrk:.0} requests/s");
                 ours / wrk
@@ -294,10 +295,11 @@ fn it_agrees_with_wrk() {
     }
 }
 
-fn nginx(folder: &Path) -> Running {
+fn contender(name: &str, folder: &Path) -> Running {
+    std::fs::create_dir(folder).unwrap();
     let site = Site::create(folder, &[SiteFile { path: "/1k".into(), length: 1024 }]).unwrap();
     let contenders = Contender::built_in().unwrap();
-    let found = find(contenders.iter().find(|contender| contender.name == "nginx").unwrap(), None).unwrap();
+    let found = find(contenders.iter().find(|contender| contender.name == name).unwrap(), None).unwrap();
     let place = Place {
         folder: folder.to_path_buf(),
         root: site.root.clone(),
@@ -312,7 +314,7 @@ fn nginx(folder: &Path) -> Running {
         key: site.key.clone(),
         backend: None,
     };
-    Running::start(&found, None, "nginx", &place).unwrap()
+    Running::start(&found, None, name, &place).unwrap()
 }
 
 fn rate(name: ToolName, address: SocketAddr, keep_alive: bool) -> f64 {
