@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use lab::contender::{Contender, Found, find};
 use lab::features::{self, Cell, Matrix, Verdict};
@@ -79,7 +80,7 @@ fn what_contenders_are_known_for_is_found_by_probing() {
         .filter(|contender| names.contains(&contender.name.as_str()))
         .filter_map(|contender| find(contender, None).inspect_err(|error| println!("left out: {error}")).ok())
         .collect();
-    let matrix = features::probe(&found, folder.path()).unwrap();
+    let matrix = features::probe(&found, folder.path(), &AtomicBool::new(false)).unwrap().unwrap();
     println!("{}", matrix.terminal());
     for found in &found {
         for feature in ["https", "ranges", "conditional", "virtual_hosts", "rewriting", "fastcgi", "proxying"]

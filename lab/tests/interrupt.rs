@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::block;
+use lab::contender::{Contender, find};
 use lab::process;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -55,11 +56,15 @@ impl Run {
         let experiment = folder.path().join("long.toml");
         fs::write(&experiment, EXPERIMENT.replace("SECONDS", &format!("{seconds:?}"))).unwrap();
         fs::create_dir(folder.path().join("tmp")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"))
-            .args(["run", "--turns", "2", "--only", only, "long", "--out"])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+        command.args(["run", "--turns", "2", "--only", only, "long", "--experiment"]).arg(experiment);
+        Run::spawn(folder, command)
+    }
+
+    fn spawn(folder: tempfile::TempDir, mut command: Command) -> Run {
+        let child = command
+            .arg("--out")
             .arg(folder.path().join("out"))
-            .arg("--experiment")
-            .arg(experiment)
             .env("TMPDIR", folder.path().join("tmp"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -98,6 +103,15 @@ impl Run {
 
     /// Interrupts it, and sees that nothing is left but what was measured: the number of blocks.
     fn interrupt(mut self, signal: Signal) -> usize {
+        self.end(signal);
+        let blocks = self.blocks();
+        assert!(blocks.iter().all(|block| block.failure.is_none()), "what is interrupted has not failed");
+        assert_eq!(self.out().join("report.html").exists(), !blocks.is_empty());
+        blocks.len()
+    }
+
+    /// Interrupts it, and sees that nothing runs any more and no socket and temporary file is left.
+    fn end(&mut self, signal: Signal) {
         let family: Vec<(u32, String)> = self.family().into_iter().map(|pid| (pid, began(pid))).collect();
         assert!(!family.is_empty());
         kill_process(Pid::from_child(&self.child), signal).unwrap();
@@ -118,10 +132,6 @@ impl Run {
         assert!(!sockets.contains(&name), "sockets are left: {sockets}");
         let files: Vec<_> = fs::read_dir(self.folder.path().join("tmp")).unwrap().collect();
         assert!(files.is_empty(), "files are left: {files:?}");
-        let blocks = self.blocks();
-        assert!(blocks.iter().all(|block| block.failure.is_none()), "what is interrupted has not failed");
-        assert_eq!(self.out().join("report.html").exists(), !blocks.is_empty());
-        blocks.len()
     }
 }
 
@@ -157,6 +167,23 @@ fn while_contenders_start() {
     let mut run = Run::start(600.0, "reference-thread");
     run.until("a contender", |run| run.runs("reference --kind"));
     assert_eq!(run.interrupt(Signal::HUP), 0);
+}
+
+#[test]
+fn while_features_are_probed() {
+    let all = Contender::built_in().unwrap();
+    if let Err(error) = find(all.iter().find(|one| one.name == "apache-event").unwrap(), None) {
+        println!("left out: {error}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("tmp")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    command.args(["features", "--only", "apache-event"]);
+    let mut run = Run::spawn(folder, command);
+    run.until("a probe", |run| run.out().join("features").exists() && !run.family().is_empty());
+    run.end(Signal::INT);
+    assert!(!run.out().join("features.md").exists());
 }
 
 #[test]

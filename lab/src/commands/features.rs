@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use super::Common;
+use super::{Common, INTERRUPTED, interrupted};
 use crate::features;
 
 /// What `features` takes.
@@ -23,7 +23,7 @@ pub(super) struct FeaturesArguments {
     common: Common,
 }
 
-/// Probes all contenders that are there.
+/// Probes all contenders that are there; interrupted, until the probe that runs has ended.
 pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
     let lineup = arguments.common.lineup()?;
     let names = if arguments.only.is_empty() { lineup.names() } else { arguments.only.clone() };
@@ -36,8 +36,13 @@ pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
         }
     }
     ensure!(!found.is_empty(), "no contender is there");
+    let interrupted = interrupted()?;
     // Some contenders start elsewhere.
-    let matrix = features::probe(&found, &std::path::absolute(&arguments.out)?)?;
+    let out = std::path::absolute(&arguments.out)?;
+    let Some(matrix) = features::probe(&found, &out, &interrupted)? else {
+        println!("Interrupted. Transcripts of what was probed: {}", out.join("features").display());
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     println!("{}", matrix.terminal());
     let page = arguments.out.join("features.md");
     fs::write(&page, matrix.markdown()).with_context(|| page.display().to_string())?;

@@ -72,10 +72,6 @@ const LOG_STEP: Duration = Duration::from_millis(20);
 pub(super) fn logs(running: &Running, load: &Load) -> Result<()> {
     let path = load.path_for(&running.found().contender.name);
     let wanted = load.options.get("access_log").is_some_and(|setting| setting == "on");
-    // A single slash is in every log.
-    if path.len() < 2 {
-        return Ok(());
-    }
     let end = Instant::now() + LOG_LIMIT;
     while wanted && !is_logged(running.folder(), path) {
         ensure!(Instant::now() < end, "it writes no access log");
@@ -89,7 +85,12 @@ pub(super) fn logs(running: &Running, load: &Load) -> Result<()> {
 fn is_logged(folder: &Path, path: &str) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut logs = entries.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
-    logs.any(|log| String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).contains(path))
+    // A word of a line, or a string of JSON.
+    let forms = [format!("{path} "), format!("{path}\"")];
+    logs.any(|log| {
+        let text = fs::read(log).unwrap_or_default();
+        forms.iter().any(|form| memchr::memmem::find(&text, form.as_bytes()).is_some())
+    })
 }
 
 /// The answer to a request of the load, and whether a second one came on the same connection.
@@ -128,6 +129,8 @@ mod tests {
         write("error.log", "started");
         assert!(!is_logged(folder.path(), "/1k.html"));
         write("access.log", "127.0.0.1 \"GET /1k.html HTTP/1.1\" 200 1024\n");
-        assert!(is_logged(folder.path(), "/1k.html"));
+        assert!(is_logged(folder.path(), "/1k.html") && !is_logged(folder.path(), "/"));
+        write("json.log", r#"{"method":"GET","uri":"/","proto":"HTTP/1.1"}"#);
+        assert!(is_logged(folder.path(), "/"));
     }
 }

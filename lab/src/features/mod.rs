@@ -18,6 +18,7 @@ mod upgrade;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -111,8 +112,9 @@ pub fn is_probed(feature: &str) -> bool {
     PROBES.iter().any(|probe| probe.name == feature)
 }
 
-/// Probes every contender that has something to be probed for every feature. Transcripts and `features.json` are written below `out`.
-pub fn probe(found: &[Found], out: &Path) -> Result<Matrix> {
+/// Probes every contender that has something to be probed for every feature. Transcripts and `features.json` are
+/// written below `out`. Interrupted, it ends with the probe that runs, and there is no matrix.
+pub fn probe(found: &[Found], out: &Path, interrupted: &AtomicBool) -> Result<Option<Matrix>> {
     let folder = out.join("features");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let site = site(&folder)?;
@@ -122,16 +124,19 @@ pub fn probe(found: &[Found], out: &Path) -> Result<Matrix> {
     let mut matrix =
         Matrix { contenders: probed.iter().map(|one| column(one)).collect(), features: Vec::new() };
     for probe in PROBES {
-        let cells = probed.iter().map(|one| cell(probe, one, found, &site, &folder));
-        matrix.features.push(Row {
-            name: probe.name.to_owned(),
-            title: probe.title.to_owned(),
-            cells: cells.collect::<Result<_>>()?,
-        });
+        let mut cells = Vec::new();
+        for one in &probed {
+            let probed = cell(probe, one, found, &site, &folder)?;
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            cells.push(probed);
+        }
+        matrix.features.push(Row { name: probe.name.to_owned(), title: probe.title.to_owned(), cells });
     }
     let path = folder.join("features.json");
     fs::write(&path, serde_json::to_string_pretty(&matrix)?).with_context(|| path.display().to_string())?;
-    Ok(matrix)
+    Ok(Some(matrix))
 }
 
 fn column(found: &Found) -> Column {
