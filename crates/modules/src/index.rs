@@ -45,8 +45,8 @@ use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step, Template,
-    View,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step,
+    Template, View,
 };
 use http::{Method, Status};
 use rustix::io::Errno;
@@ -132,7 +132,13 @@ impl Index {
             let directory = files::map(exchange, &exchange.request.path)?;
             let file = join(exchange, &directory, &name)?;
             match self.files.look(exchange, &file) {
-                Ok(_) => return Ok(Some([&exchange.request.path[..], &name].concat())),
+                Ok(_) => {
+                    let uri = [&exchange.request.path[..], &name].concat();
+                    exchange.tell(|| {
+                        Event::new("index", format!("goes to \"{}\"", String::from_utf8_lossy(&uri)))
+                    });
+                    return Ok(Some(uri));
+                }
                 Err(error) => refuse(exchange, &file, &error)?,
             }
             if position == 0 {

@@ -63,11 +63,11 @@
 use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::value::number;
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::log::Level;
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, LocationKind, MapError, Module, Phase, Reroute, Root, Rule,
-    ScopeBuilder, Step, Template, View,
+    Args, Directive, Event, Exchange, Handler, Loading, LocationKind, MapError, Module, Phase, Reroute, Root,
+    Rule, ScopeBuilder, Step, Template, View,
 };
 use http::Status;
 
@@ -128,11 +128,12 @@ fn parse_code(args: &Args<'_>, word: &Word, code: &[u8]) -> Result<Status, Diagn
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if let Some(files) = view.get(&TRY_FILES) {
+    if let Some(written) = view.written(&TRY_FILES) {
         let root = &builder.policy.root;
         let bare = Root { alias: None, ..root.clone() };
-        let files = files.clone();
-        builder.handle(Phase::Precontent, Tries { files, bare, lookup: Files::of(view) });
+        let files = written.value.clone();
+        let (lookup, place) = (Files::of(view), written.span);
+        builder.handle(Phase::Precontent, Tries { files, bare, lookup, place });
     }
     Ok(())
 }
@@ -142,6 +143,7 @@ struct Tries {
     /// The root, or the directory of the alias, that every name is appended to.
     bare: Root,
     lookup: Files,
+    place: Span,
 }
 
 impl Handler for Tries {
@@ -156,14 +158,28 @@ impl Tries {
             let name = self.name(exchange, &candidate.name)?;
             let path = self.bare.map(exchange, &name).map_err(|error| files::map_failed(exchange, error))?;
             if self.is_there(exchange, &path, candidate.is_directory) {
+                self.tell(exchange, || format!("\"{}\" is there", String::from_utf8_lossy(&name)));
                 enter(exchange, name, candidate.is_directory);
                 return Ok(Step::Next);
             }
         }
         match &self.files.last {
-            Last::Status(status) => Err(*status),
-            Last::Target(target) => self.name(exchange, target).map(go_to),
+            Last::Status(status) => {
+                self.tell(exchange, || format!("nothing is there: {}", status.0));
+                Err(*status)
+            }
+            Last::Target(target) => {
+                let target = self.name(exchange, target)?;
+                self.tell(exchange, || {
+                    format!("nothing is there: goes to \"{}\"", String::from_utf8_lossy(&target))
+                });
+                Ok(go_to(target))
+            }
         }
+    }
+
+    fn tell(&self, exchange: &Exchange, text: impl FnOnce() -> String) {
+        exchange.tell(|| Event::new("try_files", text()).at(Some(self.place)));
     }
 
     /// The name to look up. Behind an alias a name that is made of the URI loses what the alias replaces.

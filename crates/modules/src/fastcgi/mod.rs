@@ -99,8 +99,8 @@ use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::policy::ScriptPolicy;
 use contract::{
-    AnyDirective, Args, Body, Directive, Exchange, Handler, Loading, Module, Outcome, Rule, ScopeBuilder,
-    Step, Variable, View,
+    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Rule,
+    ScopeBuilder, Step, Variable, View,
 };
 use http::{Method, Status};
 use params::Param;
@@ -232,6 +232,13 @@ impl Application {
     fn start(&self, exchange: &mut Exchange) -> Result<Step, Status> {
         let group = self.target.group(exchange)?;
         let request = self.prepare(exchange)?;
+        exchange.tell(|| {
+            let url = format!("fastcgi://{}", group.name);
+            let script = params::value(exchange, &self.params, b"SCRIPT_FILENAME");
+            let script = script.unwrap_or_default();
+            let text = format!("passes \"{}\" to {url}", String::from_utf8_lossy(&script));
+            Event::new("fastcgi", text).with("upstream", url).with("script", script)
+        });
         let call = Call {
             key: group.key(exchange),
             group,

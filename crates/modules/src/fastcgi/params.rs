@@ -66,6 +66,11 @@ pub(super) fn collect(
     Ok(out)
 }
 
+/// What the configuration says that a parameter is, the last time that it says so.
+pub(super) fn value(exchange: &Exchange, params: &[Param], name: &[u8]) -> Option<Vec<u8>> {
+    params.iter().rfind(|param| *param.name == *name).map(|param| param.value.evaluate(exchange))
+}
+
 /// The fields of one name as a parameter.
 struct MetaVariable<'a> {
     variable: Vec<u8>,

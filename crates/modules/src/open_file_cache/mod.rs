@@ -53,12 +53,13 @@
 mod cache;
 mod opened;
 
+use crate::shared::files;
 use crate::symlinks::{Links, Way};
 use cache::{Cache, Memory, Terms};
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::clock::Time;
 use contract::hash::KeyedMap;
-use contract::{Args, Directive, Exchange, Loading, Module, View};
+use contract::{Args, Directive, Event, Exchange, Loading, Module, View};
 pub(crate) use opened::{Kind, Opened};
 use std::cell::RefCell;
 use std::io;
@@ -180,25 +181,47 @@ impl Files {
     /// What is at a path, to be sent.
     pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Rc<Opened>> {
         let way = self.way(exchange, path);
-        match &self.limits {
+        let opened = match &self.limits {
             Some(limits) => by_cache(limits, path, &Terms { way, ..self.terms }),
             None => Opened::open(path, way).map(Rc::new),
-        }
+        };
+        exchange.tell(|| event(path, &opened));
+        opened
     }
 
     /// What is at a path. Where there is a cache it is opened all the same, as nginx does: who may not read a file
     /// does not find it.
     pub(crate) fn look(&self, exchange: &Exchange, path: &[u8]) -> io::Result<Rc<Opened>> {
         let way = self.way(exchange, path);
-        match &self.limits {
+        let opened = match &self.limits {
             Some(limits) => by_cache(limits, path, &Terms { only_look: true, way, ..self.terms }),
             None => Opened::look(path, way).map(Rc::new),
-        }
+        };
+        exchange.tell(|| event(path, &opened));
+        opened
     }
 
     /// How a path is to be opened.
     pub(crate) fn way(&self, exchange: &Exchange, path: &[u8]) -> Way {
         self.links.way(exchange, path)
+    }
+}
+
+/// What was found at a path.
+fn event(path: &[u8], opened: &io::Result<Rc<Opened>>) -> Event {
+    let (kind, found) = match opened {
+        Err(error) => ("none", format!("cannot be had ({})", files::reason(error))),
+        Ok(opened) => match opened.kind {
+            Kind::File => ("file", format!("is a file of {} bytes", opened.identity.size())),
+            Kind::Directory => ("directory", "is a directory".to_owned()),
+            Kind::Other => ("other", "is neither a file nor a directory".to_owned()),
+        },
+    };
+    let text = format!("\"{}\" {found}", String::from_utf8_lossy(path));
+    let event = Event::new("file", text).with("path", path).with("kind", kind);
+    match opened {
+        Ok(opened) if opened.kind == Kind::File => event.with("size", opened.identity.size().to_string()),
+        _ => event,
     }
 }
 

@@ -72,8 +72,8 @@ use crate::shared::answers::{
 use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
-    AnyDirective, Args, Body, Directive, Exchange, Handler, Loading, LocationKind, Module, Outcome, Rule,
-    ScopeBuilder, Step, Template, Variable, View,
+    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationKind, Module, Outcome,
+    Rule, ScopeBuilder, Step, Template, Variable, View,
 };
 use http::{Status, Version};
 use redirect::Redirect;
@@ -274,6 +274,11 @@ impl Proxy {
         exchange.attach(Passing(target.clone()));
         let uri = request::uri(self, exchange, &target);
         let prepared = request::prepare(self, exchange, &target, &uri)?;
+        exchange.tell(|| {
+            let url = format!("http://{}{}", target.group.name, String::from_utf8_lossy(&uri));
+            let event = Event::new("proxy", format!("passes the request to {url}"));
+            event.with("upstream", url).with("head", &prepared.head)
+        });
         let call = Call {
             group: Arc::clone(&target.group),
             key: target.group.key(exchange),

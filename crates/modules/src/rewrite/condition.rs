@@ -1,13 +1,13 @@
 //! The condition of an `if`.
 
-use super::replacement::{note, shown};
+use super::replacement::{Told, shown};
 use super::text::Text;
 use crate::open_file_cache::{self, Files, Opened};
 use crate::shared::files;
 use conf::value::Captures;
 use conf::{Diagnostic, Span};
 use contract::log::Level;
-use contract::{Args, Exchange, Loading, Regex, VariableId};
+use contract::{Args, Event, Exchange, Loading, Regex, VariableId};
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Condition {
     }
 
     /// Whether the condition holds. A pattern leaves its captures to the exchange.
-    pub(super) fn holds(&self, exchange: &Exchange, lookup: &Files, escapes: bool, is_logged: bool) -> bool {
+    pub(super) fn holds(&self, exchange: &Exchange, lookup: &Files, escapes: bool, told: Told) -> bool {
         let value = |id| {
             let mut value = Vec::new();
             exchange.variable(id, &mut value);
@@ -73,22 +73,42 @@ impl Condition {
         let is_so = match &self.test {
             Test::Variable(id) => !matches!(value(*id).as_slice(), b"" | b"0"),
             Test::Equal(id, text) => value(*id) == text.evaluate(exchange, escapes),
-            Test::Match(id, regex) => matches(exchange, regex, &value(*id), is_logged),
+            Test::Match(id, regex) => matches(exchange, regex, &value(*id), told),
             Test::File(kind, path) => kind.is_at(exchange, lookup, &path.evaluate(exchange, escapes)),
         };
-        is_so != self.is_negated
+        let holds = is_so != self.is_negated;
+        exchange.tell(|| {
+            let text = if holds { "the condition holds" } else { "the condition does not hold" };
+            Event::new("if", text).at(Some(told.place))
+        });
+        holds
     }
 }
 
 /// Whether a pattern matches; captures are the exchange's afterwards, and there are none if it does not.
-pub(super) fn matches(exchange: &Exchange, regex: &Regex, subject: &[u8], is_logged: bool) -> bool {
+pub(super) fn matches(exchange: &Exchange, regex: &Regex, subject: &[u8], told: Told) -> bool {
     let is_match = regex.matches(exchange, subject);
     if !is_match {
         exchange.set_captures(Captures::default(), b"");
     }
     let verb = if is_match { "matches" } else { "does not match" };
-    note(exchange, is_logged, || format!("\"{}\" {verb} \"{}\"", shown(regex.text()), shown(subject)));
+    told.note(exchange, || {
+        let text = format!("\"{}\" {verb} \"{}\"", shown(regex.text()), shown(subject));
+        let event = Event::new("pattern", text).with("pattern", regex.text()).with("subject", subject);
+        captures(exchange, event)
+    });
     is_match
+}
+
+/// The event with the captures of the pattern.
+fn captures(exchange: &Exchange, mut event: Event) -> Event {
+    for (index, name) in (1..=9).zip(["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9"]) {
+        let mut value = Vec::new();
+        if exchange.capture(index, &mut value) {
+            event = event.with(name, value);
+        }
+    }
+    event
 }
 
 /// The words between the parentheses, which may touch what they enclose or stand alone.

@@ -1,11 +1,12 @@
 //! The directives of a scope, carried out in order.
 
 use super::condition::{Condition, matches};
-use super::replacement::{Next, Replaced};
+use super::replacement::{Next, Replaced, Told, shown};
 use super::text::was_escaped;
 use super::{Instruction, REWRITE};
 use crate::open_file_cache::Files;
-use contract::{Exchange, Handler, Phase, Reroute, Scope, ScopeBuilder, Step, View};
+use conf::Span;
+use contract::{Event, Exchange, Handler, Phase, Reroute, Scope, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
 
@@ -15,12 +16,14 @@ pub(super) struct Program {
 }
 
 enum Line {
-    Do(Instruction),
+    Do(Instruction, Span),
     If(Branch),
 }
 
 struct Branch {
     condition: Condition,
+    /// Where it was written.
+    place: Span,
     /// The location that the block is; a block in a server is none.
     scope: Option<Arc<Scope>>,
     block: Program,
@@ -30,16 +33,18 @@ impl Program {
     /// The directives of a level, with the blocks inside of it.
     pub(super) fn new(view: &View<'_>, builder: &ScopeBuilder) -> Program {
         let in_location = view.context() == conf::Contexts::LOCATION;
-        let line = |instruction: &Instruction| match instruction {
+        let line = |instruction: &Instruction, place| match instruction {
             Instruction::If(condition, section) => Line::If(Branch {
                 condition: condition.clone(),
+                place,
                 scope: builder.inner.get(section).filter(|_| in_location).cloned(),
                 block: Program::new(&view.at(*section), builder),
             }),
-            instruction => Line::Do(instruction.clone()),
+            instruction => Line::Do(instruction.clone(), place),
         };
         // One slot holds all directives of the feature, so one of them stands for all.
-        let lines = view.here(&REWRITE).into_iter().map(|written| line(written.value)).collect();
+        let written = view.here(&REWRITE).into_iter();
+        let lines = written.map(|written| line(written.value, written.span)).collect();
         Program { lines }
     }
 
@@ -103,7 +108,7 @@ impl Run<'_> {
     fn program(&mut self, program: &Program) -> Flow {
         for line in &program.lines {
             let flow = match line {
-                Line::Do(instruction) => self.instruction(instruction),
+                Line::Do(instruction, place) => self.instruction(instruction, self.told(*place)),
                 Line::If(branch) => self.branch(branch),
             };
             if !matches!(flow, Flow::On) {
@@ -114,7 +119,7 @@ impl Run<'_> {
     }
 
     fn branch(&mut self, branch: &Branch) -> Flow {
-        if !branch.condition.holds(self.exchange, self.lookup, self.escapes, self.is_logged) {
+        if !branch.condition.holds(self.exchange, self.lookup, self.escapes, self.told(branch.place)) {
             return Flow::On;
         }
         if let Some(scope) = &branch.scope {
@@ -123,9 +128,17 @@ impl Run<'_> {
         self.program(&branch.block)
     }
 
-    fn instruction(&mut self, instruction: &Instruction) -> Flow {
+    fn told(&self, place: Span) -> Told {
+        Told { is_logged: self.is_logged, place }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction, told: Told) -> Flow {
         match instruction {
-            Instruction::Return(answer) => Flow::End(answer.give(self.exchange)),
+            Instruction::Return(answer) => {
+                let step = answer.give(self.exchange);
+                self.exchange.tell(|| Event::new("return", "answers").at(Some(told.place)));
+                Flow::End(step)
+            }
             Instruction::Break => {
                 if std::mem::take(&mut self.is_changed) {
                     self.exchange.valid_location = false;
@@ -134,15 +147,19 @@ impl Run<'_> {
             }
             Instruction::Set(target, text) => {
                 let value = text.evaluate(self.exchange, self.escapes);
+                self.exchange.tell(|| {
+                    let text = format!("the value is \"{}\"", shown(&value));
+                    Event::new("set", text).with("value", &value).at(Some(told.place))
+                });
                 target.set(self.exchange, value);
                 Flow::On
             }
             Instruction::Replace(replacement) => {
                 let exchange = &mut *self.exchange;
-                if !matches(exchange, &replacement.regex, &exchange.request.path, self.is_logged) {
+                if !matches(exchange, &replacement.regex, &exchange.request.path, told) {
                     return Flow::On;
                 }
-                let replaced = replacement.apply(exchange, self.is_logged);
+                let replaced = replacement.apply(exchange, told);
                 self.replaced(replaced)
             }
             // Compiled to a branch.

@@ -4,7 +4,7 @@ use super::text::{Text, parts, was_escaped};
 use conf::value::Part;
 use conf::{Diagnostic, Span};
 use contract::log::Level;
-use contract::{Args, Exchange, Loading, Regex};
+use contract::{Args, Event, Exchange, Loading, Regex};
 use http::Status;
 
 /// A pattern and what replaces a URI that matches it.
@@ -70,14 +70,17 @@ impl Replacement {
     }
 
     /// Replaces the URI, whose captures are the exchange's.
-    pub(super) fn apply(&self, exchange: &mut Exchange, is_logged: bool) -> Replaced {
+    pub(super) fn apply(&self, exchange: &mut Exchange, told: Told) -> Replaced {
         exchange.internal = true;
         let escapes = was_escaped(exchange);
         match &self.target {
             Target::Redirect { status, text, has_args } => {
                 let mut location = unescape(&text.evaluate(exchange, escapes));
                 self.add_args(exchange, &mut location, if *has_args { b'&' } else { b'?' });
-                note(exchange, is_logged, || format!("rewritten redirect: \"{}\"", shown(&location)));
+                told.note(exchange, || {
+                    let text = format!("rewritten redirect: \"{}\"", shown(&location));
+                    Event::new("rewrite", text).with("location", &location)
+                });
                 exchange.response.location = Some(location.into());
                 Replaced::Redirect(*status)
             }
@@ -91,10 +94,11 @@ impl Replacement {
                     exchange.request.args = None;
                 }
                 exchange.request.path = path;
-                note(exchange, is_logged, || {
+                told.note(exchange, || {
                     let args = exchange.request.args.as_deref().unwrap_or_default();
                     let path = shown(&exchange.request.path);
-                    format!("rewritten data: \"{path}\", args: \"{}\"", shown(args))
+                    let text = format!("rewritten data: \"{path}\", args: \"{}\"", shown(args));
+                    Event::new("rewrite", text).with("uri", &exchange.request.path).with("args", args)
                 });
                 if exchange.request.path.is_empty() {
                     exchange.log(Level::Error, "the rewritten URI has a zero length");
@@ -114,10 +118,23 @@ impl Replacement {
     }
 }
 
-/// Logs what a rewrite does, where `rewrite_log` asks for it.
-pub(super) fn note(exchange: &Exchange, is_logged: bool, message: impl FnOnce() -> String) {
-    if is_logged {
-        exchange.log(Level::Notice, &message());
+/// How one directive tells what it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// Whether `rewrite_log` asks for it.
+    pub(super) is_logged: bool,
+    /// Where the directive was written.
+    pub(super) place: Span,
+}
+
+impl Told {
+    /// Tells a step.
+    pub(super) fn note(self, exchange: &Exchange, event: impl FnOnce() -> Event) {
+        if self.is_logged && exchange.connection.events.is_none() {
+            exchange.log(Level::Notice, &event().text);
+        } else {
+            exchange.tell(|| event().at(Some(self.place)));
+        }
     }
 }
 
