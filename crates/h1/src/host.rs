@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::bytes::{HOST_BYTES, hex_pair};
+use crate::bytes::{HOST_BYTES, any_word, hex_pair, where_is, where_upper};
 
 /// A host and a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,12 @@ impl Host {
     /// Reads `name`, `name:` or `name:port` and keeps the memory.
     pub fn parse(&mut self, text: &[u8]) -> Result<(), InvalidHost> {
         self.clear();
+        if let Some(length) = usual_name(text) {
+            let (name, port) = text.split_at(length);
+            self.port = parse_port(port)?;
+            self.name.extend_from_slice(name);
+            return Ok(());
+        }
         let name_length = match text {
             [b'[', ..] => 1 + text.iter().position(|&byte| byte == b']').ok_or(InvalidHost)?,
             _ => text.iter().position(|&byte| byte == b':').unwrap_or(text.len()),
@@ -35,11 +41,7 @@ impl Host {
         if !valid || name.is_empty() {
             return Err(InvalidHost);
         }
-        self.port = match port {
-            [] | [b':'] => None,
-            [b':', digits @ ..] => Some(parse_port(digits)?),
-            _ => return Err(InvalidHost),
-        };
+        self.port = parse_port(port)?;
         self.name.extend_from_slice(name);
         self.name.make_ascii_lowercase();
         Ok(())
@@ -90,14 +92,31 @@ fn is_ip_literal(literal: &[u8]) -> bool {
     }
 }
 
-fn parse_port(digits: &[u8]) -> Result<u16, InvalidHost> {
-    digits
-        .iter()
-        .try_fold(0u16, |port, &byte| {
-            let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
-            port.checked_mul(10)?.checked_add(digit)
-        })
-        .ok_or(InvalidHost)
+/// What stands behind a name: nothing, or a colon and maybe a number.
+fn parse_port(port: &[u8]) -> Result<Option<u16>, InvalidHost> {
+    let digits = match port {
+        [] | [b':'] => return Ok(None),
+        [b':', digits @ ..] => digits,
+        _ => return Err(InvalidHost),
+    };
+    let number = digits.iter().try_fold(0u16, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    number.map(Some).ok_or(InvalidHost)
+}
+
+/// The length of a name that stands as it is: in lower case, without two dots in a row or one at its end, and without
+/// percent-encoding.
+fn usual_name(text: &[u8]) -> Option<usize> {
+    let length = text.iter().position(|&byte| !HOST_BYTES[usize::from(byte)]).unwrap_or(text.len());
+    let name = &text[..length];
+    let changes = |word: u64| {
+        let dots = where_is(word, b'.');
+        (dots & (dots << 8)) | where_upper(word) != 0
+    };
+    let is_whole = matches!(text.get(length), None | Some(b':'));
+    (is_whole && !name.is_empty() && !name.ends_with(b".") && !any_word(name, changes)).then_some(length)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use http::{Method, RequestHead, Status, Version};
 use memchr::memchr;
 
 use crate::HeadError;
-use crate::bytes::trim;
+use crate::bytes::{any_word, trim, where_blank, where_is};
 
 const INVALID_METHOD: HeadError = invalid_line(Status::BAD_REQUEST, "client sent invalid method");
 const INVALID_VERSION: HeadError = invalid_line(Status::VERSION_NOT_SUPPORTED, "client sent invalid version");
@@ -17,6 +17,10 @@ const fn invalid_line(status: Status, reason: &'static str) -> HeadError {
 /// Reads a request line (RFC 9112, section 3) into `head`. One space, and only one, separates its parts.
 /// A line without a version is a simple request of HTTP/0.9.
 pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<(), HeadError> {
+    if let Some(target) = usual_target(line) {
+        head.set_line(line, target, Version::Http11);
+        return Ok(());
+    }
     let is_end = |&at: &usize| at > 0 && line[at] == b' ';
     let method_end =
         line.iter().position(|&byte| !is_method_byte(byte)).filter(is_end).ok_or(INVALID_METHOD)?;
@@ -36,6 +40,15 @@ pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<
         return Err(HeadError::bad("client sent invalid method in HTTP/0.9 request"));
     }
     Ok(())
+}
+
+/// Where the target stands in a line such as most are: GET, a target that anybody can read, HTTP/1.1.
+fn usual_target(line: &[u8]) -> Option<(usize, usize)> {
+    const METHOD: &[u8] = b"GET ";
+    let target = line.strip_prefix(METHOD)?.strip_suffix(b" HTTP/1.1")?;
+    let is_unusual = |word| where_blank(word) | where_is(word, 0x7f) != 0;
+    let is_usual = !target.is_empty() && !any_word(target, is_unusual);
+    is_usual.then_some((METHOD.len(), METHOD.len() + target.len()))
 }
 
 /// The check of a request line that is not complete, so that what is no HTTP is refused at once.
@@ -95,8 +108,10 @@ pub(crate) struct Field<'a> {
 /// continued the line before it, is invalid like every other line without a name (section 5.2).
 pub(crate) fn parse_field(line: &[u8], underscores: bool) -> Option<Field<'_>> {
     let mut odd = false;
-    for (at, &byte) in line.iter().enumerate() {
-        match NAME_BYTES[usize::from(byte)] {
+    let mut at = 0;
+    loop {
+        at += line[at..].iter().position(|&byte| NAME_BYTES[usize::from(byte)] != NameByte::Usual)?;
+        match NAME_BYTES[usize::from(line[at])] {
             NameByte::Usual => {}
             NameByte::Colon if at == 0 => return None,
             NameByte::Colon => return Some(Field { name: &line[..at], value: trim(&line[at + 1..]), odd }),
@@ -104,11 +119,11 @@ pub(crate) fn parse_field(line: &[u8], underscores: bool) -> Option<Field<'_>> {
             NameByte::Odd => odd = true,
             NameByte::Never => return None,
         }
+        at += 1;
     }
-    None
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum NameByte {
     Usual,
     Colon,

@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memchr2};
 
-use crate::bytes::{hex_pair, hex_value};
+use crate::bytes::{any_word, hex_pair, hex_value, where_is};
 
 /// The path climbs above the root, has a NUL, does not start with a slash, or has a `%` without two
 /// hexadecimal digits behind it.
@@ -14,6 +14,18 @@ pub struct InvalidPath;
 /// decoded.
 pub fn normalise_path(path: &[u8], merge_slashes: bool, out: &mut Vec<u8>) -> Result<(), InvalidPath> {
     resolve(path, false, merge_slashes, out)
+}
+
+/// Whether a target is a path and nothing else, which stays as it is when it is decoded and normalised. It may be
+/// without being seen to be.
+pub(crate) fn is_plain_path(target: &[u8]) -> bool {
+    let changes = |word: u64| {
+        let slashes = where_is(word, b'/');
+        let follows_slash = (slashes << 8) & (slashes | where_is(word, b'.'));
+        let special = [b'%', b'?', b'#', 0].map(|byte| where_is(word, byte));
+        follows_slash | special[0] | special[1] | special[2] | special[3] != 0
+    };
+    target.starts_with(b"/") && !any_word(target, changes)
 }
 
 /// As [`normalise_path`], but decodes percent-encoding once, before segments are looked at.
@@ -106,7 +118,7 @@ pub fn unescape_uri(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{InvalidPath, decode_path, is_unsafe_uri, normalise_path, unescape_uri};
+    use super::{InvalidPath, decode_path, is_plain_path, is_unsafe_uri, normalise_path, unescape_uri};
 
     fn decode(path: &str, merge_slashes: bool) -> Result<String, InvalidPath> {
         let mut out = b"before".to_vec();
@@ -141,6 +153,26 @@ mod tests {
         ] {
             assert_eq!(decode(path, true).as_deref(), Ok(resolved), "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_plain_stays_as_it_is() {
+        let bytes = b"/.a%?#\0";
+        let count = bytes.len().pow(5);
+        let mut plain = 0;
+        for number in 0..count {
+            let digits = (0..5).map(|place| bytes[number / bytes.len().pow(place) % bytes.len()]);
+            let path: Vec<u8> = b"/abcde".iter().copied().chain(digits).collect();
+            for path in [&path[..], &path[6..], &[&path[6..], b"/abcdefgh"].concat()] {
+                if is_plain_path(path) {
+                    plain += 1;
+                    let mut out = Vec::new();
+                    assert_eq!(decode_path(path, true, &mut out).map(|()| &out[..]), Ok(path));
+                }
+            }
+        }
+        assert!(plain > 100);
+        assert!(is_plain_path(b"/") && is_plain_path(b"/a/b.c/d-e_f~g+h/") && !is_plain_path(b"a"));
     }
 
     #[test]

@@ -96,10 +96,14 @@ impl HeadParser {
             self.stage = Stage::Fields;
         }
         while let Some(line) = self.next_field_line(input, limits)? {
-            if line.is_empty() {
+            let (content, ended) = split_line_end(line, limits);
+            if !ended {
+                return Err(INVALID_FIELD);
+            }
+            if content.is_empty() {
                 return Ok(self.complete());
             }
-            store_field(line, head, limits)?;
+            store_field(line, content, head, limits)?;
         }
         Ok(HeadProgress::Partial)
     }
@@ -158,13 +162,8 @@ impl HeadParser {
         input: &'a [u8],
         limits: &HeadLimits,
     ) -> Result<Option<&'a [u8]>, HeadError> {
-        let Ok(line) = self.next_line(input, limits) else {
-            return Err(HeadError::new(Status::HEADER_TOO_LARGE, "client sent too long header line"));
-        };
-        match line.map(|line| split_line_end(line, limits)) {
-            Some((_, false)) => Err(INVALID_FIELD),
-            line => Ok(line.map(|(line, _)| line)),
-        }
+        self.next_line(input, limits)
+            .map_err(|TooLong| HeadError::new(Status::HEADER_TOO_LARGE, "client sent too long header line"))
     }
 
     /// The next line with its LF, if it is there wholly.
@@ -218,15 +217,21 @@ fn split_line_end<'a>(line: &'a [u8], limits: &HeadLimits) -> (&'a [u8], bool) {
     }
 }
 
-fn store_field(line: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> Result<(), HeadError> {
-    let Field { name, value, odd } = parse_field(line, limits.underscores).ok_or(INVALID_FIELD)?;
+/// Keeps a field, given its line with and without the end.
+fn store_field(
+    line: &[u8],
+    content: &[u8],
+    head: &mut RequestHead,
+    limits: &HeadLimits,
+) -> Result<(), HeadError> {
+    let Field { name, value, odd } = parse_field(content, limits.underscores).ok_or(INVALID_FIELD)?;
     if odd && limits.ignore_invalid {
         return if breaks_framing(value) { Err(INVALID_FIELD) } else { Ok(()) };
     }
     if head.fields.len() >= limits.max_fields {
         return Err(HeadError::new(Status::HEADER_TOO_LARGE, "client sent too many header lines"));
     }
-    head.fields.push(name, value).map_err(|_| INVALID_FIELD)
+    head.fields.push_line(line, name, value).map_err(|_| INVALID_FIELD)
 }
 
 #[cfg(test)]

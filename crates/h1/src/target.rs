@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::path::decode_path;
+use crate::path::{decode_path, is_plain_path};
 use crate::{HeadError, Host};
 
 /// The form in which a target was sent.
@@ -57,6 +57,11 @@ pub fn parse_target(raw: &[u8], merge_slashes: bool, out: &mut Target) -> Result
     out.path.clear();
     out.args.clear();
     out.host.clear();
+    if is_plain_path(raw) {
+        out.path.extend_from_slice(raw);
+        (out.form, out.origin) = (TargetForm::Origin, 0..raw.len());
+        return Ok(());
+    }
     let authority = if raw.starts_with(b"/") { None } else { Some(find_authority(raw)?) };
     out.form = match authority {
         None => TargetForm::Origin,

@@ -37,6 +37,8 @@ struct Span {
 pub struct Fields {
     arena: Vec<u8>,
     spans: Vec<Span>,
+    /// A bit for each length that names have or had, so that most names that are not there are known not to be.
+    lengths: u64,
 }
 
 impl Fields {
@@ -49,30 +51,61 @@ impl Fields {
     pub fn clear(&mut self) {
         self.arena.clear();
         self.spans.clear();
+        self.lengths = 0;
     }
 
     /// Adds a field behind the others. This is the one gate through which every field of a response
     /// passes, so a CR, LF or NUL cannot reach the wire (RFC 9110, section 5.5).
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
-        if name.is_empty() || breaks_framing(name) || breaks_framing(value) {
+        if breaks_framing(name) || breaks_framing(value) {
             return Err(InvalidField);
         }
-        let start = u32::try_from(self.arena.len()).map_err(|_| InvalidField)?;
-        let name_length = u32::try_from(name.len()).map_err(|_| InvalidField)?;
-        let value_length = u32::try_from(value.len()).map_err(|_| InvalidField)?;
+        self.add_span(name.len(), value.len())?;
         self.arena.reserve(name.len() + COLON.len() + value.len() + LINE_END.len());
         self.arena.extend_from_slice(name);
         self.arena.extend_from_slice(COLON);
         self.arena.extend_from_slice(value);
         self.arena.extend_from_slice(LINE_END);
-        self.spans.push(Span { start, name_length, value_length });
+        Ok(())
+    }
+
+    /// Adds a field as [`Fields::push`] does, whose name and value stand in this line. Most lines are as they would
+    /// be written here, and taken as they are.
+    pub fn push_line(&mut self, line: &[u8], name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
+        let is_usual = line.len() == name.len() + COLON.len() + value.len() + LINE_END.len()
+            && line.ends_with(LINE_END)
+            && line[name.len()..].starts_with(COLON);
+        if !is_usual {
+            return self.push(name, value);
+        }
+        if breaks_framing(&line[..line.len() - LINE_END.len()]) {
+            return Err(InvalidField);
+        }
+        self.add_span(name.len(), value.len())?;
+        self.arena.extend_from_slice(line);
+        Ok(())
+    }
+
+    /// Takes note of a line that is then appended to the arena.
+    fn add_span(&mut self, name_length: usize, value_length: usize) -> Result<(), InvalidField> {
+        let start = self.arena.len();
+        let end = start + name_length + value_length;
+        if name_length == 0 || u32::try_from(end).is_err() {
+            return Err(InvalidField);
+        }
+        let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let (start, lengths) = (number(start), (number(name_length), number(value_length)));
+        self.spans.push(Span { start, name_length: lengths.0, value_length: lengths.1 });
+        self.lengths |= length_bit(name_length);
         Ok(())
     }
 
     /// Takes away every field of this name.
     pub fn remove(&mut self, name: &str) {
-        let Fields { arena, spans } = self;
-        spans.retain(|span| !arena[name_range(*span)].eq_ignore_ascii_case(name.as_bytes()));
+        let Fields { arena, spans, lengths } = self;
+        if *lengths & length_bit(name.len()) != 0 {
+            spans.retain(|span| !arena[name_range(*span)].eq_ignore_ascii_case(name.as_bytes()));
+        }
     }
 
     /// Replaces every field of this name by one.
@@ -82,8 +115,12 @@ impl Fields {
     }
 
     /// The value of the first field of this name.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let name = name.as_bytes();
+        if self.lengths & length_bit(name.len()) == 0 { None } else { self.find(name.as_bytes()) }
+    }
+
+    fn find(&self, name: &[u8]) -> Option<&[u8]> {
         let has_name = |span: &&Span| {
             // Most names differ in length already.
             span.name_length as usize == name.len()
@@ -144,6 +181,11 @@ fn has_control(word: [u8; 8]) -> bool {
     word.wrapping_sub(LOW) & !word & HIGH != 0
 }
 
+/// The bit of names of this length.
+const fn length_bit(length: usize) -> u64 {
+    1 << (length % 64)
+}
+
 fn name_range(span: Span) -> Range<usize> {
     let start = span.start as usize;
     start..start + span.name_length as usize
@@ -174,6 +216,29 @@ mod tests {
         fields.push(b"X-Two", b"").unwrap();
         fields.remove("x-one");
         assert_eq!(fields.iter().map(|field| field.line).collect::<Vec<_>>(), [b"X-Two: \r\n"]);
+    }
+
+    #[test]
+    fn a_line_is_taken_as_it_would_be_written() {
+        for line in
+            ["A: b c\r\n", "A:b c\r\n", "A:  b c \t\r\n", "A:\tb c\r\n", "A: b c\n", "A: b c \n", "A:\r\n"]
+        {
+            let (name, value) = line.split_once(':').unwrap();
+            let value = value.trim();
+            let mut fields = Fields::new();
+            fields.push_line(line.as_bytes(), name.as_bytes(), value.as_bytes()).unwrap();
+            let written = format!("A: {value}\r\n");
+            assert_eq!(
+                fields.iter().map(|field| field.line).collect::<Vec<_>>(),
+                [written.as_bytes()],
+                "{line:?}"
+            );
+            assert_eq!(fields.get("a"), Some(value.as_bytes()));
+        }
+        let mut fields = Fields::new();
+        assert_eq!(fields.push_line(b"A: b\0\r\n", b"A", b"b\0"), Err(InvalidField));
+        assert_eq!(fields.push_line(b": b\r\n", b"", b"b"), Err(InvalidField));
+        assert!(fields.is_empty());
     }
 
     #[test]

@@ -46,6 +46,9 @@ const NAMES: [(&str, Method); 16] = [
 impl Method {
     /// The method with this exact name.
     pub fn from_bytes(name: &[u8]) -> Method {
+        if name == b"GET" {
+            return Method::Get;
+        }
         NAMES.iter().find(|(known, _)| known.as_bytes() == name).map_or(Method::Other, |&(_, method)| method)
     }
 

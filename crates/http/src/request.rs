@@ -42,7 +42,9 @@ impl RequestHead {
     pub fn set_line(&mut self, line: &[u8], target: (usize, usize), version: Version) {
         self.line.clear();
         self.line.extend_from_slice(line);
-        self.method_length = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let is_get = line.starts_with(b"GET ");
+        self.method_length =
+            if is_get { 3 } else { line.iter().position(|&byte| byte == b' ').unwrap_or(line.len()) };
         self.method = Method::from_bytes(&line[..self.method_length]);
         self.target = (target.0.min(line.len()), target.1.min(line.len()));
         self.version = version;
