@@ -37,6 +37,8 @@ pub struct Scope {
     /// What the server itself acts on.
     pub policy: Policy,
     handlers: [Box<[Arc<dyn Handler>]>; Phase::COUNT],
+    /// The feature that each handler belongs to.
+    owners: [Box<[&'static str]>; Phase::COUNT],
     filters: Box<[Box<dyn Filter>]>,
     kept: Box<[Box<dyn Any + Send + Sync>]>,
 }
@@ -45,6 +47,11 @@ impl Scope {
     /// The handlers of a phase.
     pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
         &self.handlers[phase as usize]
+    }
+
+    /// The feature that the handler at this place of a phase belongs to.
+    pub fn owner(&self, phase: Phase, place: usize) -> &'static str {
+        self.owners[phase as usize].get(place).copied().unwrap_or_default()
     }
 
     /// The filters of responses.
@@ -68,8 +75,11 @@ pub struct ScopeBuilder {
     pub inner: HashMap<SectionId, Arc<Scope>>,
     /// The log files of the configuration.
     pub logs: LogFiles,
+    /// The feature that compiles into it now.
+    pub feature: &'static str,
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
-    content: Option<Arc<dyn Handler>>,
+    owners: [Vec<&'static str>; Phase::COUNT],
+    content: Option<(Arc<dyn Handler>, &'static str)>,
     filters: Vec<Box<dyn Filter>>,
     kept: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -82,7 +92,9 @@ impl ScopeBuilder {
             policy,
             inner: HashMap::new(),
             logs: LogFiles::default(),
+            feature: "",
             handlers: Default::default(),
+            owners: Default::default(),
             content: None,
             filters: Vec::new(),
             kept: Vec::new(),
@@ -92,11 +104,12 @@ impl ScopeBuilder {
     /// Adds a handler to a phase.
     pub fn handle(&mut self, phase: Phase, handler: impl Handler + 'static) {
         self.handlers[phase as usize].push(Arc::new(handler));
+        self.owners[phase as usize].push(self.feature);
     }
 
     /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are.
     pub fn content(&mut self, handler: impl Handler + 'static) {
-        self.content = Some(Arc::new(handler));
+        self.content = Some((Arc::new(handler), self.feature));
     }
 
     /// Adds a filter of responses.
@@ -111,13 +124,15 @@ impl ScopeBuilder {
 
     /// The finished scope.
     pub fn finish(mut self) -> Scope {
-        if let Some(content) = self.content {
+        if let Some((content, owner)) = self.content {
             self.handlers[Phase::Content as usize] = vec![content];
+            self.owners[Phase::Content as usize] = vec![owner];
         }
         Scope {
             name: self.name,
             policy: self.policy,
             handlers: self.handlers.map(Vec::into_boxed_slice),
+            owners: self.owners.map(Vec::into_boxed_slice),
             filters: self.filters.into_boxed_slice(),
             kept: self.kept.into_boxed_slice(),
         }

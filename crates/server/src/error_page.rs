@@ -3,7 +3,7 @@
 use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Body, Exchange, Reroute};
+use contract::{Body, Event, Exchange, Reroute};
 use http::{Method, Status, escape};
 
 /// What takes the place of a bare status.
@@ -26,6 +26,7 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
             exchange.error_page_used = !recursive;
+            exchange.tell(|| Event::new("error_page", format!("takes the place of {}", status.0)));
             return configured(exchange, page, status);
         }
     }

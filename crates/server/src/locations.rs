@@ -1,6 +1,9 @@
 //! From a path to a location: exact paths by hash, prefixes by a sorted list, patterns in their order.
 
+mod considered;
+
 use crate::structure::LimitExcept;
+use conf::Span;
 use contract::hash::KeyedMap;
 use contract::{Exchange, LocationKind, LocationName, Regex, Scope};
 use http::Method;
@@ -9,6 +12,8 @@ use std::sync::Arc;
 /// A location, compiled.
 pub(crate) struct Location {
     pub(crate) name: LocationName,
+    /// Where it was written.
+    pub(crate) place: Span,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inner: Locations,
     pub(crate) limited: Option<Limited>,

@@ -108,6 +108,9 @@ impl Flow {
             Outcome::Failed(status) => Step::Finish(status),
             outcome => handler.resume(&mut self.exchange, outcome),
         };
+        if self.exchange.connection.debug {
+            self.tell_step(&step);
+        }
         if let Step::Await(_) = step {
             self.waiting = Some(handler);
         }
@@ -165,6 +168,9 @@ impl Flow {
         let step = handler.run(&mut self.exchange);
         if let Step::Await(_) = step {
             self.waiting = Some(Arc::clone(handler));
+        }
+        if self.exchange.connection.debug {
+            self.tell_step(&step);
         }
         Some(step)
     }
@@ -249,15 +255,35 @@ impl Flow {
     /// Tells whoever looks for a fault which location it is, and for which path.
     fn tell_location(&self) {
         self.exchange.tell(|| {
-            let path = String::from_utf8_lossy(&self.exchange.request.path);
-            match &self.location {
+            let path = &self.exchange.request.path;
+            let considered = self.server.locations.considered(path, self.location.as_ref());
+            let path = String::from_utf8_lossy(path);
+            let event = match &self.location {
                 Some(location) => {
                     let name = String::from_utf8_lossy(&location.name.text);
-                    Event::new("location", format!("location \"{name}\" for \"{path}\""))
+                    let event = Event::new("location", format!("location \"{name}\" for \"{path}\""));
+                    event.at(Some(location.place)).with("location", &location.name.text)
                 }
                 None => Event::new("location", format!("no location for \"{path}\"")),
-            }
+            };
+            event.with("uri", &self.exchange.request.path).among(considered)
         });
+    }
+
+    /// Tells what the handler said that ran last.
+    fn tell_step(&self, step: &Step) {
+        let Stage::Handlers(phase) = self.stage else { return };
+        let owner = self.running.owner(phase, self.next.saturating_sub(1));
+        let judges = matches!(phase, Phase::Preaccess | Phase::Access);
+        let text = match step {
+            Step::Next if judges => "has nothing against the request".to_owned(),
+            Step::Allow => "grants access".to_owned(),
+            Step::Finish(status) if judges => format!("refuses the request with {}", status.0),
+            Step::Finish(status) => format!("ends with {}", status.0),
+            Step::Await(Work::Sleep(delay)) => format!("lets the request wait for {delay:?}"),
+            Step::Next | Step::Respond(_) | Step::Reroute(_) | Step::Await(_) => return,
+        };
+        self.exchange.tell(|| Event::new(owner, text));
     }
 
     /// Performs a step; `None` means that handlers run on.
@@ -357,6 +383,7 @@ impl Flow {
             self.exchange.log(Level::Error, &message);
             return self.finish(Status::INTERNAL_SERVER_ERROR);
         }
+        self.tell_reroute(&reroute);
         match reroute {
             Reroute::Location => {
                 self.stage = Stage::FindLocation;
@@ -379,6 +406,20 @@ impl Flow {
         }
     }
 
+    /// Tells where processing goes on.
+    fn tell_reroute(&self, reroute: &Reroute) {
+        self.exchange.tell(|| {
+            let (text, uri) = match reroute {
+                Reroute::Location => ("another location is looked for", &self.exchange.request.path[..]),
+                Reroute::Internal { path, .. } => ("an internal redirect", &path[..]),
+                Reroute::Uri { path, .. } => ("another URI, as if it had been asked for", &path[..]),
+                Reroute::Named(name) => ("a named location", &name[..]),
+            };
+            let text = format!("{text}: \"{}\"", String::from_utf8_lossy(uri));
+            Event::new("redirect", text).with("uri", uri)
+        });
+    }
+
     /// Puts another URI in the place of the one that was asked for.
     fn go_to(&mut self, path: Vec<u8>, args: Option<Vec<u8>>) {
         let exchange = &mut self.exchange;
@@ -399,6 +440,10 @@ impl Flow {
         self.exchange.internal = true;
         self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
         self.location = Some(Arc::clone(location));
+        self.exchange.tell(|| {
+            let text = format!("location \"{}\"", String::from_utf8_lossy(name));
+            Event::new("location", text).at(Some(location.place)).with("location", name)
+        });
         self.enter(Stage::Handlers(Phase::Rewrite));
         None
     }

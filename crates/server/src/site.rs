@@ -64,7 +64,7 @@ pub(crate) struct Server {
     /// What it does with clients that begin a handshake.
     pub(crate) encryption: Encryption,
     /// Where it was written.
-    span: Span,
+    pub(crate) span: Span,
     pub(crate) scope: Arc<Scope>,
     pub(crate) locations: Locations,
     pub(crate) named: HashMap<Box<[u8]>, Arc<Location>>,
@@ -173,8 +173,8 @@ impl Compiler<'_> {
         let specs = self.location_specs(section)?;
         let mut named = HashMap::new();
         let mut locations = Vec::new();
-        for spec in specs {
-            let location = self.location(spec)?;
+        for (spec, place) in specs {
+            let location = self.location(spec, place)?;
             if spec.name.kind == LocationKind::Named {
                 named.insert(spec.name.text.clone(), Arc::new(location));
             } else {
@@ -200,7 +200,7 @@ impl Compiler<'_> {
     }
 
     /// The locations of a level, checked for duplicates.
-    fn location_specs(&self, section: SectionId) -> Result<Vec<&LocationSpec>, Diagnostic> {
+    fn location_specs(&self, section: SectionId) -> Result<Vec<(&LocationSpec, Span)>, Diagnostic> {
         let mut seen = HashMap::new();
         let mut specs = Vec::new();
         for written in self.config.view(section).here(&LOCATION) {
@@ -211,15 +211,15 @@ impl Compiler<'_> {
                 let message = format!("duplicate location \"{}\"", String::from_utf8_lossy(&name.text));
                 return Err(Diagnostic::emerg(message).at(written.span));
             }
-            specs.push(written.value);
+            specs.push((written.value, written.span));
         }
         Ok(specs)
     }
 
-    fn location(&self, spec: &LocationSpec) -> Result<Location, Diagnostic> {
+    fn location(&self, spec: &LocationSpec, place: Span) -> Result<Location, Diagnostic> {
         let mut inner = Vec::new();
-        for nested in self.location_specs(spec.section)? {
-            inner.push((nested.regex.clone(), self.location(nested)?));
+        for (nested, place) in self.location_specs(spec.section)? {
+            inner.push((nested.regex.clone(), self.location(nested, place)?));
         }
         let view = self.config.view(spec.section);
         let limited = match view.here(&LIMIT_EXCEPT).first() {
@@ -231,6 +231,7 @@ impl Compiler<'_> {
         };
         Ok(Location {
             name: spec.name.clone(),
+            place,
             scope: self.scope(spec.section, Some(&spec.name))?,
             inner: Locations::new(inner),
             limited,
@@ -252,10 +253,13 @@ impl Compiler<'_> {
                 builder.inner.insert(inner, self.scope(inner, name)?);
             }
         }
-        self.modules
-            .iter()
-            .filter_map(|module| module.compile)
-            .try_for_each(|compile| compile(&view, &mut builder))?;
+        for module in self.modules {
+            if let Some(compile) = module.compile {
+                builder.feature = module.name;
+                compile(&view, &mut builder)?;
+            }
+        }
+        builder.feature = "server";
         if let (Some(base), Some(_)) = (self.overlays, builder.policy.overlay) {
             builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
         }
