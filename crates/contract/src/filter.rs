@@ -14,6 +14,11 @@ pub trait Filter: Send + Sync {
     /// Changes the exchange's response head and its body.
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body;
 
+    /// Whether it changes what subrequests answer, too. Most filters are about what a client sees.
+    fn is_for_subrequests(&self) -> bool {
+        false
+    }
+
     /// Adds trailers when all content was sent, where the response's head says that it expects any.
     fn end(&self, exchange: &mut Exchange) {
         let _ = exchange;

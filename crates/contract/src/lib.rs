@@ -63,7 +63,7 @@ pub use regex::Regex;
 pub use scope::{Phase, Scope, ScopeBuilder};
 pub use server_name::{SERVER_NAME, ServerName};
 pub use spool::{FileName, Spool};
-pub use step::{Handler, Outcome, Reroute, Step, Subrequest, Subresponse, Task, Work};
+pub use step::{Content, Handler, Outcome, Reroute, Step, Streamed, Subrequest, Subresponse, Task, Work};
 pub use stream::{BodyFeed, BodyStream, CutOff};
 pub use template::Template;
 pub use types::Types;

@@ -2,7 +2,7 @@
 
 use crate::{Body, Exchange};
 use bytes::Bytes;
-use http::Status;
+use http::{ResponseHead, Status};
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -71,6 +71,9 @@ pub enum Work {
     RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
+    /// Requests inside of the server that nobody waits for. They run beside this one, which is over when they are;
+    /// what they answer goes nowhere.
+    Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
     /// A future of this thread, for what waits on another server. It is dropped if the client leaves.
@@ -88,6 +91,8 @@ pub enum Outcome {
     Done,
     /// The subrequest's response.
     Subresponse(Subresponse),
+    /// The response of a subrequest whose content comes as it is taken.
+    Streamed(Streamed),
     /// The job's result.
     Job(Box<dyn Any + Send>),
     /// The task's result.
@@ -96,21 +101,53 @@ pub enum Outcome {
     Failed(Status),
 }
 
-/// A request inside of the server: the parent's fields, another URI.
+/// A request inside of the server, on behalf of another one, whose fields it has. It has a URI, an outcome and captures
+/// of its own; what is attached and the variables that are set belong to both. It is answered by the same virtual
+/// server, may ask for what is `internal`, and is not checked for access once more.
 #[derive(Debug)]
 pub struct Subrequest {
     /// The decoded path.
     pub path: Vec<u8>,
     /// The query, without `?`.
     pub args: Option<Vec<u8>>,
-    /// Whether the content is of no use to who asks; the request is a GET all the same.
-    pub head_only: bool,
+    /// What is done with the content.
+    pub content: Content,
+    /// Whether the method is that of the request that asks; else it is GET.
+    pub same_method: bool,
+    /// Whether it has the body of the request that asks, as far as that was read.
+    pub with_body: bool,
 }
 
-/// The response to a [`Subrequest`].
+/// What is done with the content of a [`Subrequest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// It is of no use to who asks.
+    Unused,
+    /// It is collected, and is an error where it is too long for that: [`Outcome::Subresponse`].
+    Collected,
+    /// It becomes a part of a body: [`Outcome::Streamed`].
+    Streamed,
+}
+
+impl Subrequest {
+    /// A GET without a body.
+    pub fn get(path: impl Into<Vec<u8>>, content: Content) -> Subrequest {
+        Subrequest { path: path.into(), args: None, content, same_method: false, with_body: false }
+    }
+}
+
+/// The response to a [`Subrequest`] that is over.
 pub struct Subresponse {
     /// The exchange as it ended, with the head and all that variables show of it.
     pub exchange: Box<Exchange>,
     /// The content.
     pub content: Bytes,
+}
+
+/// The response to a [`Subrequest`] whose content is still to come.
+pub struct Streamed {
+    /// The head.
+    pub head: Box<ResponseHead>,
+    /// The content. What it waits for is done on behalf of the subrequest.
+    pub body: Body,
 }

@@ -54,7 +54,7 @@ use crate::shared::names;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
-    Args, Definition, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Rule, ScopeBuilder,
+    Args, Content, Definition, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Rule, ScopeBuilder,
     Step, Subrequest, Subresponse, Template, View, Work,
 };
 use http::Status;
@@ -116,8 +116,7 @@ struct AuthRequest {
 
 impl Handler for AuthRequest {
     fn run(&self, _: &mut Exchange) -> Step {
-        let path = self.uri.clone();
-        Step::Await(Work::Subrequest(Subrequest { path, args: None, head_only: true }))
+        Step::Await(Work::Subrequest(Subrequest::get(self.uri.clone(), Content::Unused)))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {

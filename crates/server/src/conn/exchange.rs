@@ -11,6 +11,7 @@ use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target,
 use http::{RequestHead, Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 
 /// A request at the start of its way.
 pub(crate) struct Begun {
@@ -28,6 +29,8 @@ pub(crate) struct Begun {
     pub(crate) pace: Option<Pace>,
     /// Whether the client went away in the middle of the body.
     pub(crate) left: bool,
+    /// Subrequests that run beside the request.
+    pub(crate) aside: Option<JoinSet<()>>,
 }
 
 /// Fields whose values nobody should find in a log.
@@ -103,7 +106,7 @@ fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> B
         flow.exchange.log(Level::Info, text);
         Status(497)
     });
-    Begun { flow, framing, refused, body: None, body_done, feed: None, pace: None, left: false }
+    Begun { flow, framing, refused, body: None, body_done, feed: None, pace: None, left: false, aside: None }
 }
 
 /// Tells whoever looks for a fault what was asked.
@@ -136,6 +139,7 @@ fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError,
         feed: None,
         pace: None,
         left: false,
+        aside: None,
     }
 }
 

@@ -1,23 +1,15 @@
 //! Doing what handlers ask for, and finishing what cannot be answered at once.
 
 use super::close::{self, Manner};
-use super::cold::{self, Unknown};
 use super::exchange::Begun;
 use super::respond::Answer;
-use super::{Io, body, pool, send};
+use super::{Io, body, pool, send, subrequest};
 use crate::pipeline::{Flow, Progress};
-use bytes::Bytes;
 use contract::log::Level;
-use contract::{Body, Outcome, Piece, Pull, Subrequest, Subresponse, Task, Work};
+use contract::{Body, Outcome, Task, Work};
 use http::Status;
 use std::future::Future;
 use std::pin::Pin;
-
-/// How deep subrequests may nest, as in nginx.
-const SUBREQUEST_DEPTH: u32 = 50;
-
-/// The most content of a subrequest that is kept in memory, in bytes.
-const SUBRESPONSE_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Finishes a request; gives the connection back if it stays open.
 pub(crate) async fn finish(
@@ -64,6 +56,9 @@ pub(crate) async fn finish(
     let is_cut_short = begun.feed.take().is_some();
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
     follow_up(&mut begun.flow).await;
+    if let Some(aside) = begun.aside.take() {
+        aside.join_all().await;
+    }
     begun.flow.log();
     let unread = !begun.body_done || is_tunnel;
     end(begun);
@@ -99,6 +94,13 @@ pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outco
         Work::RequestStream => body::open(io, begun).await,
         Work::Task(task) => beside_client(io, begun, task, false).await,
         Work::Lasting(task) => beside_client(io, begun, task, true).await,
+        Work::Aside(wanted) => {
+            let aside = begun.aside.get_or_insert_default();
+            for wanted in wanted {
+                subrequest::start(&begun.flow, wanted, aside);
+            }
+            Outcome::Done
+        }
         // It is done soon, and then the answer, even for a client that has closed its side of the connection.
         Work::Job(_) => perform_inside(&begun.flow, work, 0).await,
         other => {
@@ -132,8 +134,12 @@ async fn beside_client(io: &mut Io, begun: &mut Begun, task: Task, lasts: bool) 
     }
 }
 
-/// Does work that needs no connection.
-fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<Output = Outcome> + '_>> {
+/// Does work that needs no connection, on behalf of a flow that is so many subrequests deep.
+pub(super) fn perform_inside(
+    parent: &Flow,
+    work: Work,
+    depth: u32,
+) -> Pin<Box<dyn Future<Output = Outcome> + '_>> {
     Box::pin(async move {
         match work {
             Work::Sleep(delay) => {
@@ -141,7 +147,13 @@ fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<O
                 Outcome::Done
             }
             Work::RequestBody | Work::RequestStream => Outcome::Done,
-            Work::Subrequest(subrequest) => run_subrequest(parent, subrequest, depth).await,
+            Work::Subrequest(wanted) => subrequest::run(parent, wanted, depth).await,
+            Work::Aside(wanted) => {
+                for wanted in wanted {
+                    let _ = subrequest::run(parent, wanted, depth).await;
+                }
+                Outcome::Done
+            }
             Work::Task(task) | Work::Lasting(task) => Outcome::Task(task.await),
             Work::Job(job) => match tokio::task::spawn_blocking(job).await {
                 Ok(result) => Outcome::Job(result),
@@ -149,79 +161,4 @@ fn perform_inside(parent: &Flow, work: Work, depth: u32) -> Pin<Box<dyn Future<O
             },
         }
     })
-}
-
-async fn run_subrequest(parent: &Flow, subrequest: Subrequest, depth: u32) -> Outcome {
-    if depth >= SUBREQUEST_DEPTH {
-        parent.exchange.log(Level::Error, "subrequests cycle");
-        return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
-    }
-    let head_only = subrequest.head_only;
-    let mut flow = parent.subrequest(subrequest);
-    let mut progress = flow.run();
-    let body = loop {
-        match progress {
-            Progress::Respond(body) => break body,
-            Progress::Close => return Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
-            Progress::Wait(work) => {
-                let outcome = perform_inside(&flow, work, depth + 1).await;
-                progress = flow.resume(outcome);
-            }
-        }
-    };
-    let body = if head_only { Body::Empty } else { body };
-    let content = collect(&flow, body, depth).await;
-    if flow.exchange.scope.policy.log_subrequest {
-        flow.log();
-    }
-    match content {
-        Some(content) => Outcome::Subresponse(Subresponse { exchange: Box::new(flow.exchange), content }),
-        None => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
-    }
-}
-
-/// The whole content of a subrequest's response, or `None` where it cannot be had or is too long.
-async fn collect(flow: &Flow, body: Body, depth: u32) -> Option<Bytes> {
-    let mut content = Vec::new();
-    match body {
-        Body::Empty | Body::Tunnel(_) => {}
-        Body::Piece(piece) => append(&piece, &mut content).await?,
-        Body::Pieces(pieces) => {
-            for piece in &pieces {
-                append(piece, &mut content).await?;
-            }
-        }
-        Body::Source(mut source) => loop {
-            match source.pull() {
-                Pull::Piece(piece) => append(&piece, &mut content).await?,
-                Pull::Await(work) => source.resume(perform_inside(flow, work, depth + 1).await),
-                Pull::End => break,
-                Pull::Failed => return None,
-            }
-        },
-    }
-    Some(content.into())
-}
-
-async fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
-    let length = usize::try_from(piece.length()).ok()?;
-    if content.len().checked_add(length)? > SUBRESPONSE_LIMIT {
-        return None;
-    }
-    match piece {
-        Piece::Bytes(bytes) => content.extend_from_slice(bytes),
-        Piece::File { file, offset, .. } => {
-            let (mut at, mut offset) = (content.len(), *offset);
-            content.resize(at + length, 0);
-            while at < content.len() {
-                let count = cold::read(file, &mut content[at..], offset, Unknown::Warm).await.ok()?;
-                if count == 0 {
-                    return None;
-                }
-                at += count;
-                offset += count as u64;
-            }
-        }
-    }
-    Some(())
 }
