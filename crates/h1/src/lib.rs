@@ -5,6 +5,8 @@
 //! [`parse_target`], [`examine`], then a [`BodyDecoder`] over what follows. The answer is framed by
 //! [`frame_response`] and written by [`encode_head`]; chunks by [`encode_chunk_head`] and
 //! [`encode_last_chunk`]. After an error the connection must close: the framing is lost.
+//!
+//! What a proxy may send in front of all that is read by [`parse_proxy_header`].
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +23,7 @@ mod line;
 mod path;
 #[cfg(test)]
 mod properties;
+mod proxy_protocol;
 mod request;
 mod response;
 mod semantics;
@@ -38,6 +41,9 @@ pub use fuzz::parse_all;
 pub use host::{Host, InvalidHost};
 pub use limits::HeadLimits;
 pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
+pub use proxy_protocol::{
+    PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value,
+};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
     ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,

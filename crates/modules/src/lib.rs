@@ -36,6 +36,7 @@ pub mod open_file_cache;
 pub mod post_action;
 pub mod process;
 pub mod proxy;
+pub mod proxy_protocol;
 pub mod random_index;
 pub mod range;
 pub mod real_ip;
@@ -98,6 +99,7 @@ pub static ALL: &[&Module] = &[
     &server_tokens::MODULE,
     &ssl::MODULE,
     &variables::MODULE,
+    &proxy_protocol::MODULE,
     &real_ip::MODULE,
     &rewrite::MODULE,
     &limit_req::MODULE,

@@ -59,11 +59,11 @@ pub static SET_REAL_IP_FROM: Directive<Vec<Clients>> = Directive::new("set_real_
     .rule(Rule::List)
     .help("A proxy that is trusted to tell its client's address.");
 
-/// `real_ip_header FIELD`
-pub static REAL_IP_HEADER: Directive<Box<str>> = Directive::new("real_ip_header", parse_header)
+/// `real_ip_header FIELD | proxy_protocol`
+pub static REAL_IP_HEADER: Directive<Named> = Directive::new("real_ip_header", parse_header)
     .within(EVERYWHERE)
     .default("X-Real-IP")
-    .help("The field that has the address.");
+    .help("The field that has the address, or the header of the PROXY protocol.");
 
 /// `real_ip_recursive on | off`
 pub static REAL_IP_RECURSIVE: Directive<bool> = Directive::flag("real_ip_recursive")
@@ -71,16 +71,22 @@ pub static REAL_IP_RECURSIVE: Directive<bool> = Directive::flag("real_ip_recursi
     .default("off")
     .help("Whether addresses of trusted proxies are passed over.");
 
-fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Box<str>, Diagnostic> {
+/// Where a proxy names its client.
+#[derive(Clone)]
+pub enum Named {
+    /// In a field.
+    Field(Box<str>),
+    /// In the header of the PROXY protocol that its connection began with.
+    ProxyProtocol,
+}
+
+fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Named, Diagnostic> {
     let word = args.word(0)?;
-    let error =
-        |message: &str, hint: &str| Diagnostic::emerg(message).at(args.node.span).under(word.span).hint(hint);
     if word.is("proxy_protocol") {
-        let hint = "let the proxy send X-Forwarded-For, and name that";
-        return Err(error("\"real_ip_header proxy_protocol\" is not built yet", hint));
+        return Ok(Named::ProxyProtocol);
     }
     let name = str::from_utf8(&word.text).map_err(|_| args.invalid(word))?;
-    Ok(name.into())
+    Ok(Named::Field(name.into()))
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -96,11 +102,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
     }
     let trusted = Arc::new(trusted);
-    let field = view.get(&REAL_IP_HEADER).map_or("X-Real-IP", |name| name);
-    // Only X-Forwarded-For is a list of several lines; of every other field the first line counts.
-    let is_list = field.eq_ignore_ascii_case("X-Forwarded-For");
+    let named = view.get(&REAL_IP_HEADER).cloned().unwrap_or_else(|| Named::Field("X-Real-IP".into()));
     let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
-    let handler = || RealIp { trusted: Arc::clone(&trusted), field: field.into(), is_list, recursive };
+    let handler = || RealIp { trusted: Arc::clone(&trusted), named: named.clone(), recursive };
     builder.handle(Phase::ServerRewrite, handler());
     builder.handle(Phase::Preaccess, handler());
     Ok(())
@@ -108,9 +112,27 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 struct RealIp {
     trusted: Arc<Trusted>,
-    field: Box<str>,
-    is_list: bool,
+    named: Named,
     recursive: bool,
+}
+
+impl RealIp {
+    /// The client that the peer of this request names, if it is trusted to.
+    fn client(&self, exchange: &Exchange) -> Option<Peer> {
+        let connection = &exchange.connection;
+        match &self.named {
+            Named::Field(name) => {
+                // Only X-Forwarded-For is a list of several lines; of every other field the first line counts.
+                let lines = if name.eq_ignore_ascii_case("X-Forwarded-For") { usize::MAX } else { 1 };
+                let values = exchange.request.head.fields.all(name).take(lines);
+                client(&connection.peer, values, &self.trusted, self.recursive)
+            }
+            Named::ProxyProtocol => {
+                let passed = connection.passed.as_ref().filter(|_| self.trusted.holds(&connection.peer))?;
+                Some(Peer::Inet(passed.client))
+            }
+        }
+    }
 }
 
 /// The peer that named another client.
@@ -122,21 +144,8 @@ impl Handler for RealIp {
         if exchange.attached::<Proxy>().is_some() {
             return Step::Next;
         }
-        let fields = &exchange.request.head.fields;
-        let values = fields.all(&self.field).take(if self.is_list { usize::MAX } else { 1 });
-        let connection = &exchange.connection;
-        if let Some(peer) = client(&connection.peer, values, &self.trusted, self.recursive) {
-            let named = Connection {
-                serial: connection.serial,
-                peer,
-                local: connection.local.clone(),
-                accepted: connection.accepted,
-                requests: connection.requests.clone(),
-                secure: connection.secure,
-                debug: connection.debug,
-                events: connection.events.clone(),
-                tls: connection.tls.clone(),
-            };
+        if let Some(peer) = self.client(exchange) {
+            let named = Connection { peer, ..Connection::clone(&exchange.connection) };
             let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));
             exchange.attach(Proxy(proxy.peer.clone()));
         }
@@ -203,6 +212,5 @@ mod tests {
     fn messages() {
         let error = Site::error("set_real_ip_from no.such.host.invalid;");
         assert_eq!(error, "host not found in set_real_ip_from \"no.such.host.invalid\"");
-        assert!(Site::error("real_ip_header proxy_protocol;").contains("not built yet"));
     }
 }

@@ -148,6 +148,7 @@ impl Site {
             secure: false,
             debug: false,
             tls: None,
+            passed: None,
             events: None,
         };
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));

@@ -9,6 +9,10 @@ use std::sync::Arc;
 pub(crate) struct Hosts {
     /// Whether connections begin with a handshake (`listen … ssl`).
     pub(crate) is_encrypted: bool,
+    /// Whether connections begin with a header of the PROXY protocol (`listen … proxy_protocol`).
+    pub(crate) takes_proxy_header: bool,
+    /// All servers of the address, in the order in which they were written.
+    pub(crate) servers: Box<[Arc<Server>]>,
     default: Arc<Server>,
     names: HostNames<Arc<Server>>,
     regexes: Vec<(Arc<Regex>, Arc<Server>)>,
@@ -17,7 +21,7 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// An address with this default server and no names.
     pub(crate) fn new(default: Arc<Server>, is_encrypted: bool) -> Hosts {
-        Hosts { is_encrypted, default, names: HostNames::default(), regexes: Vec::new() }
+        Hosts { is_encrypted, takes_proxy_header: false, servers: Box::default(), default, names: HostNames::default(), regexes: Vec::new() }
     }
 
     /// The server for requests that no name matches.

@@ -20,6 +20,8 @@ pub(crate) struct ListenSpec {
     pub(crate) default_server: bool,
     /// Whether connections begin with a handshake.
     pub(crate) ssl: bool,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub(crate) proxy_protocol: bool,
     /// Where it was written.
     pub(crate) span: Span,
 }
@@ -33,6 +35,7 @@ impl ListenSpec {
             options: None,
             default_server: false,
             ssl: false,
+            proxy_protocol: false,
             span,
         }
     }
@@ -42,11 +45,12 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     let word = args.word(0)?;
     let mut addresses = addresses(args, word, loading)?;
     let mut options = ListenOptions::default();
-    let (mut default_server, mut ssl, mut has_options) = (false, false, false);
+    let (mut default_server, mut ssl, mut proxy_protocol, mut has_options) = (false, false, false, false);
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
             (b"ssl", None) => ssl = true,
+            (b"proxy_protocol", None) => proxy_protocol = true,
             (b"bind", None) => has_options = true,
             (name, value) => {
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
@@ -58,7 +62,7 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
         }
     }
     let options = has_options.then_some(options);
-    Ok(ListenSpec { addresses, options, default_server, ssl, span: args.node.span })
+    Ok(ListenSpec { addresses, options, default_server, ssl, proxy_protocol, span: args.node.span })
 }
 
 fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -264,7 +268,7 @@ mod tests {
         ] {
             assert_eq!(options(parameter).unwrap_err(), message, "{parameter}");
         }
-        for parameter in ["setfib=1", "accept_filter=httpready", "proxy_protocol", "spdy"] {
+        for parameter in ["setfib=1", "accept_filter=httpready", "spdy"] {
             let message = options(parameter).unwrap_err();
             assert!(message.contains(parameter.split('=').next().unwrap()), "{message}");
             assert!(message.contains("is not "), "{message}");

@@ -61,6 +61,8 @@ impl Listen {
 /// A virtual server, compiled.
 pub(crate) struct Server {
     pub(crate) name: Arc<[u8]>,
+    /// All that it is called.
+    pub(crate) names: Box<[ServerName]>,
     /// What it does with clients that begin a handshake.
     pub(crate) encryption: Encryption,
     /// Where it was written.
@@ -184,6 +186,7 @@ impl Compiler<'_> {
         let scope = self.scope(section, None)?;
         let server = Arc::new(Server {
             name: display_name(names.first()),
+            names: names.as_slice().into(),
             encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
             span,
             scope,
@@ -298,6 +301,8 @@ struct AddressUse {
     default: Option<Arc<Server>>,
     /// Whether any `listen` says `ssl`.
     ssl: bool,
+    /// Whether any says `proxy_protocol`.
+    proxy_protocol: bool,
     servers: Vec<(Arc<Server>, Vec<ServerName>, Span)>,
 }
 
@@ -329,7 +334,7 @@ impl Addresses {
         };
         let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
             self.order.push(address.clone());
-            AddressUse { options: None, default: None, ssl: listen.ssl, servers: Vec::new() }
+            AddressUse { options: None, default: None, ssl: false, proxy_protocol: false, servers: Vec::new() }
         });
         if entry.servers.iter().any(|(other, ..)| Arc::ptr_eq(other, server)) {
             return complain("a duplicate listen");
@@ -344,6 +349,7 @@ impl Addresses {
         }
         // One `listen` says it for all of the address.
         entry.ssl |= listen.ssl;
+        entry.proxy_protocol |= listen.proxy_protocol;
         entry.servers.push((Arc::clone(server), names.to_vec(), listen.span));
         Ok(())
     }
@@ -385,6 +391,8 @@ impl AddressUse {
             self.check_certificates(&default)?;
         }
         let mut hosts = Hosts::new(default, self.ssl);
+        hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
+        hosts.takes_proxy_header = self.proxy_protocol;
         let single = self.servers.len() == 1;
         for (server, names, span) in &self.servers {
             let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));

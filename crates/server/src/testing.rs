@@ -57,6 +57,7 @@ pub(crate) fn connection(local: &str) -> Connection {
         secure: false,
         debug: false,
         tls: None,
+        passed: None,
         events: None,
     }
 }

@@ -17,6 +17,7 @@ pub mod h1_response;
 pub mod h1_target;
 pub mod htaccess;
 pub mod http_date;
+pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_range;
 mod served;
@@ -27,7 +28,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 15] = [
+pub const ALL: [(&str, Target); 16] = [
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
     ("conf_values", conf_values::run),
@@ -39,6 +40,7 @@ pub const ALL: [(&str, Target); 15] = [
     ("h1_target", h1_target::run),
     ("htaccess", htaccess::run),
     ("http_date", http_date::run),
+    ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),
     ("request_range", request_range::run),
     ("site", site::run),

@@ -47,6 +47,7 @@ pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
         requests: Cell::new(1),
         secure: false,
         tls: None,
+        passed: None,
         events: None,
         debug: false,
     };

@@ -116,8 +116,8 @@ impl Entry {
     }
 }
 
-/// What to tell about one argument of a directive, with the argument as its place: `proxy_protocol` of `listen`
-/// is refused while there is no such thing. Modules that own a directive ask this for the parameters that they do
+/// What to tell about one argument of a directive, with the argument as its place: `spdy` of `listen`
+/// is refused, because there is no such thing. Modules that own a directive ask this for the parameters that they do
 /// not know.
 pub fn judge_parameter(directive: &str, word: &Word) -> Option<Diagnostic> {
     let parameter = PARAMETERS.iter().find(|p| p.directive == directive && p.matches(&word.text))?;
@@ -325,10 +325,10 @@ mod tests {
 
     #[test]
     fn the_worst_parameter_is_told() {
-        let told = judge("listen 443 http2 proxy_protocol;", Contexts::SERVER).expect("a refusal");
+        let told = judge("listen 443 http2 spdy;", Contexts::SERVER).expect("a refusal");
         assert_eq!(told.level, Level::Emerg);
         assert!(
-            told.message.starts_with("parameter \"proxy_protocol\" of \"listen\" is not built yet"),
+            told.message.starts_with("parameter \"spdy\" of \"listen\" is not "),
             "{}",
             told.message
         );

@@ -30,7 +30,8 @@ impl Trusted {
         self.unix = true;
     }
 
-    fn holds(&self, peer: &Peer) -> bool {
+    /// Whether the word of this peer counts.
+    pub(crate) fn holds(&self, peer: &Peer) -> bool {
         match peer {
             Peer::Inet(address) => self.networks.get(address.ip()).unwrap_or(false),
             Peer::Unix(_) => self.unix,

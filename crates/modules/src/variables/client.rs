@@ -65,8 +65,3 @@ pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -
 pub(super) fn pipe(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(if exchange.request.pipelined { "p" } else { "." }, out)
 }
-
-/// No connection comes with a header of the PROXY protocol.
-pub(super) fn proxy_protocol(_: &Exchange, _: &str, _: &mut Vec<u8>) -> bool {
-    false
-}

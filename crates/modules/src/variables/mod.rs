@@ -97,11 +97,6 @@ static VARIABLES: &[Variable] = &[
     Variable::new("connection_requests", client::connection_requests),
     Variable::new("connection_time", client::connection_time),
     Variable::new("pipe", client::pipe),
-    Variable::new("proxy_protocol_addr", client::proxy_protocol),
-    Variable::new("proxy_protocol_port", client::proxy_protocol),
-    Variable::new("proxy_protocol_server_addr", client::proxy_protocol),
-    Variable::new("proxy_protocol_server_port", client::proxy_protocol),
-    Variable::family("proxy_protocol_tlv_", client::proxy_protocol),
     // The server.
     Variable::new("server_name", server::server_name),
     Variable::new("hostname", server::hostname),

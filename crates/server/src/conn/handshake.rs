@@ -44,8 +44,11 @@ impl Io {
 
     /// Tells that a client took too long to open the connection.
     pub(super) fn complain_of_slowness(&self) {
-        if self.start.is_some() {
-            self.log_handshake(Level::Info, "client timed out (110: Connection timed out)");
+        const MESSAGE: &str = "client timed out (110: Connection timed out)";
+        if self.awaits_proxy_header {
+            self.log_proxy_header(Level::Info, MESSAGE);
+        } else if self.start.is_some() {
+            self.log_handshake(Level::Info, MESSAGE);
         }
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Io {
     stream: Transport,
     /// The start of an encrypted connection, until it is over.
     start: Option<Box<Start>>,
+    /// Whether the connection is still to begin, with a header of the PROXY protocol.
+    awaits_proxy_header: bool,
     /// The server that was chosen by the handshake.
     named: Option<Arc<Server>>,
     /// Whether the client speaks in clear where it should not.
@@ -144,7 +146,8 @@ impl Connection {
             true => stream.local().map_or_else(|_| peer_of(&place.address), |local| peer_of(&local)),
             false => peer_of(&place.address),
         };
-        let is_encrypted = place.hosts(ip_of(&local)).is_encrypted;
+        let hosts = place.hosts(ip_of(&local));
+        let (is_encrypted, is_passed) = (hosts.is_encrypted, hosts.takes_proxy_header);
         let peer = peer_of(peer);
         let info = contract::Connection {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -155,12 +158,14 @@ impl Connection {
             requests: Cell::new(0),
             secure: false,
             tls: None,
+            passed: None,
             events: None,
         };
         let timer = Timer::new(&thread.timers);
         let mut io = Box::new(Io {
             stream: if is_encrypted { Transport::encrypted(stream) } else { Transport::Plain(stream) },
             start: is_encrypted.then(Box::default),
+            awaits_proxy_header: false,
             named: None,
             clear_by_mistake: false,
             is_held: false,
@@ -183,6 +188,9 @@ impl Connection {
         let policy = io.default_policy();
         (io.patience, io.send_timeout) = (policy.head.client_header_timeout, policy.sending.send_timeout);
         io.set_timer();
+        if is_passed {
+            io.await_proxy_header();
+        }
         Connection { state: State::Reading(io) }
     }
 }
@@ -269,6 +277,13 @@ impl Io {
     /// Reads until a head is complete.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
         self.follow();
+        if self.awaits_proxy_header {
+            match self.poll_proxy_header(cx) {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(stop)) => return Poll::Ready(stop),
+                Poll::Pending => return self.poll_patience(cx),
+            }
+        }
         if self.start.is_some() {
             match self.poll_open(cx) {
                 Poll::Ready(None) => {}

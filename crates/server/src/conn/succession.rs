@@ -24,7 +24,7 @@ impl Io {
 
     /// Goes over to the site that serves now, where the connection belongs to it and is between two requests.
     pub(super) fn follow(&mut self) {
-        let is_between = self.started.is_none() && self.start.is_none();
+        let is_between = self.started.is_none() && self.start.is_none() && !self.awaits_proxy_header;
         if !self.serving.is_current()
             && is_between
             && let Some(home) = self.home()

@@ -174,8 +174,12 @@ impl Encrypted {
 
     /// Reads until it is known how the client begins.
     pub(crate) fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Opening>> {
+        // What stood behind a header of a proxy is looked at first.
+        let mut is_new = !self.incoming.is_empty() && self.is_untouched();
         loop {
-            ready!(self.poll_receive(cx))?;
+            if !std::mem::take(&mut is_new) {
+                ready!(self.poll_receive(cx))?;
+            }
             let Some(&first) = self.incoming.bytes().first() else {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             };
@@ -202,6 +206,11 @@ impl Encrypted {
     pub(crate) fn clear(&mut self) -> Buffer {
         self.stage = Stage::Clear;
         std::mem::take(&mut self.incoming)
+    }
+
+    /// Goes on with a handshake, of which this arrived.
+    pub(crate) fn begin(&mut self, arrived: Buffer) {
+        (self.stage, self.incoming) = (Stage::Hello(None), arrived);
     }
 
     /// Goes on under this policy.
