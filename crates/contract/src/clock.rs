@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the wall clock is taken to agree with the monotonic one: what is told of it are milliseconds.
@@ -15,6 +16,8 @@ const WALL_VALID: Duration = Duration::from_millis(1);
 pub struct Time {
     /// For durations; never goes backwards.
     pub instant: Instant,
+    /// The same in whole milliseconds, since this process first looked.
+    pub uptime_ms: u64,
     /// Seconds since 1970.
     pub seconds: i64,
     /// Milliseconds within the second.
@@ -31,19 +34,26 @@ impl Time {
         let instant = Instant::now();
         let known = WALL.get().filter(|wall| instant.saturating_duration_since(wall.instant) < WALL_VALID);
         let time = known.unwrap_or_else(|| Time::read_wall(instant));
-        Time { instant, ..time }
+        Time { instant, uptime_ms: uptime_ms(instant), ..time }
     }
 
     fn read_wall(instant: Instant) -> Time {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let time = Time {
             instant,
+            uptime_ms: uptime_ms(instant),
             seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
             milliseconds: u16::try_from(since.subsec_millis()).unwrap_or(0),
         };
         WALL.set(Some(time));
         time
     }
+}
+
+fn uptime_ms(now: Instant) -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    let since = now.saturating_duration_since(*FIRST.get_or_init(|| now));
+    since.as_secs().saturating_mul(1000).saturating_add(u64::from(since.subsec_millis()))
 }
 
 /// A turn of a thread, which does not wait: as long as this lives, the time stands still, so that a request that is

@@ -1,7 +1,7 @@
 //! From a URI to a path: `root` and `alias`.
 
 use crate::{Exchange, Template};
-use std::borrow::Cow;
+use http::words::{any_word, where_is};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -74,8 +74,10 @@ impl Root {
     }
 
     fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        let text = self.path.constant().map_or_else(|| self.path.evaluate(exchange).into(), Cow::Borrowed);
-        self.absolute(&text, out);
+        match self.path.constant() {
+            Some(text) => self.absolute(text, out),
+            None => self.absolute(&self.path.evaluate(exchange), out),
+        }
     }
 
     fn absolute(&self, text: &[u8], out: &mut Vec<u8>) {
@@ -112,9 +114,14 @@ impl Root {
         // What the administrator wrote may climb; what a client can choose may not. The last segment of
         // the directory is looked at too, because an alias joins without a slash: `/i..` must not
         // become `..` behind `alias /data/`.
-        let trusted = match self.path.constant() {
-            Some(_) => path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
-            None => 0,
+        let is_constant = self.path.constant().is_some();
+        if is_constant && !path.ends_with(b".") && !may_climb(appended) {
+            path.extend_from_slice(appended);
+            return Ok(());
+        }
+        let trusted = match is_constant {
+            true => path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
+            false => 0,
         };
         path.extend_from_slice(appended);
         if has_parent_segment(&path[trusted..]) || path.contains(&0) {
@@ -126,8 +133,15 @@ impl Root {
 
 /// Whether any segment of a path is `..`. Few paths have two dots in a row, which is seen at a glance.
 pub(crate) fn has_parent_segment(path: &[u8]) -> bool {
-    let has_dots = path.windows(2).fold(false, |found, pair| found | (pair == b".."));
-    has_dots && path.split(|&byte| byte == b'/').any(|segment| segment == b"..")
+    may_climb(path) && path.split(|&byte| byte == b'/').any(|segment| segment == b"..")
+}
+
+/// Whether a text has two dots in a row or a NUL.
+fn may_climb(text: &[u8]) -> bool {
+    any_word(text, |word| {
+        let dots = where_is(word, b'.');
+        (dots & (dots << 8)) | where_is(word, 0) != 0
+    })
 }
 
 #[cfg(test)]

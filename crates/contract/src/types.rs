@@ -6,14 +6,19 @@ use bytes::Bytes;
 /// Media types by extension.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    by_extension: KeyedMap<Box<[u8]>, Bytes>,
+    /// Of extensions that fit in a number, as nearly all do.
+    short: KeyedMap<u64, Bytes>,
+    long: KeyedMap<Box<[u8]>, Bytes>,
 }
 
 impl Types {
     /// Sets the type of an extension; extensions know no case. Gives back the type it had before.
     pub fn insert(&mut self, extension: &[u8], media_type: &[u8]) -> Option<Bytes> {
         let media_type = Bytes::copy_from_slice(media_type);
-        self.by_extension.insert(extension.to_ascii_lowercase().into(), media_type)
+        match number(extension) {
+            Some(number) => self.short.insert(number, media_type),
+            None => self.long.insert(extension.to_ascii_lowercase().into(), media_type),
+        }
     }
 
     /// The type of a path by what follows the last dot of its last segment; a dot at the start of the
@@ -25,13 +30,25 @@ impl Types {
             return None;
         }
         let extension = &path[dot + 1..];
-        let known = self.by_extension.get(extension);
-        if known.is_some() || !extension.iter().any(u8::is_ascii_uppercase) {
-            return known;
+        match number(extension) {
+            Some(number) => self.short.get(&number),
+            None => {
+                let known = self.long.get(extension);
+                if known.is_some() || !extension.iter().any(u8::is_ascii_uppercase) {
+                    return known;
+                }
+                self.long.get(extension.to_ascii_lowercase().as_slice())
+            }
         }
-        let lower = extension.to_ascii_lowercase();
-        self.by_extension.get(lower.as_slice())
     }
+}
+
+/// An extension of up to seven bytes in lower case as a number, which no other one has.
+fn number(extension: &[u8]) -> Option<u64> {
+    const BITS: u32 = 8;
+    let length = extension.len() as u64;
+    let append = |number: u64, byte: &u8| number << BITS | u64::from(byte.to_ascii_lowercase());
+    (extension.len() < size_of::<u64>()).then(|| extension.iter().fold(length, append))
 }
 
 #[cfg(test)]
@@ -39,13 +56,24 @@ mod tests {
     use super::Types;
 
     #[test]
-    fn only_the_last_segment_has_an_extension() {
+    fn extensions_of_any_length_are_told_apart() {
+        let texts = ["", "a", "b", "ab", "\0a", "abcdefg", "abcdefgh", "abcdefghi", "a\0"];
         let mut types = Types::default();
-        types.insert(b"HTML", b"text/html");
-        assert_eq!(types.of_path(b"/a/b.html").unwrap(), "text/html");
-        assert_eq!(types.of_path(b"/a/b.HtMl").unwrap(), "text/html");
-        assert_eq!(types.of_path(b"/a.html/b"), None);
-        assert_eq!(types.of_path(b"/html"), None);
-        assert_eq!(types.of_path(b"/a/.html"), None);
+        for text in texts {
+            assert_eq!(types.insert(text.as_bytes(), format!("of {text}").as_bytes()), None);
+        }
+        for text in texts {
+            for text in [text.to_owned(), text.to_uppercase()] {
+                let found = types.of_path(format!("/x.y/z.{text}").as_bytes());
+                assert_eq!(
+                    found.map(|found| &found[..]),
+                    Some(format!("of {}", text.to_lowercase()).as_bytes())
+                );
+            }
+        }
+        assert_eq!(types.insert(b"AB", b"other").as_deref(), Some(&b"of ab"[..]));
+        for path in ["", "/", "/a", "/.a", "/x.a/", "a", ".a", "/x.c", "/x.abcdefghij"] {
+            assert_eq!(types.of_path(path.as_bytes()), None, "{path}");
+        }
     }
 }

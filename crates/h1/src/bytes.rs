@@ -41,53 +41,6 @@ pub(crate) static HOST_BYTES: [bool; 256] = {
     table
 };
 
-/// Whether a predicate holds for some word of eight neighbouring bytes, where every two neighbours are in one of the
-/// words; what a shorter text lacks is taken to be letters.
-#[inline]
-pub(crate) fn any_word(bytes: &[u8], predicate: impl Fn(u64) -> bool) -> bool {
-    const STEP: usize = 7;
-    let Some(last) = bytes.last_chunk() else {
-        let mut word = [b'a'; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        return predicate(u64::from_le_bytes(word));
-    };
-    let mut found = predicate(u64::from_le_bytes(*last));
-    let mut rest = bytes;
-    while let Some(word) = rest.first_chunk()
-        && !found
-    {
-        found = predicate(u64::from_le_bytes(*word));
-        rest = &rest[STEP..];
-    }
-    found
-}
-
-const LOW_BITS: u64 = u64::from_ne_bytes([1; 8]);
-const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-
-/// The high bit of each byte that is this one.
-#[inline]
-pub(crate) const fn where_is(word: u64, byte: u8) -> u64 {
-    let others = word ^ (LOW_BITS * byte as u64);
-    // Adding carries into the high bit whatever is not zero, and never into the next byte.
-    !(((others & !HIGH_BITS) + !HIGH_BITS) | others) & HIGH_BITS
-}
-
-/// The high bit of each byte up to a space, and maybe of others behind one such byte.
-#[inline]
-pub(crate) const fn where_blank(word: u64) -> u64 {
-    word.wrapping_sub(LOW_BITS * 0x21) & !word & HIGH_BITS
-}
-
-/// The high bit of each byte that is a capital letter.
-#[inline]
-pub(crate) const fn where_upper(word: u64) -> u64 {
-    let low = word & !HIGH_BITS;
-    let from_a = low + LOW_BITS * (0x80 - b'A' as u64);
-    let behind_z = low + LOW_BITS * (0x80 - (b'Z' as u64 + 1));
-    from_a & !behind_z & !word & HIGH_BITS
-}
-
 /// The value of a hexadecimal digit.
 pub(crate) const fn hex_value(byte: u8) -> Option<u8> {
     match byte {
@@ -124,39 +77,7 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{any_word, hex_pair, trim, where_blank, where_is, where_upper};
-
-    #[test]
-    fn words_have_what_their_bytes_have() {
-        for length in 0..26 {
-            for at in 0..length {
-                for byte in 0..=255 {
-                    let mut text = vec![b'x'; length];
-                    text[at] = byte;
-                    let found = |predicate: fn(u64) -> u64| any_word(&text, |word| predicate(word) != 0);
-                    assert_eq!(found(|word| where_is(word, 0)), byte == 0, "{text:?}");
-                    assert_eq!(found(|word| where_is(word, 0x7f)), byte == 0x7f, "{text:?}");
-                    assert_eq!(found(|word| where_is(word, b'.')), byte == b'.', "{text:?}");
-                    assert_eq!(found(where_blank), byte <= b' ', "{text:?}");
-                    assert_eq!(found(where_upper), byte.is_ascii_uppercase(), "{text:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn neighbours_are_in_one_word() {
-        let pair = |word| where_is(word, b'b') & (where_is(word, b'a') << 8) != 0;
-        for length in 2..30 {
-            let text = vec![b'x'; length];
-            assert!(!any_word(&text, pair));
-            for at in 0..length - 1 {
-                let mut text = text.clone();
-                text[at..at + 2].copy_from_slice(b"ab");
-                assert!(any_word(&text, pair), "{text:?}");
-            }
-        }
-    }
+    use super::{hex_pair, trim};
 
     #[test]
     fn white_space_is_space_and_tab_only() {

@@ -1,8 +1,9 @@
 //! Hosts with ports, as in a `Host` field and in a target (RFC 9110, section 7.2; RFC 3986, section 3.2).
 
+use http::words::{any_word, where_is, where_upper};
 use std::net::Ipv6Addr;
 
-use crate::bytes::{HOST_BYTES, any_word, hex_pair, where_is, where_upper};
+use crate::bytes::{HOST_BYTES, hex_pair};
 
 /// A host and a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

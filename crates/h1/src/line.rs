@@ -1,10 +1,11 @@
 //! The lines of a head, each without its end: the request line and the field lines.
 
+use http::words::{any_word, where_blank, where_is};
 use http::{Method, RequestHead, Status, Version};
 use memchr::memchr;
 
 use crate::HeadError;
-use crate::bytes::{any_word, trim, where_blank, where_is};
+use crate::bytes::trim;
 
 const INVALID_METHOD: HeadError = invalid_line(Status::BAD_REQUEST, "client sent invalid method");
 const INVALID_VERSION: HeadError = invalid_line(Status::VERSION_NOT_SUPPORTED, "client sent invalid version");

@@ -1,9 +1,10 @@
 //! Paths without dot segments (RFC 3986, section 5.2.4). What comes out of here starts with a slash and
 //! has no segment `.` or `..`, so that appending it to a directory stays below that directory.
 
+use http::words::{any_word, where_is};
 use memchr::{memchr, memchr2};
 
-use crate::bytes::{any_word, hex_pair, hex_value, where_is};
+use crate::bytes::{hex_pair, hex_value};
 
 /// The path climbs above the root, has a NUL, does not start with a slash, or has a `%` without two
 /// hexadecimal digits behind it.

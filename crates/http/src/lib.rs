@@ -15,6 +15,7 @@ mod request;
 mod response;
 mod status;
 mod version;
+pub mod words;
 
 pub use date::{HTTP_DATE_LENGTH, date_text, format_date, parse_date};
 pub use fields::{Field, Fields, InvalidField, breaks_framing};

@@ -136,15 +136,15 @@ fn with_slash(exchange: &Exchange) -> Vec<u8> {
 
 /// Sets the head for a file, with the media type of the name that was asked for.
 pub(crate) fn describe(exchange: &mut Exchange, opened: &Opened) {
-    let media_type = exchange.media_type(&exchange.request.path);
+    // A server that left the content to this one by `X-Accel-Redirect` may have said what it is.
+    if exchange.response.content_type.is_none() {
+        let media_type = exchange.media_type(&exchange.request.path);
+        exchange.response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+    }
     let etag = exchange.scope.policy.etag;
     exchange.file = Some(opened.identity);
     let response = &mut exchange.response;
     response.status = Status::OK;
-    // A server that left the content to this one by `X-Accel-Redirect` may have said what it is.
-    if response.content_type.is_none() {
-        response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
-    }
     response.content_length = Some(opened.identity.size());
     response.last_modified = Some(opened.identity.modified());
     response.etag = etag.then(|| opened.tag());

@@ -4,14 +4,16 @@ use contract::Exchange;
 use contract::clock::Time;
 use contract::policy::KeepalivePolicy;
 use http::{Method, Status};
+use std::time::Duration;
 
 /// Whether the settings and the client allow another request on this connection.
 pub(crate) fn is_allowed(exchange: &Exchange) -> bool {
     let policy = &exchange.scope.policy.keepalive;
     let connection = &exchange.connection;
+    let age_ms = Time::now().uptime_ms.saturating_sub(connection.accepted.uptime_ms);
     !policy.timeout.is_zero()
         && connection.requests.get() < policy.requests
-        && Time::now().instant.saturating_duration_since(connection.accepted.instant) < policy.time
+        && Duration::from_millis(age_ms) < policy.time
         && !is_disabled(exchange, policy)
 }
 
@@ -23,16 +25,17 @@ pub(crate) fn ends_with(error: Status) -> bool {
 
 /// Old browsers that nginx's `keepalive_disable` names.
 fn is_disabled(exchange: &Exchange, policy: &KeepalivePolicy) -> bool {
-    if !policy.disable_msie6 && !policy.disable_safari {
+    let head = &exchange.request.head;
+    let asks_for_msie6 = policy.disable_msie6 && head.method() == Method::Post;
+    if !asks_for_msie6 && !policy.disable_safari {
         return false;
     }
-    let Some(agent) = exchange.request.head.fields.get("user-agent") else { return false };
+    let Some(agent) = head.fields.get("user-agent") else { return false };
     let has = |text: &str| memmem(agent, text.as_bytes());
-    let msie = agent.windows(6).find(|part| part.starts_with(b"MSIE ") && part[5].is_ascii_digit());
-    let msie6 = msie.is_some_and(|part| part[5] < b'7') && !has("Opera");
-    let safari = has("Safari/") && has("Mac OS X") && !has("Chrome") && !has("MSIE ") && !has("Opera");
-    (policy.disable_msie6 && msie6 && exchange.request.head.method() == Method::Post)
-        || (policy.disable_safari && safari)
+    let msie = || agent.windows(6).find(|part| part.starts_with(b"MSIE ") && part[5].is_ascii_digit());
+    let is_msie6 = || msie().is_some_and(|part| part[5] < b'7') && !has("Opera");
+    let is_safari = || has("Safari/") && has("Mac OS X") && !has("Chrome") && !has("MSIE ") && !has("Opera");
+    (asks_for_msie6 && is_msie6()) || (policy.disable_safari && is_safari())
 }
 
 fn memmem(text: &[u8], part: &[u8]) -> bool {

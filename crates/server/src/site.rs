@@ -47,7 +47,11 @@ pub struct Listen {
 
 impl Listen {
     /// The servers for a connection that came to this address of ours.
+    #[inline]
     pub(crate) fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
+        if self.narrower.is_empty() {
+            return &self.hosts;
+        }
         let special = self.narrower.iter().find(|(address, _)| Some(*address) == local);
         special.map_or(&self.hosts, |(_, hosts)| hosts)
     }

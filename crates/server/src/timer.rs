@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How late a timer may be, and how often the wheel turns while any timer is set.
 const TICK: Duration = Duration::from_millis(TICK_MS);
@@ -21,7 +21,7 @@ pub(crate) struct Timers {
 }
 
 struct Wheel {
-    start: Instant,
+    start_ms: u64,
     /// The tick that was handled last.
     now: u64,
     entries: Vec<Entry>,
@@ -54,7 +54,7 @@ pub(crate) struct Elapsed;
 impl Timers {
     pub(crate) fn new() -> Rc<Timers> {
         let wheel = Wheel {
-            start: Instant::now(),
+            start_ms: Time::now().uptime_ms,
             now: 0,
             entries: Vec::new(),
             free: Vec::new(),
@@ -94,7 +94,7 @@ impl Wheel {
 
     /// How long the wheel has existed, in milliseconds.
     fn age_ms(&self) -> u64 {
-        as_ms(Time::now().instant.saturating_duration_since(self.start))
+        Time::now().uptime_ms.saturating_sub(self.start_ms)
     }
 
     /// The tick that is over.

@@ -225,15 +225,21 @@ fn event(path: &[u8], opened: &io::Result<Rc<Opened>>) -> Event {
     }
 }
 
-/// The caches of a thread, by the place of their limits.
+/// A cache, and the limits that it has as long as anything has them.
+type Kept = (Weak<Limits>, Cache);
+
+/// The caches of a thread.
+#[derive(Default)]
 struct Caches {
-    by_limits: KeyedMap<usize, (Weak<Limits>, Cache)>,
+    /// The one that was used last, with the place of its limits.
+    latest: Option<(usize, Kept)>,
+    /// The others, by the places of their limits.
+    others: KeyedMap<usize, Kept>,
     memory: Rc<Memory>,
 }
 
 thread_local! {
-    static CACHES: RefCell<Caches> =
-        RefCell::new(Caches { by_limits: KeyedMap::default(), memory: Rc::default() });
+    static CACHES: RefCell<Caches> = RefCell::default();
 }
 
 fn by_cache(limits: &Arc<Limits>, path: &[u8], terms: &Terms) -> io::Result<Rc<Opened>> {
@@ -246,17 +252,31 @@ fn by_cache(limits: &Arc<Limits>, path: &[u8], terms: &Terms) -> io::Result<Rc<O
 impl Caches {
     fn of(&mut self, limits: &Arc<Limits>) -> &mut Cache {
         let place = Arc::as_ptr(limits) as usize;
-        if !self.by_limits.contains_key(&place) {
-            // A configuration that is gone takes its files along. The weak reference keeps a place from being
-            // used again before that.
-            self.by_limits.retain(|_, (limits, _)| limits.strong_count() > 0);
+        if self.latest.as_ref().is_none_or(|(latest, _)| *latest != place) {
+            self.change_to(place);
         }
         let memory = &self.memory;
-        let (_, cache) = self.by_limits.entry(place).or_insert_with(|| {
-            (Arc::downgrade(limits), Cache::new(limits.max, limits.inactive, Rc::clone(memory)))
-        });
+        let (_, (_, cache)) = self.latest.get_or_insert_with(|| (place, empty(limits, memory)));
         cache
     }
+
+    /// Makes another cache, or none, the one that was used last.
+    fn change_to(&mut self, place: usize) {
+        if let Some((before, cache)) = self.latest.take() {
+            self.others.insert(before, cache);
+        }
+        let known = self.others.remove(&place);
+        if known.is_none() {
+            // A configuration that is gone takes its files along. The weak reference keeps a place from being
+            // used again before that.
+            self.others.retain(|_, (limits, _)| limits.strong_count() > 0);
+        }
+        self.latest = known.map(|known| (place, known));
+    }
+}
+
+fn empty(limits: &Arc<Limits>, memory: &Rc<Memory>) -> Kept {
+    (Arc::downgrade(limits), Cache::new(limits.max, limits.inactive, Rc::clone(memory)))
 }
 
 #[cfg(test)]
