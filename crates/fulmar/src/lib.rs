@@ -11,6 +11,7 @@ use std::sync::Arc;
 mod command_line;
 mod configuration;
 mod console;
+mod explain;
 mod messages;
 mod paths;
 mod pid_file;
@@ -43,6 +44,9 @@ use test_mode::Detail;
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == "serve") {
         return serve::run(&arguments);
+    }
+    if arguments.get(1).is_some_and(|word| word == "explain") {
+        return explain::run(&arguments);
     }
     let flags = match Flags::parse(arguments.get(1..).unwrap_or_default()) {
         Ok(flags) => flags,

@@ -10,6 +10,7 @@ mod commands;
 mod conn;
 mod encryption;
 mod error_page;
+mod explain;
 mod hosts;
 mod keepalive;
 mod listens;
@@ -33,6 +34,7 @@ mod thread;
 mod timer;
 mod worker;
 
+pub use explain::{Content, End, Explanation, Question, Unexplained};
 pub use load::{Loaded, Options, load};
 pub use site::{Listen, Site};
 pub use structure::STRUCTURE;

@@ -37,7 +37,7 @@ pub(crate) struct Begun {
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// A target, taken apart, and memory for the target as it came.
-type Parsed = (Target, Vec<u8>);
+pub(crate) type Parsed = (Target, Vec<u8>);
 
 /// The limits of a head, as its reader wants them.
 pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
@@ -143,16 +143,35 @@ fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError,
     }
 }
 
-fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLength) -> Flow {
+fn flow(io: &Io, head: Box<RequestHead>, parsed: Parsed, body: BodyLength) -> Flow {
+    let requests = &io.info.requests;
+    requests.set(requests.get() + 1);
+    let request = request(head, parsed, body, (io.head_length as u64, io.pipelined));
+    let (server, variables) = (io.default_server(), &io.serving.site.variables);
+    let connection = Rc::clone(&io.info);
+    let exchange = Exchange::new(connection, request, Arc::clone(&server.scope), Arc::clone(variables));
+    let mut flow = Flow::new(exchange, Arc::clone(server));
+    flow.exchange.response.fields = pool::fields();
+    flow.exchange.started = io.started.unwrap_or_else(Time::now);
+    let server = io.hosts().find(&flow.exchange);
+    flow.choose(server);
+    flow
+}
+
+/// A request with this head; its length in bytes, and whether it came before the one before was answered.
+pub(crate) fn request(
+    head: Box<RequestHead>,
+    (target, mut uri): Parsed,
+    body: BodyLength,
+    (length, pipelined): (u64, bool),
+) -> Request {
     if !target.path.is_empty() {
         uri.extend_from_slice(target.request_uri(head.target()));
     }
-    let requests = &io.info.requests;
-    requests.set(requests.get() + 1);
-    let request = Request {
+    Request {
         method: head.method(),
-        length: io.head_length as u64,
-        pipelined: io.pipelined,
+        length,
+        pipelined,
         uri,
         path: target.path,
         args: if target.args.is_empty() { None } else { Some(target.args) },
@@ -166,16 +185,7 @@ fn flow(io: &Io, head: Box<RequestHead>, (target, mut uri): Parsed, body: BodyLe
         body: None,
         stream: None,
         head,
-    };
-    let (server, variables) = (io.default_server(), &io.serving.site.variables);
-    let connection = Rc::clone(&io.info);
-    let exchange = Exchange::new(connection, request, Arc::clone(&server.scope), Arc::clone(variables));
-    let mut flow = Flow::new(exchange, Arc::clone(server));
-    flow.exchange.response.fields = pool::fields();
-    flow.exchange.started = io.started.unwrap_or_else(Time::now);
-    let server = io.hosts().find(&flow.exchange);
-    flow.choose(server);
-    flow
+    }
 }
 
 impl Begun {

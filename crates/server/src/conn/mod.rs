@@ -17,6 +17,10 @@ mod transport;
 mod tunnel;
 mod work;
 
+pub(crate) use exchange::{Parsed, limits, request};
+pub(crate) use pool::Buffer;
+pub(crate) use respond::{Answer, append_head};
+
 use crate::pipeline::Progress;
 use crate::site::{Listen, Server};
 use crate::thread::{Counted, Serving, Thread};
@@ -29,8 +33,6 @@ use h1::{HeadError, HeadParser, HeadProgress};
 use handshake::Start;
 use http::RequestHead;
 use net::{SocketAddress, Stream};
-use pool::Buffer;
-use respond::Answer;
 use std::cell::Cell;
 use std::future::Future;
 use std::net::IpAddr;

@@ -1,0 +1,169 @@
+//! `fulmar explain`: what would become of a request, and why, without a server.
+//!
+//! The configuration is read as for a start, and the request goes its way through the pipeline of serving, watched.
+//! Nothing listens, nothing is logged or counted, and no other server is asked.
+
+mod question;
+mod report;
+mod text;
+
+use std::ffi::OsString;
+use std::io::{self, BufRead};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use contract::inputs::System;
+use contract::log::ErrorLog;
+
+use crate::command_line::Flags;
+use crate::configuration::{Configuration, Reader};
+use crate::console::{err, out, say};
+use crate::messages;
+use crate::paths::Paths;
+use question::Url;
+use report::Report;
+
+/// Tells what would become of a request: which server and location it comes to and why not to others, each rewrite,
+/// each file that is looked for, who refuses it, and the answer or the server that it would be passed to.
+///
+/// The exit status is 0 if the request was explained, whatever its answer, and 1 if not.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "fulmar explain", bin_name = "fulmar explain", version = server::VERSION)]
+pub(crate) struct Arguments {
+    /// The configuration [default: /etc/fulmar/fulmar.conf]
+    #[arg(short, value_name = "FILE")]
+    configuration: Option<PathBuf>,
+    /// Where relative paths start [default: the directory of the configuration]
+    #[arg(short, value_name = "DIRECTORY")]
+    prefix: Option<PathBuf>,
+    /// Directives of the main level, read before the file
+    #[arg(short, value_name = "DIRECTIVES")]
+    globals: Option<String>,
+    #[command(flatten)]
+    request: Request,
+    /// Print a JSON object for each request
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a request is made of.
+#[derive(Clone, Debug, clap::Args)]
+struct Request {
+    /// The method
+    #[arg(short = 'X', value_name = "METHOD", default_value = "GET")]
+    method: String,
+    /// A field of the request; Host takes the place of the URL's
+    #[arg(short = 'H', value_name = "FIELD")]
+    fields: Vec<String>,
+    /// The client's address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    from: IpAddr,
+    /// The address of ours that the request comes to [default: the first with the URL's port]
+    #[arg(long, value_name = "ADDRESS")]
+    at: Option<IpAddr>,
+    /// The URL; `-` reads requests from the standard input, one a line: [-X METHOD] [-H FIELD] [--from ADDRESS]
+    /// [--at ADDRESS] URL, where quotes hold words together
+    #[arg(value_name = "URL")]
+    url: String,
+}
+
+/// One line of the standard input.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    request: Request,
+}
+
+/// Explains; `arguments` begins with the program's own name, and `explain` follows.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments.get(1..).unwrap_or_default()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let text = error.render().to_string();
+            return if error.use_stderr() {
+                err(&text);
+                ExitCode::FAILURE
+            } else {
+                out(text.as_bytes());
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let (configuration, paths) = match read(&arguments) {
+        Ok(read) => read,
+        Err(status) => return status,
+    };
+    let read = (&configuration, paths.conf_prefix());
+    if arguments.request.url != "-" {
+        return explain(read, &arguments.request, arguments.json);
+    }
+    let mut status = ExitCode::SUCCESS;
+    for line in io::stdin().lock().lines() {
+        let explained = match line.map_err(|error| error.to_string()).and_then(|line| of_line(&line)) {
+            Ok(None) => continue,
+            Ok(Some(request)) => explain(read, &request, arguments.json),
+            Err(text) => {
+                say(text.trim_end());
+                ExitCode::FAILURE
+            }
+        };
+        if explained != ExitCode::SUCCESS {
+            status = explained;
+        }
+    }
+    status
+}
+
+fn read(arguments: &Arguments) -> Result<(Configuration, Paths), ExitCode> {
+    let flags =
+        Flags { prefix: arguments.prefix.clone(), conf: arguments.configuration.clone(), ..Flags::default() };
+    let paths = Paths::new(&flags).map_err(|error| {
+        say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
+        ExitCode::FAILURE
+    })?;
+    let reader =
+        Reader::new(Arc::new(System), paths.clone(), arguments.globals.clone(), modules::ALL.to_vec());
+    let configuration = reader.read().map_err(|refusal| {
+        messages::refusal(&refusal, &ErrorLog::default());
+        ExitCode::FAILURE
+    })?;
+    Ok((configuration, paths))
+}
+
+fn explain((configuration, directory): (&Configuration, &Path), request: &Request, json: bool) -> ExitCode {
+    let url = match Url::parse(&request.url) {
+        Ok(url) => url,
+        Err(text) => {
+            say(&format!("\"{}\" is no URL to explain: {text}", request.url));
+            return ExitCode::FAILURE;
+        }
+    };
+    let question = url.question(&request.method, &request.fields, request.from, request.at);
+    match configuration.site.explain(&question) {
+        Ok(explanation) => {
+            let sources = &configuration.read.sources;
+            let report = Report { request, explanation: &explanation, sources, directory };
+            let text = if json { report.json() } else { text::text(&report) };
+            out(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("{}: {error}", request.url));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A request as a line of the standard input has it; nothing where the line is empty or a comment.
+fn of_line(line: &str) -> Result<Option<Request>, String> {
+    let words = question::words(line)?;
+    if words.first().is_none_or(|word| word.starts_with('#')) {
+        return Ok(None);
+    }
+    let parsed = Line::try_parse_from(words).map_err(|error| error.render().to_string())?;
+    Ok(Some(parsed.request))
+}
