@@ -54,8 +54,8 @@ use crate::shared::names;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
-    Args, Content, Definition, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Rule, ScopeBuilder,
-    Step, Subrequest, Subresponse, Template, View, Work,
+    Args, Content, Definition, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Rule,
+    ScopeBuilder, Step, Subrequest, Subresponse, Template, View, Work,
 };
 use http::Status;
 

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod access_log;
+pub mod addition;
 pub mod aio;
 pub mod auth_basic;
 pub mod auth_delay;
@@ -31,6 +32,7 @@ pub mod limit_rate;
 pub mod limit_req;
 pub mod lingering;
 pub mod map;
+pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
 pub mod post_action;
@@ -52,6 +54,7 @@ pub mod split_clients;
 pub mod ssl;
 pub mod static_files;
 pub mod stub_status;
+pub mod sub_filter;
 pub mod symlinks;
 #[cfg(test)]
 mod testing;
@@ -64,6 +67,7 @@ pub mod variables;
 mod shared {
     pub(crate) mod addresses;
     pub(crate) mod answers;
+    pub(crate) mod changed;
     pub(crate) mod directories;
     pub(crate) mod files;
     pub(crate) mod forwarded;
@@ -74,6 +78,7 @@ mod shared {
     pub(crate) mod scratch;
     pub(crate) mod syslog;
     pub(crate) mod trust;
+    pub(crate) mod validators;
     pub(crate) mod zones;
 }
 
@@ -111,6 +116,7 @@ pub static ALL: &[&Module] = &[
     &error_page::MODULE,
     &htaccess::MODULE,
     &try_files::MODULE,
+    &mirror::MODULE,
     &empty_gif::MODULE,
     &random_index::MODULE,
     &index::MODULE,
@@ -127,7 +133,9 @@ pub static ALL: &[&Module] = &[
     &split_clients::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &sub_filter::MODULE,
     &charset::MODULE,
+    &addition::MODULE,
     &gzip::MODULE,
     &range::MODULE,
     &aio::MODULE,

@@ -1,0 +1,62 @@
+//! What a response says of the state of its content, where the content is changed.
+
+use bytes::Bytes;
+use http::ResponseHead;
+
+/// Makes the entity tag a weak one (RFC 9110, section 8.8.1): the content means the same, but its bytes are others.
+pub(crate) fn weaken(response: &mut ResponseHead) {
+    response.etag = response.etag.take().and_then(weak);
+    // Another server's tag is a field.
+    if let Some(tag) = response.fields.get("etag").map(Bytes::copy_from_slice) {
+        response.fields.remove("etag");
+        // What was a field's value is one again.
+        let _ = weak(tag).map(|tag| response.fields.push(b"ETag", &tag));
+    }
+}
+
+/// Takes away the entity tag and the time of the last modification.
+pub(crate) fn remove(response: &mut ResponseHead) {
+    response.etag = None;
+    response.last_modified = None;
+    response.fields.remove("etag");
+    response.fields.remove("last-modified");
+}
+
+/// The weak form of an entity tag. What is no entity tag has none.
+fn weak(tag: Bytes) -> Option<Bytes> {
+    if tag.starts_with(b"W/") && tag.len() > 2 {
+        return Some(tag);
+    }
+    tag.starts_with(b"\"").then(|| [b"W/", &*tag].concat().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{remove, weaken};
+    use http::{ResponseHead, Status};
+
+    #[test]
+    fn tags_become_weak_once() {
+        for (tag, expected) in
+            [("\"a\"", Some("W/\"a\"")), ("W/\"a\"", Some("W/\"a\"")), ("a", None), ("W/", None), ("", None)]
+        {
+            let mut response = ResponseHead::new(Status::OK);
+            response.etag = Some(tag.into());
+            response.fields.push(b"etag", tag.as_bytes()).unwrap();
+            weaken(&mut response);
+            assert_eq!(response.etag.as_deref(), expected.map(str::as_bytes), "{tag}");
+            assert_eq!(response.fields.get("ETag"), expected.map(str::as_bytes), "{tag}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said() {
+        let mut response = ResponseHead::new(Status::OK);
+        response.etag = Some("\"a\"".into());
+        response.last_modified = Some(1);
+        response.fields.push(b"ETag", b"\"a\"").unwrap();
+        response.fields.push(b"LAST-MODIFIED", b"never").unwrap();
+        remove(&mut response);
+        assert!(response.etag.is_none() && response.last_modified.is_none() && response.fields.is_empty());
+    }
+}
