@@ -200,7 +200,7 @@ impl<'a> View<'a> {
 
     /// The value of a directive and where it was written.
     pub fn written<T>(&self, directive: &Directive<T>) -> Option<Written<'a, T>> {
-        self.all(directive).into_iter().next()
+        self.effective(&directive.info).iter().find_map(cast)
     }
 
     /// All values of a directive in the order they were written, as inherited by its rule.
@@ -245,11 +245,12 @@ impl<'a> View<'a> {
 }
 
 fn typed<'a, T: 'static>(entries: &'a [Entry]) -> Vec<Written<'a, T>> {
-    let cast = |entry: &'a Entry| {
-        let value = entry.value.downcast_ref()?;
-        Some(Written { value, span: entry.span })
-    };
     entries.iter().filter_map(cast).collect()
+}
+
+fn cast<T: 'static>(entry: &Entry) -> Option<Written<'_, T>> {
+    let value = entry.value.downcast_ref()?;
+    Some(Written { value, span: entry.span })
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@
 //! here none
 //! ```
 
-use crate::shared::addresses::Addresses;
+use crate::shared::addresses::{Addresses, Painting};
 use crate::shared::forwarded::{Trusted, client};
 use crate::shared::{names, networks};
 use conf::spec::unexpected_block;
@@ -102,7 +102,7 @@ struct Table {
     has_ranges: bool,
     volatile: bool,
     recursive: bool,
-    proxies: Trusted,
+    proxies: Vec<IpNet>,
     default: Option<Value>,
     networks: BTreeMap<IpNet, Value>,
     ranges: Vec<(RangeInclusive<Ipv4Addr>, Option<Value>)>,
@@ -125,7 +125,7 @@ impl Table {
             }
             (b"proxy_recursive", []) => self.recursive = true,
             (b"volatile", []) => self.volatile = true,
-            (b"proxy", [word]) => self.proxies.add(network(entry, word, loading)?),
+            (b"proxy", [word]) => self.proxies.push(network(entry, word, loading)?),
             (b"default", [word]) => {
                 if self.default.is_some() {
                     loading.note(Diagnostic::warn("duplicate default geo value").at(entry.span));
@@ -193,7 +193,7 @@ impl Table {
     fn finish(self, source: Option<Template>) -> Geo {
         let mut values = vec![self.default.unwrap_or_default()];
         let mut indexes = HashMap::from([(Arc::clone(&values[0]), 0)]);
-        let mut addresses = Addresses::all(0);
+        let mut painting = Painting::all(0);
         let mut index = |value: &Value| {
             *indexes.entry(Arc::clone(value)).or_insert_with(|| {
                 values.push(Arc::clone(value));
@@ -204,13 +204,20 @@ impl Table {
         let mut networks: Vec<_> = self.networks.iter().collect();
         networks.sort_by_key(|(net, _)| net.prefix_len());
         for (net, value) in networks {
-            addresses.paint(*net, index(value));
+            painting.paint(*net, index(value));
         }
         for (range, value) in &self.ranges {
-            addresses.paint_range(range, value.as_ref().map_or(0, &mut index));
+            painting.paint_range(range, value.as_ref().map_or(0, &mut index));
         }
-        let (proxies, recursive, volatile) = (self.proxies, self.recursive, self.volatile);
-        Geo { source, proxies, recursive, volatile, has_ranges: self.has_ranges, addresses, values }
+        Geo {
+            source,
+            proxies: Trusted::new(self.proxies, false),
+            recursive: self.recursive,
+            volatile: self.volatile,
+            has_ranges: self.has_ranges,
+            addresses: painting.finish(),
+            values,
+        }
     }
 }
 

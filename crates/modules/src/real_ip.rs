@@ -94,14 +94,12 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if from.is_empty() {
         return Ok(());
     }
-    let mut trusted = Trusted::default();
-    for clients in from.iter().flat_map(|written| written.value) {
-        match clients {
-            Clients::Unix => trusted.add_unix(),
-            Clients::Network(network) => trusted.add(network.net),
-        }
-    }
-    let trusted = Arc::new(trusted);
+    let from = || from.iter().flat_map(|written| written.value);
+    let networks = from().filter_map(|clients| match clients {
+        Clients::Network(network) => Some(network.net),
+        Clients::Unix => None,
+    });
+    let trusted = Arc::new(Trusted::new(networks, from().any(|clients| matches!(clients, Clients::Unix))));
     let named = view.get(&REAL_IP_HEADER).cloned().unwrap_or_else(|| Named::Field("X-Real-IP".into()));
     let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
     let handler = || RealIp { trusted: Arc::clone(&trusted), named: named.clone(), recursive };

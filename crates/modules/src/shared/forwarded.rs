@@ -1,6 +1,6 @@
 //! The client behind proxies that are trusted to name it.
 
-use super::addresses::Addresses;
+use super::addresses::{Addresses, Painting};
 use contract::Peer;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,21 +13,12 @@ pub(crate) struct Trusted {
     unix: bool,
 }
 
-impl Default for Trusted {
-    fn default() -> Trusted {
-        Trusted { networks: Addresses::all(false), unix: false }
-    }
-}
-
 impl Trusted {
-    /// Trusts every address of a network.
-    pub(crate) fn add(&mut self, network: IpNet) {
-        self.networks.paint(network, true);
-    }
-
-    /// Trusts clients of Unix sockets.
-    pub(crate) fn add_unix(&mut self) {
-        self.unix = true;
+    /// Trusts every address of these networks, and clients of Unix sockets or not.
+    pub(crate) fn new(networks: impl IntoIterator<Item = IpNet>, unix: bool) -> Trusted {
+        let mut painting = Painting::all(false);
+        networks.into_iter().for_each(|network| painting.paint(network, true));
+        Trusted { networks: painting.finish(), unix }
     }
 
     /// Whether the word of this peer counts.
@@ -78,10 +69,7 @@ mod tests {
     use contract::Peer;
 
     fn named(values: &[&str], recursive: bool) -> Option<String> {
-        let mut trusted = Trusted::default();
-        for net in ["127.0.0.0/8", "10.0.0.0/8"] {
-            trusted.add(net.parse().unwrap());
-        }
+        let trusted = Trusted::new(["127.0.0.0/8", "10.0.0.0/8"].map(|net| net.parse().unwrap()), false);
         let peer = Peer::Inet("127.0.0.1:1".parse().unwrap());
         let found = client(&peer, values.iter().map(|value| value.as_bytes()), &trusted, recursive);
         found.map(|peer| match peer {
@@ -114,6 +102,6 @@ mod tests {
     #[test]
     fn strangers_are_not_believed() {
         let peer = Peer::Inet("192.0.2.1:1".parse().unwrap());
-        assert_eq!(client(&peer, [&b"1.2.3.4"[..]].into_iter(), &Trusted::default(), true), None);
+        assert_eq!(client(&peer, [&b"1.2.3.4"[..]].into_iter(), &Trusted::new([], true), true), None);
     }
 }
