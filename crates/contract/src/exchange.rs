@@ -43,6 +43,59 @@ pub struct Request {
     pub pipelined: bool,
 }
 
+impl Request {
+    /// A request of which nothing is known.
+    pub fn new() -> Request {
+        Request {
+            head: Box::default(),
+            uri: Vec::new(),
+            method: Method::Other,
+            path: Vec::new(),
+            args: None,
+            host: Vec::new(),
+            port: None,
+            content_length: None,
+            chunked: false,
+            body: None,
+            stream: None,
+            length: 0,
+            pipelined: false,
+        }
+    }
+
+    /// Makes it what [`Request::new`] gives, and keeps the memory.
+    pub fn clear(&mut self) {
+        let Request {
+            head,
+            uri,
+            method,
+            path,
+            args,
+            host,
+            port,
+            content_length,
+            chunked,
+            body,
+            stream,
+            length,
+            pipelined,
+        } = self;
+        head.clear();
+        uri.clear();
+        path.clear();
+        host.clear();
+        (*method, *args, *port) = (Method::Other, None, None);
+        (*content_length, *chunked, *body, *stream) = (None, false, None, None);
+        (*length, *pipelined) = (0, false);
+    }
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request::new()
+    }
+}
+
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub enum RequestBody {
@@ -176,6 +229,51 @@ impl Exchange {
             evaluating: Cell::new(0),
             captured: RefCell::new(None),
         }
+    }
+
+    /// Ends the exchange, and with it all that is attached to it. The memory stays for another one.
+    pub fn clear(&mut self) {
+        let Exchange {
+            connection: _,
+            request,
+            response,
+            server_name: _,
+            scope: _,
+            started: _,
+            internal,
+            valid_location,
+            uri_behind_alias,
+            error,
+            error_page_used,
+            wire,
+            note,
+            subrequest,
+            file,
+            variables: _,
+            kept,
+            evaluating,
+            captured,
+        } = self;
+        // What is attached may look at nothing of the exchange when it ends.
+        *kept = OnceCell::new();
+        request.clear();
+        response.clear(Status::OK);
+        (*internal, *valid_location, *uri_behind_alias) = (false, true, false);
+        (*error, *error_page_used) = (None, false);
+        (*wire, *note, *subrequest, *file) = (Wire::default(), 0, false, None);
+        *evaluating.get_mut() = 0;
+        *captured.get_mut() = None;
+    }
+
+    /// Takes up another connection, or the same, after [`Exchange::clear`].
+    pub fn take_up(&mut self, connection: &Rc<Connection>, variables: &Arc<VariableTable>, started: Time) {
+        if !Rc::ptr_eq(&self.connection, connection) {
+            self.connection = Rc::clone(connection);
+        }
+        if !Arc::ptr_eq(&self.variables, variables) {
+            self.variables = Arc::clone(variables);
+        }
+        self.started = started;
     }
 
     /// An exchange for a request inside of the server, on behalf of this one. The two share the

@@ -56,6 +56,31 @@ impl ResponseHead {
         }
     }
 
+    /// Makes it what [`ResponseHead::new`] gives, and keeps the memory of the fields.
+    pub fn clear(&mut self, to: Status) {
+        let ResponseHead {
+            status,
+            reason,
+            content_type,
+            content_length,
+            last_modified,
+            etag,
+            location,
+            accept_ranges,
+            vary,
+            fields,
+            expects_trailers,
+            trailers,
+            memo,
+        } = self;
+        (*status, *reason) = (to, None);
+        (*content_type, *content_length, *last_modified, *etag) = (None, None, None, None);
+        (*location, *accept_ranges, *vary) = (None, false, false);
+        fields.clear();
+        (*expects_trailers, *memo) = (false, None);
+        trailers.clear();
+    }
+
     /// The reason phrase, where it is not the status code's own.
     pub fn reason(&self) -> Option<&[u8]> {
         let (status, reason) = self.reason.as_ref()?;

@@ -3,16 +3,17 @@
 
 mod choice;
 
-use crate::conn::{Answer, Buffer, Parsed, append_head, limits, request};
+use crate::conn::{Answer, Buffer, append_head, fill, limits};
 use crate::pipeline::{Flow, Progress};
 use crate::site::Site;
 use bytes::Bytes;
 use contract::clock::Time;
 use contract::{
-    Body, Connection, Event, Events, Exchange, Outcome, Peer, Piece, Streamed, Subrequest, Subresponse, Work,
+    Body, Connection, Event, Events, Exchange, Outcome, Peer, Piece, Request, Streamed, Subrequest,
+    Subresponse, Work,
 };
-use h1::{HeadParser, HeadProgress, examine, parse_target};
-use http::{RequestHead, Status};
+use h1::{HeadParser, HeadProgress, Target, examine, parse_target};
+use http::Status;
 use net::SocketAddress;
 use std::cell::Cell;
 use std::io;
@@ -115,19 +116,19 @@ impl Site {
             return Err(Unexplained::Scheme(address, "not encrypted"));
         }
         let policy = &hosts.default_server().scope.policy;
-        let mut head = Box::new(RequestHead::new());
-        let progress = HeadParser::new().parse(&question.head, &mut head, &limits(&policy.head));
+        let mut request = Request { length: question.head.len() as u64, ..Request::new() };
+        let head = &mut request.head;
+        let progress = HeadParser::new().parse(&question.head, head, &limits(&policy.head));
         match progress.map_err(|error| Unexplained::NoRequest(error.reason))? {
             HeadProgress::Complete { .. } => {}
             HeadProgress::Partial => return Err(Unexplained::NoRequest("the head does not end")),
         }
-        let mut parsed = Parsed::default();
-        let target = parse_target(head.target(), policy.head.merge_slashes, &mut parsed.0);
-        target.map_err(|error| Unexplained::NoRequest(error.reason))?;
-        let framing = examine(&head, &mut parsed.0).map_err(|error| Unexplained::NoRequest(error.reason))?;
+        let mut target = Target::default();
+        let parsed = parse_target(head.target(), policy.head.merge_slashes, &mut target);
+        parsed.map_err(|error| Unexplained::NoRequest(error.reason))?;
+        let framing = examine(head, &mut target).map_err(|error| Unexplained::NoRequest(error.reason))?;
         let connection = Rc::new(connection(question, local, events));
-        let length = question.head.len() as u64;
-        let request = request(head, parsed, framing.body, (length, false));
+        fill(&mut request, &mut target, framing.body);
         let server = hosts.default_server();
         let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&self.variables));
         let mut flow = Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server));

@@ -21,7 +21,14 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// An address with this default server and no names.
     pub(crate) fn new(default: Arc<Server>, is_encrypted: bool) -> Hosts {
-        Hosts { is_encrypted, takes_proxy_header: false, servers: Box::default(), default, names: HostNames::default(), regexes: Vec::new() }
+        Hosts {
+            is_encrypted,
+            takes_proxy_header: false,
+            servers: Box::default(),
+            default,
+            names: HostNames::default(),
+            regexes: Vec::new(),
+        }
     }
 
     /// The server for requests that no name matches.

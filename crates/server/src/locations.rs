@@ -92,7 +92,7 @@ impl Locations {
 
     /// The location for a path: an exact one, else the longest prefix, unless a pattern matches and
     /// that prefix does not forbid patterns; inside of what was found the same again.
-    pub(crate) fn find(&self, exchange: &Exchange, path: &[u8]) -> Option<Arc<Location>> {
+    pub(crate) fn find(&self, exchange: &Exchange, path: &[u8]) -> Option<&Arc<Location>> {
         match self.search(exchange, path) {
             Found::Final(location) | Found::Tentative(location) => Some(location),
             Found::Nothing => None,
@@ -112,16 +112,16 @@ impl Locations {
         self.behind_slash.get(path).or_else(|| longest?.inner.behind_slash(path))
     }
 
-    fn search(&self, exchange: &Exchange, path: &[u8]) -> Found {
+    fn search(&self, exchange: &Exchange, path: &[u8]) -> Found<'_> {
         if let Some(location) = self.exact.get(path) {
-            return Found::Final(Arc::clone(location));
+            return Found::Final(location);
         }
         let mut found = Found::Nothing;
         let mut patterns_allowed = true;
         if let Some(prefix) = self.prefixes.longest(path) {
             patterns_allowed = prefix.name.kind != LocationKind::PrefixOnly;
             found = match prefix.inner.search(exchange, path) {
-                Found::Nothing => Found::Tentative(Arc::clone(prefix)),
+                Found::Nothing => Found::Tentative(prefix),
                 inner => inner,
             };
         }
@@ -131,7 +131,7 @@ impl Locations {
         let matching = self.regexes.iter().find(|(regex, _)| regex.matches(exchange, path));
         match matching {
             Some((_, location)) => Found::Final(match location.inner.search(exchange, path) {
-                Found::Nothing => Arc::clone(location),
+                Found::Nothing => location,
                 Found::Final(inner) | Found::Tentative(inner) => inner,
             }),
             None => found,
@@ -139,11 +139,11 @@ impl Locations {
     }
 }
 
-enum Found {
+enum Found<'a> {
     Nothing,
     /// A prefix, which a pattern of an outer level still outranks.
-    Tentative(Arc<Location>),
-    Final(Arc<Location>),
+    Tentative(&'a Arc<Location>),
+    Final(&'a Arc<Location>),
 }
 
 impl Prefixes {

@@ -26,7 +26,6 @@ pub(crate) struct Flow {
     next: usize,
     waiting: Option<Arc<dyn Handler>>,
     reroutes: u32,
-    location: Option<Arc<Location>>,
     /// What a rule of the access phase said against the request, under `satisfy any`.
     denied: Option<Status>,
 }
@@ -61,7 +60,6 @@ impl Flow {
             next: 0,
             waiting: None,
             reroutes: 0,
-            location: None,
             denied: None,
         }
     }
@@ -69,11 +67,24 @@ impl Flow {
     /// Goes to another virtual server, before anything was done in the first one.
     pub(crate) fn choose(&mut self, server: &Arc<Server>) {
         if !Arc::ptr_eq(&self.server, server) {
-            self.server = Arc::clone(server);
-            self.exchange.server_name = Arc::clone(&server.name);
-            self.exchange.scope = Arc::clone(&server.scope);
-            self.follow();
+            self.start(server);
         }
+    }
+
+    /// Sets a request on its way that has none behind it.
+    pub(crate) fn start(&mut self, server: &Arc<Server>) {
+        point(&mut self.server, server);
+        point(&mut self.exchange.server_name, &server.name);
+        point(&mut self.exchange.scope, &server.scope);
+        self.follow();
+    }
+
+    /// Forgets the request, and keeps the memory for another one, which is to be [started](Flow::start).
+    pub(crate) fn clear(&mut self) {
+        let Flow { exchange, server: _, stage, running: _, next, waiting, reroutes, denied } = self;
+        exchange.clear();
+        *stage = Stage::Handlers(Phase::ServerRewrite);
+        (*next, *waiting, *reroutes, *denied) = (0, None, 0, None);
     }
 
     /// A request inside of the server, to the same virtual server, on behalf of this one.
@@ -94,9 +105,13 @@ impl Flow {
     /// Runs handlers until there is a response or something to wait for.
     pub(crate) fn run(&mut self) -> Progress {
         loop {
-            let step = self.next_step();
-            if let Some(progress) = step.and_then(|step| self.perform(step)) {
-                return progress;
+            match self.next_step() {
+                None | Some(Step::Next) => {}
+                Some(step) => {
+                    if let Some(progress) = self.perform(step) {
+                        return progress;
+                    }
+                }
             }
         }
     }
@@ -175,26 +190,40 @@ impl Flow {
         Some(step)
     }
 
+    /// Goes on with the next phase that has handlers in this scope.
     fn end_of(&mut self, phase: Phase) -> Option<Step> {
-        let next = match phase {
-            Phase::ServerRewrite => Stage::FindLocation,
-            Phase::Rewrite => Stage::Handlers(Phase::Preaccess),
-            // Access was checked for the request that it belongs to.
-            Phase::Preaccess if self.exchange.subrequest => Stage::Handlers(Phase::Precontent),
-            Phase::Preaccess => Stage::Handlers(Phase::Access),
-            Phase::Access => {
-                let denied = self.denied.take();
-                self.enter(Stage::Handlers(Phase::Precontent));
-                if denied == Some(Status::FORBIDDEN) {
-                    self.exchange.log(Level::Error, "access forbidden by rule");
+        self.follow();
+        let mut phase = phase;
+        loop {
+            phase = match phase {
+                Phase::ServerRewrite => {
+                    self.enter(Stage::FindLocation);
+                    return None;
                 }
-                return denied.map(|status| self.refusal(status));
+                Phase::Rewrite => Phase::Preaccess,
+                // Access was checked for the request that it belongs to.
+                Phase::Preaccess if self.exchange.subrequest => Phase::Precontent,
+                Phase::Preaccess => Phase::Access,
+                Phase::Access if self.denied.is_some() => return self.deny(),
+                Phase::Access => Phase::Precontent,
+                Phase::Precontent => Phase::Content,
+                Phase::Content | Phase::Log => return Some(self.no_content()),
+            };
+            if !self.running.handlers(phase).is_empty() {
+                self.enter(Stage::Handlers(phase));
+                return None;
             }
-            Phase::Precontent => Stage::Handlers(Phase::Content),
-            Phase::Content | Phase::Log => return Some(self.no_content()),
-        };
-        self.enter(next);
-        None
+        }
+    }
+
+    /// Ends the access phase where, under `satisfy any`, nothing was said in favour of the request.
+    fn deny(&mut self) -> Option<Step> {
+        let denied = self.denied.take();
+        self.enter(Stage::Handlers(Phase::Precontent));
+        if denied == Some(Status::FORBIDDEN) {
+            self.exchange.log(Level::Error, "access forbidden by rule");
+        }
+        denied.map(|status| self.refusal(status))
     }
 
     fn enter(&mut self, stage: Stage) {
@@ -203,11 +232,9 @@ impl Flow {
         self.follow();
     }
 
-    /// Makes the exchange's scope the one that runs. Most often it does already, and counting its owners is not free.
+    /// Makes the exchange's scope the one that runs.
     fn follow(&mut self) {
-        if !Arc::ptr_eq(&self.running, &self.exchange.scope) {
-            self.running = Arc::clone(&self.exchange.scope);
-        }
+        point(&mut self.running, &self.exchange.scope);
     }
 
     /// No handler had content: a directory without an index, or nothing at all.
@@ -228,13 +255,12 @@ impl Flow {
             return Some(redirect::to_slash(&mut self.exchange, &location.name.text));
         }
         let location = self.server.locations.find(&self.exchange, &self.exchange.request.path);
-        if let Some(location) = &location {
-            self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
-        } else {
-            self.exchange.scope = Arc::clone(&self.server.scope);
-        }
-        self.location = location;
-        self.tell_location();
+        let method = self.exchange.request.method;
+        point(
+            &mut self.exchange.scope,
+            location.map_or(&self.server.scope, |location| location.scope_for(method)),
+        );
+        self.tell_location(location);
         let policy = &self.exchange.scope.policy;
         if policy.internal && !self.exchange.internal {
             return Some(Step::Finish(Status::NOT_FOUND));
@@ -253,12 +279,12 @@ impl Flow {
     }
 
     /// Tells whoever looks for a fault which location it is, and for which path.
-    fn tell_location(&self) {
+    fn tell_location(&self, location: Option<&Arc<Location>>) {
         self.exchange.tell(|| {
             let path = &self.exchange.request.path;
-            let considered = self.server.locations.considered(path, self.location.as_ref());
+            let considered = self.server.locations.considered(path, location);
             let path = String::from_utf8_lossy(path);
-            let event = match &self.location {
+            let event = match location {
                 Some(location) => {
                     let name = String::from_utf8_lossy(&location.name.text);
                     let event = Event::new("location", format!("location \"{name}\" for \"{path}\""));
@@ -439,13 +465,19 @@ impl Flow {
         debug_assert_eq!(location.name.kind, LocationKind::Named);
         self.exchange.internal = true;
         self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
-        self.location = Some(Arc::clone(location));
         self.exchange.tell(|| {
             let text = format!("location \"{}\"", String::from_utf8_lossy(name));
             Event::new("location", text).at(Some(location.place)).with("location", name)
         });
         self.enter(Stage::Handlers(Phase::Rewrite));
         None
+    }
+}
+
+/// Points to what another pointer points to. Most often it does already, and counting owners is not free.
+fn point<T: ?Sized>(to: &mut Arc<T>, from: &Arc<T>) {
+    if !Arc::ptr_eq(to, from) {
+        *to = Arc::clone(from);
     }
 }
 

@@ -8,9 +8,9 @@ use crate::testing;
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
-    Args, Body, Config, Content, Directive, Exchange, Filter, Handler, Loading, Module, Outcome, Phase, Piece, Pull,
-    Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step, Subrequest, Template, View,
-    Work,
+    Args, Body, Config, Content, Directive, Exchange, Filter, Handler, Loading, Module, Outcome, Phase,
+    Piece, Pull, Request, RequestBody, Reroute, Rule, ScopeBuilder, SectionId, Source, Step, Subrequest,
+    Template, View, Work,
 };
 use http::Status;
 use std::cell::Cell;

@@ -338,7 +338,13 @@ impl Addresses {
         };
         let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
             self.order.push(address.clone());
-            AddressUse { options: None, default: None, ssl: false, proxy_protocol: false, servers: Vec::new() }
+            AddressUse {
+                options: None,
+                default: None,
+                ssl: false,
+                proxy_protocol: false,
+                servers: Vec::new(),
+            }
         });
         if entry.servers.iter().any(|(other, ..)| Arc::ptr_eq(other, server)) {
             return complain("a duplicate listen");

@@ -1,6 +1,6 @@
 //! A thread of the worker: its sockets, its timers, its connections, and the site that it serves.
 
-use crate::conn::Connection;
+use crate::conn::{Connection, Requests};
 use crate::places::Places;
 use crate::site::Site;
 use crate::successor::Settings;
@@ -27,6 +27,8 @@ pub(crate) struct Thread {
     /// Whether idle connections are to be closed and no response keeps one.
     pub(crate) draining: Cell<bool>,
     pub(crate) places: Places,
+    /// Requests that ended, for further ones.
+    pub(crate) requests: Requests,
 }
 
 /// A site, for as long as anything of the thread is served by it.
@@ -74,6 +76,7 @@ impl Thread {
             timers: Timers::new(),
             draining: Cell::new(false),
             places: Places::new(settings.connections),
+            requests: Requests::default(),
         })
     }
 
@@ -90,6 +93,7 @@ impl Thread {
     fn succeed(self: &Rc<Thread>, site: Arc<Site>, settings: Settings) {
         let past = self.serving.replace(Serving::new(site, settings));
         past.stage.set(Stage::Past);
+        self.requests.forget();
         self.places.limit_to(settings.connections);
         if let Some(limit) = past.settings.shutdown_timeout {
             let (thread, past) = (Rc::clone(self), Rc::downgrade(&past));

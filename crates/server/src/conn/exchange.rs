@@ -1,14 +1,14 @@
 //! From a head to an exchange in its virtual server.
 
+use super::Io;
 use super::pace::Pace;
-use super::{BrokenHead, Io, pool};
 use crate::pipeline::Flow;
 use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
 use contract::{BodyFeed, Event, Exchange, Request};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
-use http::{RequestHead, Status, Version};
+use http::{Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -31,13 +31,18 @@ pub(crate) struct Begun {
     pub(crate) left: bool,
     /// Subrequests that run beside the request.
     pub(crate) aside: Option<JoinSet<()>>,
+    /// Memory for what a target is taken apart into.
+    target: Target,
 }
 
 /// Fields whose values nobody should find in a log.
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// A target, taken apart, and memory for the target as it came.
-pub(crate) type Parsed = (Target, Vec<u8>);
+/// A request with a text that grew past this is not kept, in bytes.
+const KEPT_TEXT: usize = 4096;
+
+/// The framing of a request of which nothing is known.
+const UNFRAMED: Framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
 
 /// The limits of a head, as its reader wants them.
 pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
@@ -53,31 +58,44 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
     }
 }
 
+/// A request whose head is still to be read.
+pub(crate) fn unread(io: &Io) -> Box<Begun> {
+    io.thread().requests.take().unwrap_or_else(|| {
+        let (server, variables) = (io.default_server(), Arc::clone(&io.serving.site.variables));
+        let scope = Arc::clone(&server.scope);
+        let exchange = Exchange::new(Rc::clone(&io.info), Request::new(), scope, variables);
+        Box::new(Begun::new(Flow::new(exchange, Arc::clone(server))))
+    })
+}
+
 /// Starts a request whose head is complete.
-pub(crate) fn begin(io: &Io, head: Box<RequestHead>) -> Begun {
-    let (mut target, uri) = pool::target();
+pub(crate) fn begin(io: &Io, begun: &mut Begun) {
     let merge_slashes = io.default_policy().head.merge_slashes;
-    if let Err(error) = parse_target(head.target(), merge_slashes, &mut target) {
-        // What was understood of a target that is none is nobody's URI.
-        return refuse(io, head, Parsed::default(), error, Level::Info);
+    let Begun { flow, target, .. } = begun;
+    let head = &flow.exchange.request.head;
+    if let Err(error) = parse_target(head.target(), merge_slashes, target) {
+        return broken(io, begun, error);
     }
-    match examine(&head, &mut target) {
+    match examine(head, target) {
         Ok(framing) => match check_body(io, &framing) {
-            Ok(()) => whole(io, head, (target, uri), framing),
-            Err(error) => refuse(io, head, (target, uri), error, Level::Error),
+            Ok(()) => whole(io, begun, framing),
+            Err(error) => refuse(io, begun, error, Level::Error),
         },
-        Err(error) => refuse(io, head, (target, uri), error, Level::Info),
+        Err(error) => refuse(io, begun, error, Level::Info),
     }
 }
 
-/// Starts a request whose head is broken, only to answer it.
-pub(crate) fn broken(io: &Io, broken: BrokenHead) -> Begun {
-    refuse(io, broken.head, Parsed::default(), broken.error, Level::Info)
+/// Starts a request whose head or target is broken, only to answer it.
+pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
+    // What was understood of a target that is none is nobody's URI.
+    begun.target = Target::default();
+    refuse(io, begun, error, Level::Info);
 }
 
-/// A request that never came whole, only to be logged.
-pub(crate) fn unparsed(io: &Io, head: Box<RequestHead>) -> Flow {
-    flow(io, head, Parsed::default(), BodyLength::None)
+/// Starts a request that never came whole, only to be logged.
+pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
+    begun.target = Target::default();
+    start(io, begun, BodyLength::None);
 }
 
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
@@ -96,17 +114,18 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
     }
 }
 
-fn whole(io: &Io, head: Box<RequestHead>, target: Parsed, framing: Framing) -> Begun {
-    let mut flow = flow(io, head, target, framing.body);
-    flow.exchange.wire.keep_alive = framing.keep_alive;
-    tell_request(&flow.exchange);
-    let body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
-    let refused = io.clear_by_mistake.then(|| {
+fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
+    start(io, begun, framing.body);
+    begun.framing = framing;
+    begun.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
+    let exchange = &mut begun.flow.exchange;
+    exchange.wire.keep_alive = framing.keep_alive;
+    tell_request(exchange);
+    if io.clear_by_mistake {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
-        flow.exchange.log(Level::Info, text);
-        Status(497)
-    });
-    Begun { flow, framing, refused, body: None, body_done, feed: None, pace: None, left: false, aside: None }
+        exchange.log(Level::Info, text);
+        begun.refused = Some(Status(497));
+    }
 }
 
 /// Tells whoever looks for a fault what was asked.
@@ -122,73 +141,84 @@ fn tell_request(exchange: &Exchange) {
     });
 }
 
-fn refuse(io: &Io, mut head: Box<RequestHead>, target: Parsed, error: HeadError, level: Level) -> Begun {
+fn refuse(io: &Io, begun: &mut Begun, error: HeadError, level: Level) {
+    let head = &mut begun.flow.exchange.request.head;
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
-    let flow = flow(io, head, target, BodyLength::None);
-    flow.exchange.log(level, error.reason);
-    let framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
-    Begun {
-        flow,
-        framing,
-        refused: Some(error.status),
-        body: None,
-        body_done: false,
-        feed: None,
-        pace: None,
-        left: false,
-        aside: None,
-    }
+    start(io, begun, BodyLength::None);
+    begun.flow.exchange.log(level, error.reason);
+    begun.refused = Some(error.status);
 }
 
-fn flow(io: &Io, head: Box<RequestHead>, parsed: Parsed, body: BodyLength) -> Flow {
+/// Finds the server for a request, whose target was taken apart.
+fn start(io: &Io, begun: &mut Begun, body: BodyLength) {
     let requests = &io.info.requests;
     requests.set(requests.get() + 1);
-    let request = request(head, parsed, body, (io.head_length as u64, io.pipelined));
-    let (server, variables) = (io.default_server(), &io.serving.site.variables);
-    let connection = Rc::clone(&io.info);
-    let exchange = Exchange::new(connection, request, Arc::clone(&server.scope), Arc::clone(variables));
-    let mut flow = Flow::new(exchange, Arc::clone(server));
-    flow.exchange.response.fields = pool::fields();
-    flow.exchange.started = io.started.unwrap_or_else(Time::now);
+    let Begun { flow, target, .. } = begun;
+    let exchange = &mut flow.exchange;
+    exchange.take_up(&io.info, &io.serving.site.variables, io.started.unwrap_or_else(Time::now));
+    let request = &mut exchange.request;
+    fill(request, target, body);
+    (request.length, request.pipelined) = (io.head_length as u64, io.pipelined);
+    flow.start(io.default_server());
     let server = io.hosts().find(&flow.exchange);
     flow.choose(server);
-    flow
 }
 
-/// A request with this head; its length in bytes, and whether it came before the one before was answered.
-pub(crate) fn request(
-    head: Box<RequestHead>,
-    (target, mut uri): Parsed,
-    body: BodyLength,
-    (length, pipelined): (u64, bool),
-) -> Request {
+/// Gives a request what its target was taken apart into, whose memory changes places with that of the request.
+pub(crate) fn fill(request: &mut Request, target: &mut Target, body: BodyLength) {
+    request.method = request.head.method();
     if !target.path.is_empty() {
-        uri.extend_from_slice(target.request_uri(head.target()));
+        request.uri.extend_from_slice(target.request_uri(request.head.target()));
     }
-    Request {
-        method: head.method(),
-        length,
-        pipelined,
-        uri,
-        path: target.path,
-        args: if target.args.is_empty() { None } else { Some(target.args) },
-        host: target.host.name,
-        port: target.host.port,
-        content_length: match body {
-            BodyLength::Length(length) => Some(length),
-            BodyLength::None | BodyLength::Chunked => None,
-        },
-        chunked: body == BodyLength::Chunked,
-        body: None,
-        stream: None,
-        head,
+    std::mem::swap(&mut request.path, &mut target.path);
+    std::mem::swap(&mut request.host, &mut target.host.name);
+    request.port = target.host.port;
+    if !target.args.is_empty() {
+        request.args = Some(std::mem::take(&mut target.args));
     }
+    request.content_length = match body {
+        BodyLength::Length(length) => Some(length),
+        BodyLength::None | BodyLength::Chunked => None,
+    };
+    request.chunked = body == BodyLength::Chunked;
 }
 
 impl Begun {
+    fn new(flow: Flow) -> Begun {
+        Begun {
+            flow,
+            framing: UNFRAMED,
+            refused: None,
+            body: None,
+            body_done: false,
+            feed: None,
+            pace: None,
+            left: false,
+            aside: None,
+            target: Target::default(),
+        }
+    }
+
+    /// Ends the request, and with it all that is attached to it; whether its memory is worth being kept.
+    pub(crate) fn clear(&mut self) -> bool {
+        let Begun { flow, framing, refused, body, body_done, feed, pace, left, aside, target } = self;
+        let request = &mut flow.exchange.request;
+        if let Some(mut args) = request.args.take() {
+            args.clear();
+            target.args = args;
+        }
+        let is_small = [&request.uri, &request.path, &request.host, &target.path, &target.args]
+            .iter()
+            .all(|text| text.capacity() <= KEPT_TEXT);
+        flow.clear();
+        (*framing, *refused, *body, *body_done) = (UNFRAMED, None, None, false);
+        (*feed, *pace, *left, *aside) = (None, None, false, None);
+        is_small
+    }
+
     /// Reads on in the body. Its limit is that of the location that was found first.
     pub(crate) fn decode(&mut self, input: &[u8]) -> Result<Chunk, HeadError> {
         if self.body.is_none() {
@@ -230,5 +260,77 @@ impl Begun {
         self.refused = Some(status);
         self.framing.keep_alive = false;
         self.flow.exchange.wire.keep_alive = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Begun, KEPT_TEXT};
+    use crate::pipeline::Flow;
+    use crate::testing;
+    use contract::{Exchange, RequestBody};
+    use http::{Status, Version};
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    fn begun() -> Begun {
+        let (_, site) = testing::site("server { }", &[]).unwrap();
+        let server = site.listens[0].hosts(None).default_server();
+        let (connection, request) = (Rc::new(testing::connection("")), contract::Request::new());
+        let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&site.variables));
+        Begun::new(Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server)))
+    }
+
+    /// What can be told of a request and its response.
+    fn told(begun: &Begun) -> String {
+        let Begun { flow, framing, refused, body_done, left, target, .. } = begun;
+        let exchange = &flow.exchange;
+        let Exchange { request, response, internal, valid_location, uri_behind_alias, .. } = exchange;
+        let Exchange { error, error_page_used, wire, note, subrequest, file, .. } = exchange;
+        let state = (internal, valid_location, uri_behind_alias, error, error_page_used);
+        let rest = (wire, note, subrequest, file, framing, refused, body_done, left, target);
+        format!("{request:?} {response:?} {state:?} {rest:?} {}", exchange.attached::<Rc<()>>().is_some())
+    }
+
+    #[test]
+    fn nothing_of_a_request_is_left_for_the_next_one() {
+        let mut begun = begun();
+        let fresh = told(&begun);
+        let attached = Rc::new(());
+        let exchange = &mut begun.flow.exchange;
+        exchange.request = testing::request("POST", "/path", "host");
+        exchange.request.head.fields.push(b"Cookie", b"secret").unwrap();
+        exchange.request.args = Some(b"args".to_vec());
+        exchange.request.body = Some(RequestBody::Memory(b"body"[..].into()));
+        (exchange.request.port, exchange.request.content_length) = (Some(1), Some(4));
+        (exchange.request.chunked, exchange.request.length, exchange.request.pipelined) = (true, 1, true);
+        exchange.request.head.version = Version::Http11;
+        let response = &mut exchange.response;
+        (response.status, response.reason) = (Status::NOT_FOUND, Some((Status::NOT_FOUND, (*b"x").into())));
+        (response.content_type, response.etag) = (Some(b"a/b"[..].into()), Some(b"\"e\""[..].into()));
+        (response.content_length, response.last_modified) = (Some(1), Some(1));
+        response.location = Some((*b"/").into());
+        (response.accept_ranges, response.vary, response.expects_trailers) = (true, true, true);
+        response.fields.push(b"Set-Cookie", b"secret").unwrap();
+        response.trailers.push(b"X", b"y").unwrap();
+        response.memo = Some(Rc::default());
+        (exchange.internal, exchange.valid_location, exchange.uri_behind_alias) = (true, false, true);
+        (exchange.error, exchange.error_page_used) = (Some(Status::NOT_FOUND), true);
+        (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
+            (1, true, 1, true);
+        exchange.attach(Rc::clone(&attached));
+        (begun.refused, begun.body_done, begun.left) = (Some(Status::BAD_REQUEST), true, true);
+        begun.framing.keep_alive = true;
+        assert!(begun.clear());
+        assert_eq!(Rc::strong_count(&attached), 1, "it ended with the request");
+        assert!(begun.target.args.capacity() > 0, "the memory is kept");
+        assert_eq!(told(&begun), fresh);
+    }
+
+    #[test]
+    fn long_texts_are_not_kept() {
+        let mut begun = begun();
+        begun.flow.exchange.request.args = Some(vec![b'a'; KEPT_TEXT + 1]);
+        assert!(!begun.clear());
     }
 }

@@ -17,8 +17,8 @@ mod transport;
 mod tunnel;
 mod work;
 
-pub(crate) use exchange::{Parsed, limits, request};
-pub(crate) use pool::Buffer;
+pub(crate) use exchange::{fill, limits};
+pub(crate) use pool::{Buffer, Requests};
 pub(crate) use respond::{Answer, append_head};
 
 use crate::pipeline::Progress;
@@ -27,11 +27,10 @@ use crate::thread::{Counted, Serving, Thread};
 use crate::timer::Timer;
 use contract::clock::{self, Time};
 use contract::counters::{self, Count};
-use contract::{Body, Exchange, Peer, Policy};
+use contract::{Body, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
 use handshake::Start;
-use http::RequestHead;
 use net::{SocketAddress, Stream};
 use std::cell::Cell;
 use std::future::Future;
@@ -111,8 +110,8 @@ pub(crate) struct Io {
     listen: usize,
     timer: Timer,
     parser: HeadParser,
-    /// The head that is being read; its memory is given back between requests.
-    head: Option<Box<RequestHead>>,
+    /// The request whose head is being read; its memory is given back between requests.
+    unread: Option<Box<Begun>>,
     /// What was read and not used yet.
     input: Buffer,
     /// Answers that were not written yet.
@@ -177,7 +176,7 @@ impl Connection {
             listen,
             timer,
             parser: HeadParser::new(),
-            head: None,
+            unread: None,
             input: Buffer::default(),
             output: Buffer::default(),
             started: None,
@@ -222,7 +221,7 @@ impl Future for Connection {
                     }
                     Poll::Ready(Input::Over) => return Poll::Ready(()),
                     Poll::Ready(Input::Unsent) => self.state = State::Busy(Busy::new(io, send::answers)),
-                    Poll::Ready(Input::Head(result)) => match answer(io, result) {
+                    Poll::Ready(Input::Head(begun, error)) => match answer(io, begun, error) {
                         Turn::Again(io) => self.state = State::Reading(io),
                         Turn::Wait(busy) => self.state = State::Busy(busy),
                     },
@@ -234,19 +233,10 @@ impl Future for Connection {
     }
 }
 
-/// A head that is complete, or cannot be.
-type HeadResult = Result<Box<RequestHead>, BrokenHead>;
-
-/// A head that breaks the rules, with what was understood of it.
-struct BrokenHead {
-    head: Box<RequestHead>,
-    error: HeadError,
-}
-
 /// What reading came to.
 enum Input {
-    /// A head is complete, or broken.
-    Head(HeadResult),
+    /// The head of a request is complete, or breaks the rules.
+    Head(Box<Begun>, Option<HeadError>),
     /// The client has to take answers first.
     Unsent,
     /// The client went away, or was too slow.
@@ -300,9 +290,9 @@ impl Io {
                 return Poll::Ready(stop);
             }
             if !self.input.is_empty()
-                && let Some(result) = self.parse()
+                && let Some(head) = self.parse()
             {
-                return Poll::Ready(Input::Head(result));
+                return Poll::Ready(head);
             }
             if let Some(stop) = self.flush_now(cx) {
                 return Poll::Ready(stop);
@@ -361,18 +351,19 @@ impl Io {
     }
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.
-    fn parse(&mut self) -> Option<HeadResult> {
-        let mut head = self.head.take().unwrap_or_else(pool::head);
+    fn parse(&mut self) -> Option<Input> {
+        let mut begun = self.unread.take().unwrap_or_else(|| exchange::unread(self));
         let limits = exchange::limits(&self.default_policy().head);
-        match self.parser.parse(self.input.bytes(), &mut head, &limits) {
+        let head = &mut begun.flow.exchange.request.head;
+        match self.parser.parse(self.input.bytes(), head, &limits) {
             Ok(HeadProgress::Complete { consumed }) => {
                 self.started.get_or_insert_with(Time::now);
                 self.input.consume(consumed);
                 self.head_length = consumed;
-                Some(Ok(head))
+                Some(Input::Head(begun, None))
             }
             Ok(HeadProgress::Partial) => {
-                self.head = Some(head);
+                self.unread = Some(begun);
                 // Empty lines before a request are none of it, and gain no time.
                 if self.started.is_none() && !self.parser.is_idle() {
                     self.started = Some(Time::now());
@@ -384,18 +375,19 @@ impl Io {
             Err(error) => {
                 self.started.get_or_insert_with(Time::now);
                 self.head_length = self.input.bytes().len();
-                Some(Err(BrokenHead { head, error }))
+                Some(Input::Head(begun, Some(error)))
             }
         }
     }
 
     /// Logs a request that never became whole.
     fn give_up(&mut self, status: http::Status, reason: &str) {
-        let Some(head) = self.head.take() else { return };
+        let Some(mut begun) = self.unread.take() else { return };
         if self.started.is_none() {
             return;
         }
-        let mut flow = exchange::unparsed(self, head);
+        exchange::unparsed(self, &mut begun);
+        let flow = &mut begun.flow;
         flow.exchange.log(contract::log::Level::Info, reason);
         flow.exchange.response.status = status;
         flow.log();
@@ -412,6 +404,12 @@ impl Io {
         }
         self.output.release();
         None
+    }
+
+    /// Ends a request, and with it all that is attached to it; its connection may linger.
+    fn end(&self, begun: Box<Begun>) {
+        // What is kept points to the site, which only the one that serves now may outlive a request by.
+        self.thread().requests.keep(begun, self.serving.is_current());
     }
 
     /// Makes ready for the next request.
@@ -436,38 +434,39 @@ impl Io {
 }
 
 /// Answers one request: at once if its answer is in memory, else by a future.
-fn answer(mut io: Box<Io>, head: HeadResult) -> Turn {
+fn answer(mut io: Box<Io>, mut begun: Box<Begun>, error: Option<HeadError>) -> Turn {
     counters::add(Count::Requests);
     io.counted.activity.answers();
-    let mut request = match head {
-        Ok(head) => exchange::begin(&io, head),
-        Err(broken) => exchange::broken(&io, broken),
-    };
-    let body = match request.advance(io.is_leaving()) {
+    match error {
+        None => exchange::begin(&io, &mut begun),
+        Some(error) => exchange::broken(&io, &mut begun, error),
+    }
+    let body = match begun.advance(io.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), other))),
+        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, begun, other))),
     };
-    let (body, complete) = request.settle(&mut io, body);
-    let exchange = &request.flow.exchange;
+    let (body, complete) = begun.settle(&mut io, body);
+    let exchange = &begun.flow.exchange;
     let is_all = !throttle::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
     if complete && is_all && respond::fits_in_memory(&body) {
-        return answer_in_memory(io, request, &body);
+        return answer_in_memory(io, begun, &body);
     }
-    Turn::Wait(Busy::new(io, |io| work::finish(io, Box::new(request), Progress::Respond(body))))
+    Turn::Wait(Busy::new(io, |io| work::finish(io, begun, Progress::Respond(body))))
 }
 
-fn answer_in_memory(mut io: Box<Io>, mut request: Begun, body: &Body) -> Turn {
-    let answer = Answer::new(&mut request.flow);
-    respond::encode_in_memory(&mut io.output, &mut request.flow, &answer, body);
-    request.flow.log();
-    let Exchange { request: used, response, scope, .. } = request.flow.exchange;
-    pool::recycle(used, response.fields);
+fn answer_in_memory(mut io: Box<Io>, mut begun: Box<Begun>, body: &Body) -> Turn {
+    let answer = Answer::new(&mut begun.flow);
+    respond::encode_in_memory(&mut io.output, &mut begun.flow, &answer, body);
+    begun.flow.log();
     if !answer.keep_alive {
-        let manner = close::Manner { unread: !request.body_done };
+        let manner = close::Manner { unread: !begun.body_done };
+        let scope = Arc::clone(&begun.flow.exchange.scope);
+        io.end(begun);
         return Turn::Wait(Busy::new(io, |io| close::flush_and_close(io, scope, manner)));
     }
     // Further requests may be there already: their answers leave in the same write.
-    io.rewind(&scope.policy);
+    io.rewind(&begun.flow.exchange.scope.policy);
+    io.end(begun);
     Turn::Again(io)
 }
 

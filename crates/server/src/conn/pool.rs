@@ -1,19 +1,14 @@
 //! Memory that connections borrow from their thread while they are not idle.
 
-use contract::Request;
-use h1::Target;
-use http::{Fields, RequestHead};
+use super::exchange::Begun;
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// How many buffers and heads a thread keeps.
+/// How many buffers and requests a thread keeps.
 const KEPT: usize = 64;
 
 /// A buffer that grew past this is not kept.
 const KEPT_CAPACITY: usize = 128 * 1024;
-
-/// A target that grew past this is not kept, in bytes.
-const KEPT_TARGET: usize = 4096;
 
 /// Memory that has this many bytes in it was read into, or is as good for it.
 const READ_INTO: usize = 16 * 1024;
@@ -23,10 +18,6 @@ thread_local! {
     /// zeros first.
     static APPENDED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static TARGETS: RefCell<Vec<(Target, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
-    static FIELDS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
-    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
-    static HEADS: RefCell<Vec<Box<RequestHead>>> = const { RefCell::new(Vec::new()) };
 }
 
 type Kept = LocalKey<RefCell<Vec<Vec<u8>>>>;
@@ -116,66 +107,31 @@ impl Drop for Buffer {
     }
 }
 
-/// An empty head.
-pub(crate) fn head() -> Box<RequestHead> {
-    HEADS.with_borrow_mut(Vec::pop).unwrap_or_default()
+/// Requests that ended, whose memory serves further ones. One belongs to each thread.
+#[derive(Default)]
+pub(crate) struct Requests {
+    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept")]
+    kept: RefCell<Vec<Box<Begun>>>,
 }
 
-/// Memory for what a target is taken apart into, and for the target itself.
-pub(crate) fn target() -> (Target, Vec<u8>) {
-    TARGETS.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
+impl Requests {
+    /// A request of which nothing is known.
+    pub(super) fn take(&self) -> Option<Box<Begun>> {
+        self.kept.borrow_mut().pop()
+    }
 
-/// An empty list of fields.
-pub(crate) fn fields() -> Fields {
-    FIELDS.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
-
-/// Takes back what a request used, which is answered and logged, and the fields of the answer.
-pub(crate) fn recycle(request: Request, mut fields: Fields) {
-    fields.clear();
-    FIELDS.with_borrow_mut(|kept| {
-        if kept.len() < KEPT {
-            kept.push(fields);
+    /// Ends a request, and keeps it where that is wanted.
+    pub(super) fn keep(&self, mut begun: Box<Begun>, is_wanted: bool) {
+        // What is attached to the request may end others.
+        let is_small = begun.clear();
+        let mut kept = self.kept.borrow_mut();
+        if is_small && is_wanted && kept.len() < KEPT {
+            kept.push(begun);
         }
-    });
-    let Request { mut head, mut uri, path, args, host, .. } = request;
-    head.clear();
-    HEADS.with_borrow_mut(|heads| {
-        if heads.len() < KEPT {
-            heads.push(head);
-        }
-    });
-    uri.clear();
-    let mut target = Target::default();
-    (target.path, target.args, target.host.name) = (path, args.unwrap_or_default(), host);
-    let is_small = uri.capacity() <= KEPT_TARGET && target.path.capacity() <= KEPT_TARGET;
-    TARGETS.with_borrow_mut(|targets| {
-        if is_small && targets.len() < KEPT {
-            targets.push((target, uri));
-        }
-    });
-}
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::Buffer;
-
-    #[test]
-    fn a_queue_that_moves_its_bytes_to_the_front() {
-        let mut buffer = Buffer::default();
-        buffer.append(|bytes| bytes.extend_from_slice(b"hello world"));
-        buffer.consume(6);
-        assert_eq!(buffer.bytes(), b"world");
-        let room = buffer.room(100);
-        room[..2].copy_from_slice(b"!!");
-        buffer.grew(2);
-        assert_eq!(buffer.bytes(), b"world!!");
-        buffer.append(|bytes| bytes.push(b'?'));
-        assert_eq!(buffer.bytes(), b"world!!?");
-        buffer.consume(8);
-        assert!(buffer.is_empty());
-        buffer.release();
-        assert_eq!(buffer.bytes(), b"");
+    /// Forgets all of them, and with them the site that they belonged to.
+    pub(crate) fn forget(&self) {
+        self.kept.take();
     }
 }

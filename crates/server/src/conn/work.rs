@@ -3,7 +3,7 @@
 use super::close::{self, Manner};
 use super::exchange::Begun;
 use super::respond::Answer;
-use super::{Io, body, pool, send, subrequest};
+use super::{Io, body, send, subrequest};
 use crate::pipeline::{Flow, Progress};
 use contract::log::Level;
 use contract::{Body, Outcome, Task, Work};
@@ -61,18 +61,13 @@ pub(crate) async fn finish(
     }
     begun.flow.log();
     let unread = !begun.body_done || is_tunnel;
-    end(begun);
+    io.end(begun);
     if !kept {
         close::close(io, &scope, Manner { unread }).await;
         return None;
     }
     io.rewind(&scope.policy);
     Some(io)
-}
-
-/// Ends a request, and with it all that is attached to it; its connection may linger.
-fn end(begun: Box<Begun>) {
-    pool::recycle(begun.flow.exchange.request, begun.flow.exchange.response.fields);
 }
 
 /// Goes through what follows a response; what it answers goes nowhere.

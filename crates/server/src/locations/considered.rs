@@ -85,7 +85,7 @@ mod tests {
         let exchange = testing::exchange(path, "", |_| {});
         let locations = &site.listens[0].hosts(None).default_server().locations;
         let chosen = locations.find(&exchange, path.as_bytes());
-        let events = locations.considered(path.as_bytes(), chosen.as_ref());
+        let events = locations.considered(path.as_bytes(), chosen);
         let shown = |event: contract::Event| format!("{}: {}", event.member("location").unwrap(), event.text);
         events.into_iter().map(shown).collect()
     }
