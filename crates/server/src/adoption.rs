@@ -3,7 +3,7 @@
 
 use crate::site::Site;
 use crate::successor::{Replay, Settings, Successor};
-use crate::thread::{Share, Succession};
+use crate::thread::{Member, Share, Succession, listeners};
 use net::bound::share_out;
 use net::channel::{Parcel, Report};
 use net::{BoundSocket, system_message};
@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 /// The serving threads, and what they serve.
 pub(crate) struct Crew<'a> {
     pub(crate) site: &'a mut Arc<Site>,
-    pub(crate) threads: Vec<events::UnboundedSender<Succession>>,
+    pub(crate) threads: Vec<Member>,
     pub(crate) replay: Arc<Replay>,
     /// The sites before, as long as anything is served by them.
     pub(crate) past: Vec<Weak<Site>>,
@@ -77,17 +77,25 @@ impl Crew<'_> {
         }
     }
 
+    /// All that may fail comes before the first thread is told, so that either all serve it or none does. A thread that
+    /// ended meanwhile ends the worker.
     async fn go_over(&mut self, ready: Ready) -> io::Result<()> {
         let Ready { site, settings, sockets } = ready;
         let shares = shares(sockets, self.threads.len())?;
+        let listeners = |(thread, share): (&Member, Share)| {
+            let _entered = thread.runtime.enter();
+            listeners(share)
+        };
+        let listeners: Vec<_> = self.threads.iter().zip(shares).map(listeners).collect::<io::Result<_>>()?;
         let (done, mut results) = events::unbounded_channel();
-        for (thread, sockets) in self.threads.iter().zip(shares) {
-            let succession = Succession { site: Arc::clone(&site), settings, sockets, done: done.clone() };
-            thread.send(succession).map_err(|_| io::Error::other("a thread of the worker ended"))?;
+        let ended = || io::Error::other("a thread of the worker ended");
+        for (thread, listeners) in self.threads.iter().zip(listeners) {
+            let succession = Succession { site: Arc::clone(&site), settings, listeners, done: done.clone() };
+            thread.successions.send(succession).map_err(|_| ended())?;
         }
         drop(done);
         for _ in &self.threads {
-            results.recv().await.unwrap_or_else(|| Err(io::Error::other("a thread of the worker ended")))?;
+            results.recv().await.ok_or_else(ended)?;
         }
         crate::logs::hand_over(self.site, &site);
         let before = std::mem::replace(self.site, site);
@@ -132,4 +140,68 @@ pub(crate) fn share_all<'a>(
         }
     }
     Ok(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Crew, Member, Ready, events};
+    use crate::prototypes::site;
+    use crate::successor::Settings;
+    use crate::worker::runtime;
+    use net::bind::bind;
+    use net::{ListenOptions, SocketAddress};
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    /// A socket that the last thread cannot take keeps the first from going over, too.
+    #[test]
+    fn all_threads_go_over_or_none() {
+        let address = SocketAddress::Abstract(format!("crew-{}", std::process::id()).into_bytes());
+        let socket = || bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+        let settings = Settings { connections: 1, shutdown_timeout: None, drains: false };
+        let (healthy, ended) = (runtime().unwrap(), runtime().unwrap());
+        let handles = [&healthy, &ended].map(|runtime| runtime.handle().clone());
+        drop(ended);
+        for (failing, runtime) in [(true, &handles[1]), (false, &handles[0])] {
+            let (members, mut successions): (Vec<_>, Vec<_>) = [&handles[0], runtime]
+                .map(|runtime| {
+                    let (successions, received) = events::unbounded_channel();
+                    (Member { successions, runtime: runtime.clone() }, received)
+                })
+                .into_iter()
+                .unzip();
+            let mut current = site("location / { }");
+            let before = Arc::clone(&current);
+            let mut crew = Crew {
+                site: &mut current,
+                threads: members,
+                replay: Arc::new(|_, _| Err("nothing is replayed".to_owned())),
+                past: Vec::new(),
+            };
+            let ready = Ready { site: site("location / { }"), settings, sockets: vec![(0, socket())] };
+            let told = Cell::new(0);
+            let went = healthy.block_on(async {
+                let answer = async {
+                    for received in &mut successions {
+                        match received.recv().await {
+                            Some(succession) => {
+                                told.set(told.get() + 1);
+                                succession.done.send(()).unwrap();
+                            }
+                            None => std::future::pending().await,
+                        }
+                    }
+                    std::future::pending().await
+                };
+                tokio::select! {
+                    went = crew.go_over(ready) => went,
+                    () = answer => unreachable!(),
+                }
+            });
+            assert_eq!(went.is_err(), failing, "{went:?}");
+            assert_eq!(Arc::ptr_eq(&before, &current), failing);
+            let unread = successions.iter_mut().filter_map(|received| received.try_recv().ok()).count();
+            assert_eq!(told.get() + unread, if failing { 0 } else { 2 });
+        }
+    }
 }

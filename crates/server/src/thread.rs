@@ -14,6 +14,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet, spawn_local};
 
@@ -142,17 +143,24 @@ pub(crate) type Share = Vec<(usize, BoundSocket)>;
 pub(crate) struct Succession {
     pub(crate) site: Arc<Site>,
     pub(crate) settings: Settings,
-    /// The sockets of addresses that the thread does not listen on yet.
-    pub(crate) sockets: Share,
-    /// Where to tell whether it serves now.
-    pub(crate) done: events::UnboundedSender<io::Result<()>>,
+    /// The addresses that the thread does not listen on yet, on its event loop, each with its place in the site.
+    pub(crate) listeners: Vec<(usize, Listener)>,
+    /// Where to tell that it serves now.
+    pub(crate) done: events::UnboundedSender<()>,
 }
 
 /// How a thread is told, and tells.
 pub(crate) struct Lines {
     pub(crate) orders: watch::Receiver<Order>,
-    pub(crate) successions: events::UnboundedReceiver<Succession>,
-    pub(crate) ready: mpsc::Sender<io::Result<()>>,
+    /// Where it is to be told when it accepts.
+    pub(crate) ready: mpsc::Sender<io::Result<Member>>,
+}
+
+/// A thread that accepts.
+pub(crate) struct Member {
+    pub(crate) successions: events::UnboundedSender<Succession>,
+    /// Its event loop.
+    pub(crate) runtime: Handle,
 }
 
 /// Serves until it is told to end; tells when it accepts.
@@ -163,7 +171,7 @@ pub(crate) fn serve(
     lines: Lines,
 ) -> io::Result<()> {
     log::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let Lines { orders, successions, ready } = lines;
+    let Lines { orders, ready } = lines;
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -181,7 +189,8 @@ pub(crate) fn serve(
                 return Ok(());
             }
         };
-        drop(ready.send(Ok(())));
+        let (succession, successions) = events::unbounded_channel();
+        drop(ready.send(Ok(Member { successions: succession, runtime: Handle::current() })));
         drop(ready);
         until_told(&thread, orders, successions, tasks).await
     });
@@ -219,15 +228,9 @@ impl Tasks {
         self.doors.push(Door { place, task });
     }
 
-    /// Goes over to another site. On an error nothing has changed.
-    fn succeed(
-        &mut self,
-        thread: &Rc<Thread>,
-        site: &Arc<Site>,
-        settings: Settings,
-        sockets: Share,
-    ) -> io::Result<()> {
-        let listeners = listeners(sockets)?;
+    /// Goes over to another site. Nothing can fail here: no thread may stay behind when others went over.
+    fn succeed(&mut self, thread: &Rc<Thread>, succession: Succession) {
+        let Succession { site, settings, listeners, done } = succession;
         let before = thread.serving();
         self.doors.retain(|door| match site.find(&before.site.listens[door.place.get()], door.place.get()) {
             Some(place) => {
@@ -239,9 +242,10 @@ impl Tasks {
                 false
             }
         });
-        thread.succeed(Arc::clone(site), settings);
+        thread.succeed(site, settings);
         listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
-        Ok(())
+        // Who asked may have given up waiting.
+        let _ = done.send(());
     }
 
     /// Gives the reason, once a task has ended that never should.
@@ -259,7 +263,8 @@ impl Tasks {
     }
 }
 
-fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
+/// Puts sockets on the event loop of this thread, or of the one whose handle was entered.
+pub(crate) fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
     sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
 }
 
@@ -317,11 +322,7 @@ async fn until_told(
             told = orders.wait_for(|order| *order != Order::Serve) => {
                 break told.map_or(Order::Stop, |order| *order);
             }
-            Some(next) = successions.recv() => {
-                let Succession { site, settings, sockets, done } = next;
-                // Who asked may have given up waiting.
-                drop(done.send(tasks.succeed(thread, &site, settings, sockets)));
-            }
+            Some(next) = successions.recv() => tasks.succeed(thread, next),
             error = tasks.broken() => return Err(error),
         }
     };

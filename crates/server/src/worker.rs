@@ -69,11 +69,8 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     let (order, orders) = watch::channel(Order::Serve);
     let (ready, readiness) = mpsc::channel();
     let (end, mut ends) = events::unbounded_channel();
-    let mut successors = Vec::new();
     let start = |(index, sockets): (usize, Share)| {
-        let (succession, successions) = events::unbounded_channel();
-        successors.push(succession);
-        let lines = Lines { orders: orders.clone(), successions, ready: ready.clone() };
+        let lines = Lines { orders: orders.clone(), ready: ready.clone() };
         let (site, settings, end) =
             (Arc::clone(&worker.site), worker.settings, End(end.clone(), orders.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
@@ -85,13 +82,13 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     };
     let handles: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
     drop(ready);
-    for _ in 0..threads {
-        readiness.recv().map_err(|_| io::Error::other("a thread of the worker ended"))??;
-    }
+    let ended = |_| io::Error::other("a thread of the worker ended");
+    let members: Vec<_> =
+        (0..threads).map(|_| readiness.recv().map_err(ended)?).collect::<io::Result<_>>()?;
     worker.channel.send(&Report::Ready)?;
     // The first site ends with the last that was served by it.
     drop(worker.site);
-    let mut crew = Crew { site, threads: successors, replay: worker.replay, past: Vec::new() };
+    let mut crew = Crew { site, threads: members, replay: worker.replay, past: Vec::new() };
     runtime()?.block_on(async {
         tokio::select! {
             () = obey(worker.channel, &mut crew, &order, &orders) => {}
