@@ -2,8 +2,10 @@
 
 use super::gate::{Gate, Place};
 use super::password::{self, Match};
-use super::recent::{Recent, Tag};
-use std::fs::File;
+use super::recent::{QuickTag, Recent, Tag};
+use contract::FileIdentity;
+use contract::clock::Time;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,7 +14,8 @@ use std::sync::LazyLock;
 const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 
 static GATE: LazyLock<Gate> = LazyLock::new(Gate::of_this_machine);
-static RECENT: LazyLock<Recent> = LazyLock::new(Recent::default);
+static RECENT: LazyLock<Recent<Tag>> = LazyLock::new(Recent::default);
+static QUICK: LazyLock<Recent<QuickTag>> = LazyLock::new(Recent::default);
 
 /// What a check came to, with what the log tells about it.
 pub(super) struct Checked {
@@ -61,18 +64,26 @@ pub(super) struct Attempt {
     stored: Vec<u8>,
     /// What a right password is remembered by; none where the user is not in the file.
     tag: Option<Tag>,
+    quick: Option<QuickTag>,
     is_known: bool,
+}
+
+/// Whether a user's password was right a moment ago, in a file that has not changed since. This is one call of the
+/// system.
+pub(super) fn is_right(path: &Path, user: &[u8], password: &[u8]) -> bool {
+    let identity = fs::metadata(path).map(|metadata| FileIdentity::new(&metadata));
+    identity.is_ok_and(|identity| QUICK.has(&QuickTag::new(&identity, user, password)))
 }
 
 /// Looks for a user in a file. This blocks.
 pub(super) fn look(path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
     match read(&path) {
-        Ok(text) => find(&text, path, user, password),
+        Ok((text, identity)) => find((&text, identity), path, user, password),
         Err(failure) => Stage::Done(Checked { user, path, verdict: Err(failure) }),
     }
 }
 
-fn find(text: &[u8], path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
+fn find((text, identity): (&[u8], FileIdentity), path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
     let found = entries(text).find(|(name, _)| *name == user).map(|(_, stored)| stored);
     // Who is not in the file must not be told apart from others by the time that the answer takes.
     let decoy = || entries(text).next().map(|(_, stored)| stored);
@@ -81,11 +92,14 @@ fn find(text: &[u8], path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
     };
     // The line itself is part of the tag: where it changes, so does what is looked for.
     let tag = found.and_then(|stored| Tag::new(&user, stored, &password));
+    // A change of a file that was left alone shows.
+    let quick = identity.is_settled(Time::now().seconds).then(|| QuickTag::new(&identity, &user, &password));
     if tag.as_ref().is_some_and(|tag| RECENT.has(tag)) {
+        quick.into_iter().for_each(|quick| QUICK.add(quick));
         return Stage::Done(Checked { user, path, verdict: Ok(Verdict::Right) });
     }
     let (stored, is_known) = (stored.to_vec(), found.is_some());
-    Stage::Waiting(Attempt { path, user, password, stored, tag, is_known })
+    Stage::Waiting(Attempt { path, user, password, stored, tag, quick, is_known })
 }
 
 impl Attempt {
@@ -103,6 +117,7 @@ impl Attempt {
             _ if !self.is_known => Verdict::Unknown,
             Match::Yes => {
                 self.tag.into_iter().for_each(|tag| RECENT.add(tag));
+                self.quick.into_iter().for_each(|quick| QUICK.add(quick));
                 Verdict::Right
             }
             Match::No => Verdict::Wrong,
@@ -123,7 +138,7 @@ fn entries(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read(path: &Path) -> Result<(Vec<u8>, FileIdentity), Failure> {
     use rustix::fs::{Mode, OFlags};
     // A pipe without a writer must not hold the thread.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -138,20 +153,28 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
     let mut text = Vec::new();
     file.take(FILE_LIMIT).read_to_end(&mut text).map_err(Failure::Read)?;
-    Ok(text)
+    Ok((text, FileIdentity::new(&metadata)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Stage, Verdict, entries, find, look};
+    use super::{FileIdentity, Stage, Verdict, entries, find, is_right, look};
+    use std::fs::File;
     use std::path::PathBuf;
+    use std::time::{Duration, SystemTime};
+
+    /// The state of some file.
+    fn state() -> FileIdentity {
+        FileIdentity::new(&std::fs::metadata("/").unwrap())
+    }
 
     /// What comes out, and whether it was computed for that.
     fn verdict(text: &[u8], user: &[u8], password: &[u8]) -> (Verdict, bool) {
-        let (checked, computed) = match find(text, PathBuf::new(), user.to_vec(), password.to_vec()) {
-            Stage::Done(checked) => (checked, false),
-            Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => (attempt.compute(), true),
-        };
+        let (checked, computed) =
+            match find((text, state()), PathBuf::new(), user.to_vec(), password.to_vec()) {
+                Stage::Done(checked) => (checked, false),
+                Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => (attempt.compute(), true),
+            };
         (checked.verdict.unwrap(), computed)
     }
 
@@ -173,9 +196,42 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_not_read_again_until_it_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
+        let write = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let long_ago = SystemTime::now() - Duration::from_secs(60);
+            File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        };
+        let is_right = |password: &[u8]| is_right(&path, b"quick", password);
+        let check = |password: &[u8]| {
+            match look(path.clone(), b"quick".to_vec(), password.to_vec()) {
+                Stage::Done(checked) => checked,
+                Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => attempt.compute(),
+            }
+            .verdict
+            .unwrap()
+        };
+        assert!(!is_right(b"one"), "there is no file");
+        write("quick:{PLAIN}one\n");
+        assert!(!is_right(b"one"), "nobody has checked it");
+        assert_eq!(check(b"one"), Verdict::Right);
+        assert!(!is_right(b"one"), "it may change unseen yet");
+        let unseen = FileIdentity::new(&std::fs::metadata(&path).unwrap());
+        super::QUICK.add(super::QuickTag::new(&unseen, b"quick", b"one"));
+        assert!(is_right(b"one") && !is_right(b"on") && !is_right(b"two"));
+        write("quick:{PLAIN}two\n");
+        assert!(!is_right(b"one") && !is_right(b"two"));
+        assert_eq!(check(b"one"), Verdict::Wrong);
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_right(b"one"));
+    }
+
+    #[test]
     fn for_an_unknown_user_the_first_line_is_computed() {
         let text = b"u:{PLAIN}right\nw:{PLAIN}other\n";
-        let stage = find(text, PathBuf::new(), b"v".to_vec(), b"right".to_vec());
+        let stage = find((text, state()), PathBuf::new(), b"v".to_vec(), b"right".to_vec());
         let Stage::Waiting(attempt) = stage else { panic!("nothing is computed") };
         assert_eq!(attempt.stored, b"{PLAIN}right");
         assert_eq!(attempt.compute().verdict.unwrap(), Verdict::Unknown);

@@ -9,10 +9,10 @@
 //! - MD5 (`$apr1$`, `$1$`) and DES (of which only the first eight characters count);
 //! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
 //!
-//! Whatever else is written, or costs more, lets nobody in, and the log says so. The file is read for each
-//! request, so that a change counts at once. Passwords are computed beside the event loop, a few at a time;
-//! where too many wait, the answer is 503. A password that was right a moment ago is not computed again,
-//! unless the user's line changed. A name that the file does not have takes as long as a wrong password
+//! Whatever else is written, or costs more, lets nobody in, and the log says so. A change of the file counts
+//! at once. Passwords are computed beside the event loop, a few at a time; where too many wait, the answer is
+//! 503. A password that was right a moment ago is not computed again, unless the user's line changed, and the
+//! file is not read again for it, unless it changed. A name that the file does not have takes as long as a wrong password
 //! for its first line. A file that is not there is 403; one that cannot be read is 500.
 //!
 //! Both arguments may have variables. See `satisfy` for how passwords go together with addresses, and
@@ -153,6 +153,9 @@ impl Handler for AuthBasic {
             return self.refuse(exchange);
         };
         let path = self.file.path(exchange);
+        if check::is_right(&path, &user, &password) {
+            return Step::Allow;
+        }
         job(move || check::look(path, user, password))
     }
 

@@ -1,7 +1,11 @@
 //! Passwords that were right a moment ago, kept only as keyed hashes.
 
+use contract::FileIdentity;
+use contract::clock::Time;
+use contract::hash::Keyed;
 use sha2::{Digest, Sha256};
 use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,25 +39,42 @@ impl Tag {
     }
 }
 
-/// A bounded set of tags, each with its end.
-#[derive(Default)]
-pub(super) struct Recent(Mutex<Tags>);
+/// Stands for a state of a file, a user and the given password: what is seen without reading the file. It is of no use
+/// to another process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct QuickTag([u64; 2]);
 
-#[derive(Default)]
-struct Tags {
-    known: HashSet<Tag>,
-    /// In the order of their ends.
-    queue: VecDeque<(Instant, Tag)>,
+impl QuickTag {
+    pub(super) fn new(file: &FileIdentity, user: &[u8], password: &[u8]) -> QuickTag {
+        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+        let state = Keyed::default().hash_one(file);
+        QuickTag(std::array::from_fn(|at| KEYS[at].hash_one((state, user, password))))
+    }
 }
 
-impl Recent {
-    pub(super) fn has(&self, tag: &Tag) -> bool {
+/// A bounded set of tags, each with its end.
+pub(super) struct Recent<T>(Mutex<Tags<T>>);
+
+struct Tags<T> {
+    known: HashSet<T, Keyed>,
+    /// In the order of their ends.
+    queue: VecDeque<(Instant, T)>,
+}
+
+impl<T> Default for Recent<T> {
+    fn default() -> Recent<T> {
+        Recent(Mutex::new(Tags { known: HashSet::default(), queue: VecDeque::new() }))
+    }
+}
+
+impl<T: Clone + Eq + Hash> Recent<T> {
+    pub(super) fn has(&self, tag: &T) -> bool {
         let mut tags = self.tags();
-        tags.expire(Instant::now());
+        tags.expire(Time::now().instant);
         tags.known.contains(tag)
     }
 
-    pub(super) fn add(&self, tag: Tag) {
+    pub(super) fn add(&self, tag: T) {
         let mut tags = self.tags();
         if !tags.known.insert(tag.clone()) {
             return;
@@ -64,12 +85,12 @@ impl Recent {
         }
     }
 
-    fn tags(&self) -> MutexGuard<'_, Tags> {
+    fn tags(&self) -> MutexGuard<'_, Tags<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Tags {
+impl<T: Eq + Hash> Tags<T> {
     fn expire(&mut self, now: Instant) {
         while self.queue.front().is_some_and(|(end, _)| *end <= now) {
             self.drop_oldest();
@@ -101,7 +122,7 @@ mod tests {
 
     #[test]
     fn there_are_only_so_many() {
-        let recent = Recent::default();
+        let recent = Recent::<Tag>::default();
         for n in 0..CAPACITY + 2 {
             recent.add(tag(n));
             recent.add(tag(n));
