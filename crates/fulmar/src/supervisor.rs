@@ -28,6 +28,9 @@ use crate::worker::{Launched, Stage, Task, Worker, launch};
 /// How long workers may take to end at once before they are killed.
 const TERMINATION: Duration = Duration::from_secs(1);
 
+/// How long a worker that reads nothing is left alone before it is told again.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// A configuration and the sockets that it listens on.
 pub(crate) struct Generation {
     /// Counted from the start of the supervisor.
@@ -85,6 +88,8 @@ pub(crate) struct Supervisor {
     control: Option<ControlSocket>,
     daemon: bool,
     pub(crate) served: bool,
+    /// When workers are told again what they did not read.
+    again: Option<Instant>,
 }
 
 /// The way to the end.
@@ -115,6 +120,7 @@ impl Supervisor {
             control: settled.control,
             daemon: settled.daemon,
             served: false,
+            again: None,
         }
     }
 
@@ -140,6 +146,7 @@ impl Supervisor {
             self.serve_clients();
             self.take_reports();
             self.look_at_the_clock();
+            self.tell_again();
             self.tell_service_manager();
         }
     }
@@ -300,12 +307,20 @@ impl Supervisor {
         }
     }
 
+    /// Tells workers what they could not be told before.
+    fn tell_again(&mut self) {
+        let told = self.workers.iter_mut().map(Worker::tell_again);
+        let all_know = told.fold(true, |all, knows| all && knows);
+        self.again = (!all_know).then(|| Instant::now() + AGAIN);
+    }
+
     fn time_left(&self) -> Option<Duration> {
         let waits_for_worker = self.stop.is_none() && !self.resting && !self.has_worker();
         let moments = [
             self.stop.as_ref().and_then(|stop| stop.kill_at),
             self.reload.as_ref().map(|reload| reload.deadline),
             self.respawn.at().filter(|_| waits_for_worker),
+            self.again,
         ];
         let next = moments.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))

@@ -1,6 +1,7 @@
 //! One worker: a process of its own, or a thread where `master_process off`.
 
 use std::io;
+use std::mem::discriminant;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     pub(crate) complaint: Option<String>,
     running: Running,
     channel: Option<SupervisorEnd>,
+    /// What it has to be told as soon as it reads again, each kind of command once.
+    unsent: Vec<Command>,
 }
 
 #[derive(Debug)]
@@ -122,6 +125,7 @@ pub(crate) fn launch(
         complaint: None,
         running,
         channel: Some(supervisor_end),
+        unsent: Vec::new(),
     }))
 }
 
@@ -161,14 +165,27 @@ impl Task {
 }
 
 impl Worker {
-    /// Tells the worker something. One that is gone already needs no telling.
+    /// Tells the worker something. One that is gone already needs no telling, and one that does not read now is told
+    /// later ([`Worker::tell_again`]).
     pub(crate) fn tell(&mut self, command: Command) {
         if matches!(command, Command::Quit | Command::Terminate) {
             self.stage = Stage::Leaving;
         }
-        if let Some(channel) = &self.channel {
-            drop(channel.send(command));
-        }
+        let kind = discriminant(&command);
+        self.unsent.retain(|unsent| discriminant(unsent) != kind);
+        self.unsent.push(command);
+        self.tell_again();
+    }
+
+    /// Tells the worker what it could not be told before; whether it knows everything now.
+    pub(crate) fn tell_again(&mut self) -> bool {
+        let Some(channel) = &self.channel else { return true };
+        let waits = |command: &Command| {
+            channel.send(*command).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        let sent = self.unsent.iter().position(waits).unwrap_or(self.unsent.len());
+        self.unsent.drain(..sent);
+        self.unsent.is_empty()
     }
 
     /// Gives the worker another configuration to serve.
@@ -288,5 +305,47 @@ impl OpenFiles {
             let threads = self.threads;
             site.log(Level::Warn, &format!("{failed}; {threads} threads share the {limit} that are allowed"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::channel::Reloads;
+    use rustix::net::{RecvFlags, recv};
+
+    /// A worker that read nothing for a while is told everything once it does, each kind of command once.
+    #[test]
+    fn a_full_channel_loses_no_command() {
+        let (supervisor_end, worker_end) = channel().unwrap();
+        let reloads = |succeeded| Command::Reloads(Reloads { succeeded, ..Reloads::default() });
+        while supervisor_end.send(reloads(0)).is_ok() {}
+        let mut worker = Worker {
+            generation: 1,
+            stage: Stage::Serving,
+            started: Instant::now(),
+            complaint: None,
+            running: Running::Thread(thread::spawn(|| Ok(()))),
+            channel: Some(supervisor_end),
+            unsent: Vec::new(),
+        };
+        for command in [reloads(1), Command::ReopenLogs, reloads(2), Command::Quit] {
+            worker.tell(command);
+        }
+        assert!(!worker.tell_again());
+        assert_eq!(worker.unsent, [Command::ReopenLogs, reloads(2), Command::Quit]);
+        let next = || {
+            let mut message = vec![0; 64];
+            let length = recv(&worker_end, &mut message[..], RecvFlags::DONTWAIT).ok()?.0;
+            message.truncate(length);
+            Some(message)
+        };
+        let starts = || -> Vec<u8> { std::iter::from_fn(next).map(|message| message[0]).collect() };
+        assert!(starts().iter().all(|&start| start == b'n'));
+        assert!(worker.tell_again());
+        assert_eq!(starts(), *b"rnq");
+        drop(worker_end);
+        worker.tell(Command::Terminate);
+        assert!(worker.tell_again(), "nobody is there to be told");
     }
 }
