@@ -90,6 +90,8 @@ impl Ignored {
     pub const LIMIT_RATE: Ignored = Ignored(4);
     /// `X-Accel-Buffering`
     pub const BUFFERING: Ignored = Ignored(8);
+    /// `X-Accel-Charset`
+    pub const CHARSET: Ignored = Ignored(0x10);
 
     pub(crate) const NAMES: [(&'static str, u32); 9] = [
         ("X-Accel-Redirect", 1),

@@ -91,7 +91,7 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, has_body_file, intercept,
+    Answered, accel_settings, accel_redirect, answered, body_to_read, has_body_file, intercept,
     is_buffered, is_idempotent, upload,
 };
 use conf::value::Pattern;
@@ -287,7 +287,7 @@ impl Application {
     fn answer(&self, exchange: &mut Exchange, answer: Answer, link: Link, url: String) -> Step {
         let Answer { head, length, mut content } = answer;
         crate::upstream::attempts(exchange).set_fields(head.fields.clone());
-        accel_limit_rate(&self.settings, exchange, &head.fields);
+        accel_settings(&self.settings, exchange, &head.fields);
         if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
             return step;
         }

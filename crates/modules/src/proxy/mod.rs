@@ -66,7 +66,7 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_limit_rate, accel_redirect, answered, body_to_read, has_body_file, intercept,
+    Answered, accel_settings, accel_redirect, answered, body_to_read, has_body_file, intercept,
     is_buffered, is_idempotent,
 };
 use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
@@ -316,7 +316,7 @@ impl Proxy {
         let attempts = crate::upstream::attempts(exchange);
         attempts.set_fields(received.head.fields.clone());
         let Received { head, .. } = &received;
-        accel_limit_rate(&self.settings, exchange, &head.fields);
+        accel_settings(&self.settings, exchange, &head.fields);
         if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
             return step;
         }

@@ -122,13 +122,20 @@ pub(crate) fn intercept(
     Some(Step::Finish(status))
 }
 
-/// Sets how fast the response is sent, where the answer says so.
-pub(crate) fn accel_limit_rate(settings: &Settings, exchange: &mut Exchange, fields: &Fields) {
+/// The charset that another server wants a response to have (`X-Accel-Charset`); attached to the exchange.
+pub(crate) struct NamedCharset(pub(crate) Bytes);
+
+/// Sets how fast the response is sent and which charset it gets, where the answer says so.
+pub(crate) fn accel_settings(settings: &Settings, exchange: &mut Exchange, fields: &Fields) {
     let said = fields.get("X-Accel-Limit-Rate").filter(|_| !settings.ignored.has(Ignored::LIMIT_RATE));
     // Digits without a unit, as in nginx.
     let digits = said.filter(|text| text.iter().all(u8::is_ascii_digit));
     if let Some(rate) = digits.and_then(size_in_text) {
         exchange.wire.limit_rate = Some(rate);
+    }
+    let charset = fields.get("X-Accel-Charset").filter(|_| !settings.ignored.has(Ignored::CHARSET));
+    if let Some(charset) = charset.filter(|name| !name.is_empty()) {
+        exchange.attach(NamedCharset(Bytes::copy_from_slice(charset)));
     }
 }
 
