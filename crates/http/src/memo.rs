@@ -20,8 +20,8 @@ struct Written {
 /// What a plain head is made of, beside its date.
 #[derive(Debug)]
 struct Key {
-    server: Option<Box<str>>,
-    connection: [u64; 2],
+    /// What the text depends on beside the head, as numbers that tell all cases apart.
+    settings: [u64; 3],
     content_type: Option<Bytes>,
     content_length: Option<u64>,
     last_modified: Option<i64>,
@@ -29,20 +29,10 @@ struct Key {
     accept_ranges: bool,
 }
 
-/// What the text of a head depends on beside it and its date.
-#[derive(Clone, Copy, Debug)]
-pub struct MemoSettings<'a> {
-    /// The value of `Server`.
-    pub server: Option<&'a str>,
-    /// What is said of the connection, as numbers that tell all cases apart.
-    pub connection: [u64; 2],
-}
-
 impl Key {
-    fn of(head: &ResponseHead, settings: &MemoSettings<'_>) -> Key {
+    fn of(head: &ResponseHead, settings: [u64; 3]) -> Key {
         Key {
-            server: settings.server.map(Box::from),
-            connection: settings.connection,
+            settings,
             content_type: head.content_type.clone(),
             content_length: head.content_length,
             last_modified: head.last_modified,
@@ -51,10 +41,8 @@ impl Key {
         }
     }
 
-    fn fits(&self, head: &ResponseHead, settings: &MemoSettings<'_>) -> bool {
-        // By its text: what is at its place may be another site's by now.
-        self.server.as_deref() == settings.server
-            && self.connection == settings.connection
+    fn fits(&self, head: &ResponseHead, settings: [u64; 3]) -> bool {
+        self.settings == settings
             && self.content_length == head.content_length
             && self.last_modified == head.last_modified
             && self.accept_ranges == head.accept_ranges
@@ -63,8 +51,7 @@ impl Key {
     }
 }
 
-/// Whether these are the very same bytes, which nobody can replace while they are known. Equal ones in another place
-/// make a new text.
+/// Whether these are the very same bytes. Equal ones in another place make a new text.
 fn is_same(known: Option<&Bytes>, other: Option<&Bytes>) -> bool {
     known.map(|bytes| bytes.as_ptr_range()) == other.map(|bytes| bytes.as_ptr_range())
 }
@@ -82,11 +69,11 @@ impl ResponseHead {
 
 impl HeadMemo {
     /// Appends the text of a plain head with this date; `write` makes it where it is not known, and gives the place
-    /// of the date in it.
+    /// of the date in it. What the text depends on beside the head is told by numbers that tell all cases apart.
     pub fn append(
         &self,
         head: &ResponseHead,
-        (settings, date): (&MemoSettings<'_>, &[u8; HTTP_DATE_LENGTH]),
+        (settings, date): ([u64; 3], &[u8; HTTP_DATE_LENGTH]),
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> usize,
     ) {
