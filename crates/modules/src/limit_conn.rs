@@ -35,13 +35,13 @@ use crate::limit_req::{must_have_zone, parse_level, parse_status, too_long};
 use crate::shared::zones::{self, Named, Shards, ZoneSpec};
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic};
+use contract::hash::KeyedMap;
 use contract::log::Level;
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, Variable,
     View,
 };
 use http::Status;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Limits of requests at a time.
@@ -56,7 +56,7 @@ pub static MODULE: Module = Module {
     ],
     variables: &[Variable::new("limit_conn_status", |exchange, _, out| {
         let told = exchange.attached::<Told>();
-        told.inspect(|told| out.extend_from_slice(told.0.as_bytes())).is_some()
+        told.inspect(|told| out.extend_from_slice(told.status.as_bytes())).is_some()
     })],
     compile: Some(compile),
 };
@@ -181,7 +181,7 @@ struct Zone {
 
 /// How many requests of each key there are.
 struct Counts {
-    by_key: HashMap<Box<[u8]>, u32>,
+    by_key: KeyedMap<Box<[u8]>, u32>,
     used_bytes: u64,
     capacity_bytes: u64,
 }
@@ -195,7 +195,7 @@ fn cost(key: &[u8]) -> u64 {
 
 impl Counts {
     fn new(capacity_bytes: u64) -> Counts {
-        Counts { by_key: HashMap::new(), used_bytes: 0, capacity_bytes }
+        Counts { by_key: KeyedMap::default(), used_bytes: 0, capacity_bytes }
     }
 
     fn enter(&mut self, key: &[u8], most: u32) -> Result<(), Refusal> {
@@ -242,7 +242,11 @@ impl Drop for Counted {
 }
 
 /// What was decided about a request; it is decided once.
-struct Told(&'static str);
+struct Told {
+    status: &'static str,
+    /// What it counts for, as long as it or a request inside of it runs.
+    _counted: Vec<Counted>,
+}
 
 struct LimitConn {
     limits: Box<[(Arc<Zone>, u32)]>,
@@ -256,7 +260,7 @@ impl Handler for LimitConn {
         if exchange.attached::<Told>().is_some() {
             return Step::Next;
         }
-        let mut counts = false;
+        let mut counted = Vec::new();
         for (zone, most) in &self.limits {
             let key = zone.key.evaluate(exchange);
             if key.is_empty() {
@@ -268,13 +272,13 @@ impl Handler for LimitConn {
             }
             let entered = zone.shards.of(&key).enter(&key, *most);
             match entered {
-                Ok(()) => exchange.attach(Counted { zone: Arc::clone(zone), key }),
+                Ok(()) => counted.push(Counted { zone: Arc::clone(zone), key }),
+                // What the zones before this one have counted does not count after all.
                 Err(refusal) => return self.refuse(exchange, zone, &refusal),
             }
-            counts = true;
         }
-        if counts {
-            exchange.attach(Told("PASSED"));
+        if !counted.is_empty() {
+            exchange.attach(Told { status: "PASSED", _counted: counted });
         }
         Step::Next
     }
@@ -287,9 +291,8 @@ impl LimitConn {
             let name = String::from_utf8_lossy(&zone.spec.name);
             exchange.log(self.log_level, &format!("limiting connections{dry} by zone \"{name}\""));
         }
-        // What the zones before this one have counted does not count after all.
-        exchange.detach::<Counted>();
-        exchange.attach(Told(if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" }));
+        let status = if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };
+        exchange.attach(Told { status, _counted: Vec::new() });
         if self.dry_run { Step::Next } else { Step::Finish(self.status) }
     }
 }

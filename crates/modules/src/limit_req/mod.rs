@@ -66,9 +66,11 @@
 mod lru;
 mod zone;
 
+use crate::shared::scratch::with_scratch;
 use crate::shared::zones::{self, Named, ZoneSpec};
 use conf::value::{bounded, choice, number};
 use conf::{Arity, Contexts, Diagnostic, Word};
+use contract::clock::Time;
 use contract::log::Level;
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Variable, View,
@@ -282,7 +284,7 @@ impl Handler for LimitReq {
             return Step::Next;
         }
         let dry = if self.dry_run { ", dry run" } else { "" };
-        match self.decide(exchange) {
+        match with_scratch(|key| self.decide(exchange, key)) {
             Decision::Free => Step::Next,
             Decision::Refused(zone, excess) => {
                 let name = String::from_utf8_lossy(&zone.spec.name);
@@ -315,28 +317,29 @@ impl Handler for LimitReq {
 impl LimitReq {
     /// A request that one zone refuses is counted by none: all but the last zone are asked first, and
     /// count when the last one has agreed.
-    fn decide(&self, exchange: &Exchange) -> Decision<'_> {
+    fn decide(&self, exchange: &Exchange, key: &mut Vec<u8>) -> Decision<'_> {
+        let now = Time::now().uptime_ms;
         let mut asked = Vec::new();
         let mut last = None;
         for (at, (zone, limit)) in self.limits.iter().enumerate() {
-            let key = zone.key.evaluate(exchange);
+            key.clear();
+            zone.key.write(exchange, key);
             if key.is_empty() {
                 continue;
             }
             if key.len() > KEY_MAX {
-                exchange.log(Level::Error, &too_long(zone.key(), &key, KEY_MAX));
+                exchange.log(Level::Error, &too_long(zone.key(), key, KEY_MAX));
                 continue;
             }
             let is_last = at + 1 == self.limits.len();
-            match zone.check(&key, limit.burst, is_last, zone.now()) {
+            match zone.check(key, limit.burst, is_last, now) {
                 Verdict::Over(excess) => return Decision::Refused(zone, Some(excess)),
                 Verdict::Full => return Decision::Refused(zone, None),
                 Verdict::Within(excess) if is_last => last = Some((zone, limit, excess)),
-                Verdict::Within(_) => asked.push((zone, limit, key)),
+                Verdict::Within(_) => asked.push((zone, limit, key.clone())),
             }
         }
-        let counted =
-            asked.iter().rev().map(|(zone, limit, key)| (*zone, *limit, zone.count(key, zone.now())));
+        let counted = asked.iter().rev().map(|(zone, limit, key)| (*zone, *limit, zone.count(key, now)));
         let delays = last.into_iter().chain(counted).map(|(zone, limit, excess)| {
             let over = excess.saturating_sub(limit.delay).max(0);
             (zone.delay(over), excess, zone)

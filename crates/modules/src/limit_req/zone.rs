@@ -4,7 +4,6 @@ use super::lru::Lru;
 use crate::shared::zones::{Named, Shards, ZoneSpec};
 use contract::{Origin, Template};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A zone of `limit_req_zone`.
 pub(super) struct Zone {
@@ -13,14 +12,8 @@ pub(super) struct Zone {
     key_text: String,
     /// Thousandths of a request a second.
     rate: i64,
-    states: Arc<States>,
-}
-
-/// The states of a zone's keys. They outlive a configuration where the next one has the same zone.
-struct States {
-    shards: Shards<Lru<State>>,
-    /// What times are counted from.
-    start: Instant,
+    /// They outlive a configuration where the next one has the same zone.
+    states: Arc<Shards<Lru<State>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,19 +53,15 @@ impl Zone {
         rate: i64,
         origin: &Origin,
     ) -> Zone {
-        let make = || States { shards: Shards::new(&spec, Lru::new), start: Instant::now() };
+        let make = || Shards::new(&spec, Lru::new);
         let states = origin.keep(spec.definition("limit_req", &key_text).as_bytes(), make);
         Zone { spec, key, key_text, rate, states }
     }
 
-    /// Milliseconds since the zone came to be.
-    pub(super) fn now(&self) -> u64 {
-        u64::try_from(self.states.start.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// Judges a request; counts it if `counts`, and if it is within the burst.
+    /// Judges a request; counts it if `counts`, and if it is within the burst. Times are in milliseconds since any moment
+    /// that is the same for all requests.
     pub(super) fn check(&self, key: &[u8], burst: i64, counts: bool, now: u64) -> Verdict {
-        let mut states = self.states.shards.of(key);
+        let mut states = self.states.of(key);
         if let Some(state) = states.get(key) {
             let excess = state.next(self.rate, now);
             if excess > burst {
@@ -97,7 +86,7 @@ impl Zone {
 
     /// Counts a request that was judged before, and gives the excess.
     pub(super) fn count(&self, key: &[u8], now: u64) -> i64 {
-        let mut states = self.states.shards.of(key);
+        let mut states = self.states.of(key);
         // Another request may have taken the state's room meanwhile.
         let Some(state) = states.get(key) else { return 0 };
         let excess = state.next(self.rate, now);
@@ -196,7 +185,7 @@ mod tests {
         let zone = zone("32k", 1000);
         zone.check(b"a", 0, true, 0);
         zone.check(b"b", 0, true, 59_999);
-        let has = |key: &[u8]| zone.states.shards.of(key).get(key).is_some();
+        let has = |key: &[u8]| zone.states.of(key).get(key).is_some();
         assert!(has(b"a") && has(b"b"), "a was idle for less than a minute");
         zone.check(b"c", 0, true, 60_000);
         assert!(!has(b"a") && has(b"b") && has(b"c"));

@@ -2,8 +2,9 @@
 
 use conf::value::size;
 use conf::{Diagnostic, Word};
+use contract::hash::Keyed;
 use contract::{Args, Written};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The name and the size of a zone, as `zone=NAME:SIZE` gives them.
@@ -57,7 +58,7 @@ pub(crate) fn cost(bytes: usize) -> u64 {
 /// States in parts of their own, so that threads rarely wait for each other.
 pub(crate) struct Shards<T> {
     shards: Box<[Mutex<T>]>,
-    hasher: RandomState,
+    hasher: Keyed,
 }
 
 impl<T> Shards<T> {
@@ -68,12 +69,13 @@ impl<T> Shards<T> {
         const LEAST_PART: u64 = 32 * PAGE;
         let count = (spec.capacity() / LEAST_PART).clamp(1, COUNT_MAX);
         let shards = (0..count).map(|_| Mutex::new(make(spec.capacity() / count))).collect();
-        Shards { shards, hasher: RandomState::new() }
+        Shards { shards, hasher: Keyed::default() }
     }
 
     /// The part that a key belongs to.
     pub(crate) fn of(&self, key: &[u8]) -> MutexGuard<'_, T> {
-        let index = self.hasher.hash_one(key) % self.shards.len() as u64;
+        // The lower half of the hash tells the keys of a part apart.
+        let index = (self.hasher.hash_one(key) >> 32) % self.shards.len() as u64;
         let shard = &self.shards[usize::try_from(index).unwrap_or(0)];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
