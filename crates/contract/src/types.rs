@@ -2,6 +2,7 @@
 
 use crate::hash::KeyedMap;
 use bytes::Bytes;
+use http::words::where_upper;
 
 /// Media types by extension.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +46,13 @@ impl Types {
 
 /// An extension of up to seven bytes in lower case as a number, which no other one has.
 fn number(extension: &[u8]) -> Option<u64> {
-    const BITS: u32 = 8;
-    let length = extension.len() as u64;
-    let append = |number: u64, byte: &u8| number << BITS | u64::from(byte.to_ascii_lowercase());
-    (extension.len() < size_of::<u64>()).then(|| extension.iter().fold(length, append))
+    const LENGTH: usize = size_of::<u64>() - 1;
+    const CASE: u32 = (0x80_u32 / 0x20).ilog2();
+    let mut bytes = [0; size_of::<u64>()];
+    bytes[..LENGTH].get_mut(..extension.len())?.copy_from_slice(extension);
+    bytes[LENGTH] = u8::try_from(extension.len()).unwrap_or(0);
+    let word = u64::from_le_bytes(bytes);
+    Some(word | where_upper(word) >> CASE)
 }
 
 #[cfg(test)]

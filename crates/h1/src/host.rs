@@ -6,13 +6,26 @@ use std::net::Ipv6Addr;
 use crate::bytes::{HOST_BYTES, hex_pair};
 
 /// A host and a port.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Host {
     /// The name in lower case, without a dot at its end; an IP literal keeps its brackets. Empty if there
     /// is no host.
     pub name: Vec<u8>,
     /// The port, if one is given.
     pub port: Option<u16>,
+    /// What was read before: most requests ask for the same host as the one before.
+    known: Known,
+}
+
+/// The longest text that is remembered, in bytes; a name has up to 253.
+const KNOWN_MAX: usize = 259;
+
+/// A text that stands for a host as it is.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    text: Vec<u8>,
+    name_length: usize,
+    port: Option<u16>,
 }
 
 /// The text is no host.
@@ -23,12 +36,20 @@ impl Host {
     /// Reads `name`, `name:` or `name:port` and keeps the memory.
     pub fn parse(&mut self, text: &[u8]) -> Result<(), InvalidHost> {
         self.clear();
-        if let Some(length) = usual_name(text) {
-            let (name, port) = text.split_at(length);
-            self.port = parse_port(port)?;
-            self.name.extend_from_slice(name);
-            return Ok(());
+        if *text != *self.known.text || text.is_empty() {
+            let usual = usual_name(text).filter(|_| text.len() <= KNOWN_MAX);
+            let Some(name_length) = usual else { return self.parse_unusual(text) };
+            let port = parse_port(&text[name_length..])?;
+            (self.known.name_length, self.known.port) = (name_length, port);
+            self.known.text.clear();
+            self.known.text.extend_from_slice(text);
         }
+        self.name.extend_from_slice(&text[..self.known.name_length]);
+        self.port = self.known.port;
+        Ok(())
+    }
+
+    fn parse_unusual(&mut self, text: &[u8]) -> Result<(), InvalidHost> {
         let name_length = match text {
             [b'[', ..] => 1 + text.iter().position(|&byte| byte == b']').ok_or(InvalidHost)?,
             _ => text.iter().position(|&byte| byte == b':').unwrap_or(text.len()),
@@ -48,7 +69,7 @@ impl Host {
         Ok(())
     }
 
-    /// Makes it no host and keeps the memory.
+    /// Makes it no host. The memory stays, and so does what is known of the text that was read before.
     pub fn clear(&mut self) {
         self.name.clear();
         self.port = None;
@@ -148,6 +169,21 @@ mod tests {
             ("[v1F.!$&'()*+,;=-._~aZ:]", "[v1f.!$&'()*+,;=-._~az:]", None),
         ] {
             assert_eq!(parse(text), Ok((name.to_owned(), port)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_makes_no_difference() {
+        let long = "a".repeat(300);
+        let texts =
+            ["a", "b:1", "", "a", "a:", "B", "b", "b:1", "b:x", "b:1", "[::1]:1", ".", "b", &long, "b."];
+        let mut host = Host::default();
+        for text in
+            texts.iter().flat_map(|first| texts.iter().flat_map(move |second| [first, second, second]))
+        {
+            let result = host.parse(text.as_bytes());
+            let read = result.map(|()| (String::from_utf8(host.name.clone()).unwrap(), host.port));
+            assert_eq!(read, parse(text), "{text:?}");
         }
     }
 

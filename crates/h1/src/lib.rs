@@ -41,9 +41,7 @@ pub use fuzz::parse_all;
 pub use host::{Host, InvalidHost};
 pub use limits::HeadLimits;
 pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
-pub use proxy_protocol::{
-    PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value,
-};
+pub use proxy_protocol::{PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
     ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,

@@ -140,17 +140,21 @@ impl HeadParser {
         head: &mut RequestHead,
         limits: &HeadLimits,
     ) -> Result<bool, HeadError> {
-        let seen = input.get(self.line_start..).unwrap_or_default();
-        let seen = &seen[..seen.len().min(self.buffers.capacity(limits))];
+        let (start, buffers) = (self.line_start, self.buffers);
+        let seen = || {
+            let seen = input.get(start..).unwrap_or_default();
+            &seen[..seen.len().min(buffers.capacity(limits))]
+        };
         let result = match self.next_line(input, limits) {
             Ok(Some(line)) => {
                 let (line, ended) = split_line_end(line, limits);
                 parse_request_line(line, head).and(if ended { Ok(true) } else { Err(INVALID_LINE) })
             }
-            Ok(None) => self.prefix.check(seen).and(Ok(false)),
-            Err(TooLong) => self.prefix.check(seen).and(Err(LINE_TOO_LONG)),
+            Ok(None) => self.prefix.check(seen()).and(Ok(false)),
+            Err(TooLong) => self.prefix.check(seen()).and(Err(LINE_TOO_LONG)),
         };
         if result.is_err_and(|error| !error.line_known) {
+            let seen = seen();
             let end = seen.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(seen.len());
             head.set_line(&seen[..end], (end, end), Version::Http10);
         }
@@ -176,7 +180,10 @@ impl HeadParser {
         };
         let end = self.scanned + at + 1;
         let line = &input[self.line_start..end];
-        self.buffers.take(line.len(), limits)?;
+        match self.buffers.left.checked_sub(line.len()) {
+            Some(left) => self.buffers.left = left,
+            None => self.buffers.take_next(line.len(), limits)?,
+        }
         self.line_start = end;
         self.scanned = end;
         Ok(Some(line))
@@ -190,16 +197,13 @@ impl Buffers {
         self.left.max(large)
     }
 
-    /// Puts a line in the current buffer or, where that has no room, wholly in the next.
-    fn take(&mut self, length: usize, limits: &HeadLimits) -> Result<(), TooLong> {
+    /// Puts a line for which the current buffer has no room wholly in the next.
+    fn take_next(&mut self, length: usize, limits: &HeadLimits) -> Result<(), TooLong> {
         if length > self.capacity(limits) {
             return Err(TooLong);
         }
-        if length > self.left {
-            self.left = limits.large_size;
-            self.large_used += 1;
-        }
-        self.left -= length;
+        self.left = limits.large_size - length;
+        self.large_used += 1;
         Ok(())
     }
 }

@@ -12,9 +12,7 @@ pub fn any_word(bytes: &[u8], predicate: impl Fn(u64) -> bool) -> bool {
     };
     let mut found = predicate(u64::from_le_bytes(*last));
     let mut rest = bytes;
-    while let Some(word) = rest.first_chunk()
-        && !found
-    {
+    while let Some((word, _)) = rest.split_first_chunk().filter(|(_, behind)| !behind.is_empty() && !found) {
         found = predicate(u64::from_le_bytes(*word));
         rest = &rest[STEP..];
     }

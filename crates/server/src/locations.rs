@@ -62,6 +62,8 @@ pub(crate) struct Locations {
 #[derive(Default)]
 struct Prefixes {
     entries: Vec<(Arc<Location>, Option<usize>)>,
+    /// The first bytes of each text, as a number of the same order.
+    beginnings: Vec<u64>,
 }
 
 impl Locations {
@@ -159,11 +161,16 @@ impl Prefixes {
             }
             entries.push((location, parent));
         }
-        Prefixes { entries }
+        let beginnings = entries.iter().map(|(location, _)| beginning(&location.name.text)).collect();
+        Prefixes { entries, beginnings }
     }
 
     fn longest(&self, path: &[u8]) -> Option<&Arc<Location>> {
-        let not_behind = self.entries.partition_point(|(location, _)| *location.name.text <= *path);
+        let start = beginning(path);
+        let before = self.beginnings.partition_point(|&beginning| beginning < start);
+        let same = self.beginnings[before..].partition_point(|&beginning| beginning == start);
+        let same = self.entries.get(before..before + same).unwrap_or_default();
+        let not_behind = before + same.partition_point(|(location, _)| *location.name.text <= *path);
         let mut candidate = not_behind.checked_sub(1);
         while let Some(index) = candidate {
             let (location, parent) = &self.entries[index];
@@ -174,6 +181,16 @@ impl Prefixes {
         }
         None
     }
+}
+
+/// The first eight bytes of a text as a number; what a shorter one lacks counts as zeros.
+fn beginning(text: &[u8]) -> u64 {
+    if let Some(bytes) = text.first_chunk() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..text.len()].copy_from_slice(text);
+    u64::from_be_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -47,11 +47,17 @@ pub struct Listen {
 
 impl Listen {
     /// The servers for a connection that came to this address of ours.
-    #[inline]
     pub(crate) fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
+        self.hosts_where(|| local)
+    }
+
+    /// As [`Listen::hosts`], where the address is asked for only if it matters.
+    #[inline]
+    pub(crate) fn hosts_where(&self, local: impl FnOnce() -> Option<IpAddr>) -> &Hosts {
         if self.narrower.is_empty() {
             return &self.hosts;
         }
+        let local = local();
         let special = self.narrower.iter().find(|(address, _)| Some(*address) == local);
         special.map_or(&self.hosts, |(_, hosts)| hosts)
     }

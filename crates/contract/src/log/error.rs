@@ -16,6 +16,8 @@ const MEMBER_MAX: usize = LINE_MAX / 2;
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLog {
     targets: Arc<[Target]>,
+    /// The least bad level that any of them shows.
+    least: Option<Level>,
 }
 
 /// One of the places that it goes to.
@@ -74,7 +76,8 @@ struct Message<'a> {
 impl ErrorLog {
     /// A log with these targets.
     pub fn new(targets: Vec<Target>) -> ErrorLog {
-        ErrorLog { targets: targets.into() }
+        let least = targets.iter().map(|target| target.level).max();
+        ErrorLog { targets: targets.into(), least }
     }
 
     /// The first file that it writes to; none if it writes to standard error only, or nowhere.
@@ -85,15 +88,16 @@ impl ErrorLog {
         })
     }
 
-    /// The least bad level that any target shows.
+    /// Whether any target shows messages of a level.
+    #[inline]
     pub fn shows(&self, level: Level) -> bool {
-        self.targets.iter().any(|target| level <= target.level)
+        self.least.is_some_and(|least| level <= least)
     }
 
     /// The same places, with the messages of all levels.
     pub fn in_detail(&self) -> ErrorLog {
         let all = self.targets.iter().map(|target| Target { level: Level::Debug, ..target.clone() });
-        ErrorLog { targets: all.collect() }
+        ErrorLog::new(all.collect())
     }
 
     /// Writes a line.

@@ -122,6 +122,8 @@ pub(crate) struct Io {
     head_length: usize,
     /// Whether the request was there before the one before it was answered.
     pipelined: bool,
+    /// Whether the next request is waited for. What came with the one before is not.
+    waits: bool,
     /// How long the next request may be waited for.
     patience: Duration,
     /// Until when an idle connection is left open, whatever the thread would like.
@@ -182,6 +184,7 @@ impl Connection {
             started: None,
             head_length: 0,
             pipelined: false,
+            waits: true,
             patience: Duration::ZERO,
             kept_until: None,
             send_timeout: Duration::ZERO,
@@ -253,7 +256,7 @@ impl Io {
     }
 
     fn hosts(&self) -> &crate::hosts::Hosts {
-        self.place().hosts(ip_of(&self.info.local))
+        self.place().hosts_where(|| ip_of(&self.info.local))
     }
 
     /// The server whose settings count until the host is known: the one that the handshake chose, if any did.
@@ -315,6 +318,10 @@ impl Io {
         if self.started.is_none() {
             // An idle connection holds no buffer.
             self.input.release();
+            if !std::mem::replace(&mut self.waits, true) {
+                self.counted.activity.waits();
+                self.set_timer();
+            }
             // The first request of a new connection is on its way: it is answered, as nginx does.
             let is_new = self.info.requests.get() == 0;
             let is_drained = self.is_leaving() && !is_new;
@@ -415,12 +422,11 @@ impl Io {
     /// Makes ready for the next request.
     fn rewind(&mut self, policy: &Policy) {
         self.started = None;
-        self.counted.activity.waits();
+        self.waits = false;
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
         self.kept_until = (!least.is_zero()).then(|| Time::now().instant + least);
-        self.set_timer();
     }
 
     /// Limits the wait for the rest of a head, or for a request.
