@@ -59,8 +59,7 @@ pub(super) enum Stage {
 /// A password that has to be computed.
 pub(super) struct Attempt {
     path: PathBuf,
-    user: Vec<u8>,
-    password: Vec<u8>,
+    given: Given,
     stored: Vec<u8>,
     /// What a right password is remembered by; none where the user is not in the file.
     tag: Option<Tag>,
@@ -68,38 +67,45 @@ pub(super) struct Attempt {
     is_known: bool,
 }
 
-/// Whether a user's password was right a moment ago, in a file that has not changed since. This is one call of the
-/// system.
-pub(super) fn is_right(path: &Path, user: &[u8], password: &[u8]) -> bool {
+/// Whether this field was right a moment ago, by a file that has not changed since. This is one call of the system.
+pub(super) fn is_right(path: &Path, field: &[u8]) -> bool {
     let identity = fs::metadata(path).map(|metadata| FileIdentity::new(&metadata));
-    identity.is_ok_and(|identity| QUICK.has(&QuickTag::new(&identity, user, password)))
+    identity.is_ok_and(|identity| QUICK.has(&QuickTag::new(&identity, field)))
+}
+
+/// What a client gave.
+pub(super) struct Given {
+    /// The field, as it came.
+    pub(super) field: Vec<u8>,
+    pub(super) user: Vec<u8>,
+    pub(super) password: Vec<u8>,
 }
 
 /// Looks for a user in a file. This blocks.
-pub(super) fn look(path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
+pub(super) fn look(path: PathBuf, given: Given) -> Stage {
     match read(&path) {
-        Ok((text, identity)) => find((&text, identity), path, user, password),
-        Err(failure) => Stage::Done(Checked { user, path, verdict: Err(failure) }),
+        Ok((text, identity)) => find((&text, identity), path, given),
+        Err(failure) => Stage::Done(Checked { user: given.user, path, verdict: Err(failure) }),
     }
 }
 
-fn find((text, identity): (&[u8], FileIdentity), path: PathBuf, user: Vec<u8>, password: Vec<u8>) -> Stage {
-    let found = entries(text).find(|(name, _)| *name == user).map(|(_, stored)| stored);
+fn find((text, identity): (&[u8], FileIdentity), path: PathBuf, given: Given) -> Stage {
+    let found = entries(text).find(|(name, _)| *name == given.user).map(|(_, stored)| stored);
     // Who is not in the file must not be told apart from others by the time that the answer takes.
     let decoy = || entries(text).next().map(|(_, stored)| stored);
     let Some(stored) = found.or_else(decoy) else {
-        return Stage::Done(Checked { user, path, verdict: Ok(Verdict::Unknown) });
+        return Stage::Done(Checked { user: given.user, path, verdict: Ok(Verdict::Unknown) });
     };
     // The line itself is part of the tag: where it changes, so does what is looked for.
-    let tag = found.and_then(|stored| Tag::new(&user, stored, &password));
+    let tag = found.and_then(|stored| Tag::new(&given.user, stored, &given.password));
     // A change of a file that was left alone shows.
-    let quick = identity.is_settled(Time::now().seconds).then(|| QuickTag::new(&identity, &user, &password));
+    let quick = identity.is_settled(Time::now().seconds).then(|| QuickTag::new(&identity, &given.field));
     if tag.as_ref().is_some_and(|tag| RECENT.has(tag)) {
         quick.into_iter().for_each(|quick| QUICK.add(quick));
-        return Stage::Done(Checked { user, path, verdict: Ok(Verdict::Right) });
+        return Stage::Done(Checked { user: given.user, path, verdict: Ok(Verdict::Right) });
     }
     let (stored, is_known) = (stored.to_vec(), found.is_some());
-    Stage::Waiting(Attempt { path, user, password, stored, tag, quick, is_known })
+    Stage::Waiting(Attempt { path, given, stored, tag, quick, is_known })
 }
 
 impl Attempt {
@@ -107,13 +113,15 @@ impl Attempt {
     pub(super) async fn enter(self) -> Stage {
         match GATE.enter().await {
             Some(place) => Stage::Admitted(self, place),
-            None => Stage::Done(Checked { user: self.user, path: self.path, verdict: Err(Failure::Busy) }),
+            None => {
+                Stage::Done(Checked { user: self.given.user, path: self.path, verdict: Err(Failure::Busy) })
+            }
         }
     }
 
     /// Computes the password. This blocks.
     pub(super) fn compute(self) -> Checked {
-        let verdict = match password::matches(&self.stored, &self.password) {
+        let verdict = match password::matches(&self.stored, &self.given.password) {
             _ if !self.is_known => Verdict::Unknown,
             Match::Yes => {
                 self.tag.into_iter().for_each(|tag| RECENT.add(tag));
@@ -124,7 +132,7 @@ impl Attempt {
             Match::NotUnderstood => Verdict::NotUnderstood,
             Match::TooExpensive => Verdict::TooExpensive,
         };
-        Checked { user: self.user, path: self.path, verdict: Ok(verdict) }
+        Checked { user: self.given.user, path: self.path, verdict: Ok(verdict) }
     }
 }
 
@@ -158,10 +166,16 @@ fn read(path: &Path) -> Result<(Vec<u8>, FileIdentity), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileIdentity, Stage, Verdict, entries, find, is_right, look};
+    use super::{FileIdentity, Given, Stage, Verdict, entries, find, is_right, look};
     use std::fs::File;
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
+
+    /// The field need not be encoded here.
+    fn given(user: &[u8], password: &[u8]) -> Given {
+        let field = [user, b":", password].concat();
+        Given { field, user: user.to_vec(), password: password.to_vec() }
+    }
 
     /// The state of some file.
     fn state() -> FileIdentity {
@@ -170,11 +184,10 @@ mod tests {
 
     /// What comes out, and whether it was computed for that.
     fn verdict(text: &[u8], user: &[u8], password: &[u8]) -> (Verdict, bool) {
-        let (checked, computed) =
-            match find((text, state()), PathBuf::new(), user.to_vec(), password.to_vec()) {
-                Stage::Done(checked) => (checked, false),
-                Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => (attempt.compute(), true),
-            };
+        let (checked, computed) = match find((text, state()), PathBuf::new(), given(user, password)) {
+            Stage::Done(checked) => (checked, false),
+            Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => (attempt.compute(), true),
+        };
         (checked.verdict.unwrap(), computed)
     }
 
@@ -204,9 +217,9 @@ mod tests {
             let long_ago = SystemTime::now() - Duration::from_secs(60);
             File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         };
-        let is_right = |password: &[u8]| is_right(&path, b"quick", password);
+        let is_right = |password: &[u8]| is_right(&path, &given(b"quick", password).field);
         let check = |password: &[u8]| {
-            match look(path.clone(), b"quick".to_vec(), password.to_vec()) {
+            match look(path.clone(), given(b"quick", password)) {
                 Stage::Done(checked) => checked,
                 Stage::Waiting(attempt) | Stage::Admitted(attempt, _) => attempt.compute(),
             }
@@ -219,7 +232,7 @@ mod tests {
         assert_eq!(check(b"one"), Verdict::Right);
         assert!(!is_right(b"one"), "it may change unseen yet");
         let unseen = FileIdentity::new(&std::fs::metadata(&path).unwrap());
-        super::QUICK.add(super::QuickTag::new(&unseen, b"quick", b"one"));
+        super::QUICK.add(super::QuickTag::new(&unseen, &given(b"quick", b"one").field));
         assert!(is_right(b"one") && !is_right(b"on") && !is_right(b"two"));
         write("quick:{PLAIN}two\n");
         assert!(!is_right(b"one") && !is_right(b"two"));
@@ -231,7 +244,7 @@ mod tests {
     #[test]
     fn for_an_unknown_user_the_first_line_is_computed() {
         let text = b"u:{PLAIN}right\nw:{PLAIN}other\n";
-        let stage = find((text, state()), PathBuf::new(), b"v".to_vec(), b"right".to_vec());
+        let stage = find((text, state()), PathBuf::new(), given(b"v", b"right"));
         let Stage::Waiting(attempt) = stage else { panic!("nothing is computed") };
         assert_eq!(attempt.stored, b"{PLAIN}right");
         assert_eq!(attempt.compute().verdict.unwrap(), Verdict::Unknown);
@@ -243,7 +256,7 @@ mod tests {
         let path = directory.path().join("pipe");
         let mode = rustix::fs::Mode::RWXU;
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let Stage::Done(checked) = look(path, b"u".to_vec(), b"p".to_vec()) else { panic!("read") };
+        let Stage::Done(checked) = look(path, given(b"u", b"p")) else { panic!("read") };
         assert!(checked.verdict.is_err());
     }
 }

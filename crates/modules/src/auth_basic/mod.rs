@@ -71,7 +71,7 @@ mod recent;
 
 use crate::shared::files;
 use crate::variables::user;
-use check::{Checked, Failure, Stage, Verdict};
+use check::{Checked, Failure, Given, Stage, Verdict};
 use conf::{Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
@@ -80,7 +80,8 @@ use contract::{
 };
 use http::Status;
 use std::any::Any;
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 /// Access by password.
 pub static MODULE: Module = Module {
@@ -108,20 +109,29 @@ pub static AUTH_BASIC_USER_FILE: Directive<UserFile> =
 
 /// A file of users and passwords.
 #[derive(Clone, Debug)]
-pub struct UserFile {
-    path: Template,
-    /// What a relative path starts from.
-    directory: PathBuf,
+pub enum UserFile {
+    /// Always the same.
+    Fixed(PathBuf),
+    /// A path with variables, and what a relative one starts from.
+    Made(Template, PathBuf),
 }
 
 impl UserFile {
     fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<UserFile, Diagnostic> {
-        let directory = loading.conf_prefix.clone();
-        Ok(UserFile { path: loading.template(args.word(0)?)?, directory })
+        let (path, directory) = (loading.template(args.word(0)?)?, &loading.conf_prefix);
+        Ok(match path.constant() {
+            Some(path) => UserFile::Fixed(directory.join(files::as_path(path))),
+            None => UserFile::Made(path, directory.clone()),
+        })
     }
 
-    fn path(&self, exchange: &Exchange) -> PathBuf {
-        self.directory.join(files::as_path(&self.path.evaluate(exchange)))
+    fn path(&self, exchange: &Exchange) -> Cow<'_, Path> {
+        match self {
+            UserFile::Fixed(path) => path.into(),
+            UserFile::Made(path, directory) => {
+                directory.join(files::as_path(&path.evaluate(exchange))).into()
+            }
+        }
     }
 }
 
@@ -144,19 +154,20 @@ struct AuthBasic {
 
 impl Handler for AuthBasic {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.realm.evaluate(exchange) == OFF {
+        if self.realm.constant().is_none() && self.realm.evaluate(exchange) == OFF {
             return Step::Next;
         }
-        let field = exchange.request.head.fields.get("authorization");
-        let Some((user, password)) = field.and_then(user::credentials) else {
+        let field = exchange.request.head.fields.get("authorization").unwrap_or_default();
+        let path = self.file.path(exchange);
+        if !field.is_empty() && check::is_right(&path, field) {
+            return Step::Allow;
+        }
+        let Some((user, password)) = user::credentials(field) else {
             exchange.log(Level::Info, "no user/password was provided for basic authentication");
             return self.refuse(exchange);
         };
-        let path = self.file.path(exchange);
-        if check::is_right(&path, &user, &password) {
-            return Step::Allow;
-        }
-        job(move || check::look(path, user, password))
+        let (path, given) = (path.into_owned(), Given { field: field.to_vec(), user, password });
+        job(move || check::look(path, given))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {

@@ -39,16 +39,17 @@ impl Tag {
     }
 }
 
-/// Stands for a state of a file, a user and the given password: what is seen without reading the file. It is of no use
-/// to another process.
+/// Stands for a state of a file, and a field with credentials: what is seen without reading the file, and without
+/// decoding the field. It is of no use to another process. Two hashes with keys of their own: nobody guesses a field
+/// that has the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct QuickTag([u64; 2]);
+pub(super) struct QuickTag(u64, u64);
 
 impl QuickTag {
-    pub(super) fn new(file: &FileIdentity, user: &[u8], password: &[u8]) -> QuickTag {
-        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    pub(super) fn new(file: &FileIdentity, field: &[u8]) -> QuickTag {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let state = Keyed::default().hash_one(file);
-        QuickTag(std::array::from_fn(|at| KEYS[at].hash_one((state, user, password))))
+        QuickTag(KEYS.hash_one((state, field)), Keyed::default().hash_one((state, field)))
     }
 }
 
