@@ -96,7 +96,7 @@ impl fmt::Display for SocketAddress {
     }
 }
 
-fn unix(path: Option<&Path>, abstract_name: Option<&[u8]>) -> SocketAddress {
+pub(crate) fn unix(path: Option<&Path>, abstract_name: Option<&[u8]>) -> SocketAddress {
     match (path, abstract_name) {
         (Some(path), _) => SocketAddress::Unix(path.to_owned()),
         (None, Some(name)) => SocketAddress::Abstract(name.to_owned()),

@@ -3,9 +3,9 @@
 //! The supervisor binds ([`mod@bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
 //! ([`control`]), talks to its worker ([`channel`]), and tells the service manager how it does ([`notify`]). The
 //! worker gives up its privileges ([`identity`]) and its environment ([`environment`]), and accepts ([`Listener`])
-//! streams ([`Stream`]) on the processors that it is given ([`processors`]). Listening sockets outlive both, even over
-//! the execution of a new binary ([`inherited`]). Logs are files that lines are appended to ([`append`]) and
-//! receivers of datagrams ([`Datagrams`]).
+//! clients ([`Client`], [`Events`]) and connects to servers ([`Stream`]) on the processors that it is given
+//! ([`processors`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
+//! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]).
 //!
 //! This is the only crate with `unsafe` code; each block says why it is sound.
 
@@ -14,10 +14,12 @@ pub mod append;
 pub mod bind;
 pub mod bound;
 pub mod channel;
+pub mod client;
 pub mod control;
 pub mod datagram;
 pub mod environment;
 pub mod errno;
+pub mod events;
 pub mod host;
 pub mod identity;
 pub mod inherited;
@@ -33,7 +35,9 @@ mod testing;
 pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
+pub use client::Client;
 pub use datagram::Datagrams;
 pub use errno::system_message;
+pub use events::Events;
 pub use listener::Listener;
 pub use stream::Stream;

@@ -1,39 +1,38 @@
 //! Accepting connections on the event loop of one thread.
 
+use std::ffi::OsStr;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::task::{Context, Poll};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
+use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketFlags, acceptfrom_with};
 use socket2::Socket;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
-use crate::address::SocketAddress;
-use crate::stream::Stream;
+use crate::address::{SocketAddress, unix};
+use crate::client::Client;
+use crate::events::Events;
 
 /// A listening socket on the event loop of its thread.
 ///
 /// Dropping it stops accepting here; the queue lives on as long as another process has the socket.
-#[derive(Debug)]
 pub struct Listener {
-    socket: Accepting,
+    socket: AsyncFd<Socket>,
     address: SocketAddress,
 }
 
-#[derive(Debug)]
-enum Accepting {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
 impl Listener {
+    #[allow(unsafe_code)]
     pub(crate) fn new(socket: Socket, address: SocketAddress) -> io::Result<Listener> {
-        let socket = if address.is_unix() {
-            Accepting::Unix(UnixListener::from_std(socket.into())?)
-        } else {
-            Accepting::Tcp(TcpListener::from_std(socket.into())?)
-        };
+        // SAFETY: the socket owns its descriptor, which stays the same for as long as the socket lives.
+        let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
         Ok(Listener { socket, address })
     }
 
@@ -42,40 +41,56 @@ impl Listener {
         &self.address
     }
 
-    /// Takes the next connection, and the address of the client.
+    /// Takes the next connection, which is among these events from now on, and the address of the client.
     ///
     /// A connection that broke while it waited is passed over. Errors are about the process or the system
     /// (no descriptors, no memory): the connection stays in the queue, so the caller must pause before it
     /// tries again.
-    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, SocketAddress)>> {
+    pub fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+        events: &Rc<Events>,
+    ) -> Poll<io::Result<(Client, SocketAddress)>> {
         loop {
-            let accepted = match &self.socket {
-                Accepting::Tcp(listener) => listener
-                    .poll_accept(cx)
-                    .map_ok(|(stream, peer)| (Stream::Tcp(stream), SocketAddress::Inet(peer))),
-                Accepting::Unix(listener) => {
-                    listener.poll_accept(cx).map_ok(|(stream, peer)| (Stream::Unix(stream), peer.into()))
+            let mut guard = ready!(self.socket.poll_read_ready(cx))?;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match acceptfrom_with(self.socket.get_ref(), flags).map_err(io::Error::from) {
+                Ok((socket, peer)) => {
+                    let client = Client::new(socket, events)?;
+                    return Poll::Ready(Ok((client, peer_of(peer))));
                 }
-            };
-            match accepted {
-                Poll::Ready(Err(error)) if concerns_connection_only(&error) => {}
-                other => return other,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if concerns_connection_only(&error) => {}
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
 
     /// [`poll_accept`](Self::poll_accept) as a future, which may be dropped without loss.
-    pub async fn accept(&self) -> io::Result<(Stream, SocketAddress)> {
-        poll_fn(|cx| self.poll_accept(cx)).await
+    pub async fn accept(&self, events: &Rc<Events>) -> io::Result<(Client, SocketAddress)> {
+        poll_fn(|cx| self.poll_accept(cx, events)).await
     }
 }
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.socket {
-            Accepting::Tcp(listener) => listener.as_fd(),
-            Accepting::Unix(listener) => listener.as_fd(),
-        }
+        self.socket.as_fd()
+    }
+}
+
+/// A client whose address is of no family that is known has no name.
+fn peer_of(address: Option<SocketAddrAny>) -> SocketAddress {
+    let Some(address) = address else { return unix(None, None) };
+    match SocketAddr::try_from(address.clone()) {
+        Ok(inet) => SocketAddress::Inet(inet),
+        Err(_) => match SocketAddrUnix::try_from(address) {
+            Ok(address) => {
+                let path = address.path_bytes().map(|path| Path::new(OsStr::from_bytes(path)));
+                // A client without a name is told as one whose name is empty.
+                unix(path, address.abstract_name().filter(|name| !name.is_empty()))
+            }
+            Err(_) => unix(None, None),
+        },
     }
 }
 

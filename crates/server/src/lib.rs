@@ -8,6 +8,7 @@
 mod adoption;
 mod commands;
 mod conn;
+mod crowd;
 mod encryption;
 mod error_page;
 mod explain;

@@ -1,6 +1,7 @@
 //! A thread of the worker: its sockets, its timers, its connections, and the site that it serves.
 
 use crate::conn::{Connection, Requests};
+use crate::crowd::Crowd;
 use crate::places::Places;
 use crate::site::Site;
 use crate::successor::Settings;
@@ -8,7 +9,7 @@ use crate::timer::{Timer, Timers};
 use crate::worker::{Order, runtime};
 use contract::counters::{self, Activity, Count};
 use contract::log::{self, Level};
-use net::{BoundSocket, Listener};
+use net::{BoundSocket, Events, Listener};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
-use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet, spawn_local};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet, spawn_local};
 
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -180,8 +181,7 @@ pub(crate) fn serve(
         }
     };
     let thread = Thread::new(site, settings);
-    let local = LocalSet::new();
-    let result = local.block_on(&runtime, async {
+    let result = runtime.block_on(async {
         let tasks = match Tasks::start(&thread, sockets) {
             Ok(tasks) => tasks,
             Err(error) => {
@@ -192,7 +192,10 @@ pub(crate) fn serve(
         let (succession, successions) = events::unbounded_channel();
         drop(ready.send(Ok(Member { successions: succession, runtime: Handle::current() })));
         drop(ready);
-        until_told(&thread, orders, successions, tasks).await
+        let crowd = Rc::clone(&tasks.crowd);
+        let result = until_told(&thread, orders, successions, tasks).await;
+        crowd.clear();
+        result
     });
     // Jobs off the event loop may still run; nobody waits for their results.
     runtime.shutdown_background();
@@ -202,6 +205,8 @@ pub(crate) fn serve(
 /// What a thread cannot serve without.
 struct Tasks {
     timers: JoinHandle<()>,
+    crowd: Rc<Crowd<Connection>>,
+    connections: JoinHandle<io::Error>,
     accepting: JoinSet<()>,
     doors: Vec<Door>,
 }
@@ -217,14 +222,23 @@ impl Tasks {
     fn start(thread: &Rc<Thread>, sockets: Share) -> io::Result<Tasks> {
         let timers = Rc::clone(&thread.timers);
         let timers = spawn_local(async move { timers.run().await });
-        let mut tasks = Tasks { timers, accepting: JoinSet::new(), doors: Vec::new() };
+        let mut tasks = Tasks::new(timers)?;
         listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
         Ok(tasks)
     }
 
+    /// Those that every thread has, and its timers.
+    fn new(timers: JoinHandle<()>) -> io::Result<Tasks> {
+        let crowd = Crowd::new(Events::new()?);
+        let connections = Rc::clone(&crowd);
+        let connections = spawn_local(async move { connections.run().await });
+        Ok(Tasks { timers, crowd, connections, accepting: JoinSet::new(), doors: Vec::new() })
+    }
+
     fn open(&mut self, thread: &Rc<Thread>, place: usize, listener: Listener) {
         let place = Rc::new(Cell::new(place));
-        let task = self.accepting.spawn_local(accept(Rc::clone(thread), Rc::clone(&place), listener));
+        let crowd = Rc::clone(&self.crowd);
+        let task = self.accepting.spawn_local(accept(Rc::clone(thread), crowd, Rc::clone(&place), listener));
         self.doors.push(Door { place, task });
     }
 
@@ -253,6 +267,7 @@ impl Tasks {
         loop {
             tokio::select! {
                 _ = &mut self.timers => return io::Error::other("the timers of a thread stand still"),
+                end = &mut self.connections => return end.unwrap_or_else(io::Error::other),
                 Some(end) = self.accepting.join_next() => {
                     if !end.is_err_and(|error| error.is_cancelled()) {
                         return io::Error::other("a thread accepts no more");
@@ -268,9 +283,14 @@ pub(crate) fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
     sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
 }
 
-async fn accept(thread: Rc<Thread>, place: Rc<Cell<usize>>, listener: Listener) {
+async fn accept(
+    thread: Rc<Thread>,
+    crowd: Rc<Crowd<Connection>>,
+    place: Rc<Cell<usize>>,
+    listener: Listener,
+) {
     loop {
-        match listener.accept().await {
+        match listener.accept(crowd.events()).await {
             Ok((stream, peer)) => {
                 counters::add(Count::Accepted);
                 let mut counted = Counted::new(&thread);
@@ -279,7 +299,7 @@ async fn accept(thread: Rc<Thread>, place: Rc<Cell<usize>>, listener: Listener) 
                     counted = Counted::new(&thread);
                 }
                 if let Some(counted) = counted {
-                    spawn_local(Connection::new(counted, place.get(), stream, &peer));
+                    crowd.add(Connection::new(counted, place.get(), stream, &peer));
                 } else if thread.places.complains(Instant::now()) {
                     let text = format!("{} worker_connections are not enough", thread.places.limit());
                     thread.log(Level::Error, &text);
@@ -359,7 +379,7 @@ mod tests {
     use crate::worker::runtime;
     use std::io;
     use tokio::sync::watch;
-    use tokio::task::{JoinSet, LocalSet, spawn_local};
+    use tokio::task::spawn_local;
 
     /// How a thread ends whose tasks are these; it is never told to.
     fn end_with(
@@ -370,10 +390,9 @@ mod tests {
         let thread = Thread::new(site("location / { }"), settings);
         let (_order, orders) = watch::channel(Order::Serve);
         let (_succession, successions) = events::unbounded_channel();
-        let end: io::Result<()> = LocalSet::new().block_on(&runtime().unwrap(), async {
-            let mut accepting = JoinSet::new();
-            accepting.spawn_local(accept);
-            let tasks = Tasks { timers: spawn_local(timers), accepting, doors: Vec::new() };
+        let end: io::Result<()> = runtime().unwrap().block_on(async {
+            let mut tasks = Tasks::new(spawn_local(timers)).unwrap();
+            tasks.accepting.spawn_local(accept);
             until_told(&thread, orders, successions, tasks).await
         });
         end.unwrap_err().to_string()

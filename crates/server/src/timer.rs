@@ -1,4 +1,5 @@
-//! Coarse timers, one wheel a thread. Setting one is a store; it costs nothing more until it is due.
+//! Coarse timers, one wheel a thread. Setting one is a store; it costs nothing more until it is due. The wheel turns only
+//! when there is something to see: a thread whose connections are idle is, too.
 
 use contract::clock::Time;
 use std::cell::RefCell;
@@ -8,8 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How late a timer may be, and how often the wheel turns while any timer is set.
-const TICK: Duration = Duration::from_millis(TICK_MS);
+/// How late a timer may be.
 const TICK_MS: u64 = 20;
 
 /// Ticks of one turn of the wheel; a later deadline goes around again.
@@ -24,6 +24,8 @@ struct Wheel {
     start_ms: u64,
     /// The tick that was handled last.
     now: u64,
+    /// No bucket of a tick before this one has anything in it.
+    next: u64,
     entries: Vec<Entry>,
     free: Vec<usize>,
     buckets: Vec<Vec<(usize, u32)>>,
@@ -56,6 +58,7 @@ impl Timers {
         let wheel = Wheel {
             start_ms: Time::now().uptime_ms,
             now: 0,
+            next: u64::MAX,
             entries: Vec::new(),
             free: Vec::new(),
             buckets: vec![Vec::new(); SLOTS],
@@ -68,8 +71,13 @@ impl Timers {
     /// Turns the wheel; runs beside the connections for as long as the thread serves.
     pub(crate) async fn run(&self) {
         loop {
-            poll_fn(|cx| self.wheel.borrow_mut().poll_queued(cx)).await;
-            tokio::time::sleep(TICK).await;
+            let (next, delay) = poll_fn(|cx| self.wheel.borrow_mut().poll_queued(cx)).await;
+            let mut sleep = pin!(tokio::time::sleep(delay));
+            poll_fn(|cx| match self.wheel.borrow_mut().poll_sooner(cx, next) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => sleep.as_mut().poll(cx),
+            })
+            .await;
             let due = self.wheel.borrow_mut().turn();
             due.into_iter().for_each(Waker::wake);
         }
@@ -84,8 +92,19 @@ impl Timers {
 }
 
 impl Wheel {
-    fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Waits until there is anything to wait for; gives the tick of that, and how far it is.
+    fn poll_queued(&mut self, cx: &mut Context<'_>) -> Poll<(u64, Duration)> {
         if self.queued > 0 {
+            let due_ms = self.next.saturating_mul(TICK_MS);
+            return Poll::Ready((self.next, Duration::from_millis(due_ms.saturating_sub(self.age_ms()))));
+        }
+        self.ticker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ready when there is something to wait for that comes before this tick.
+    fn poll_sooner(&mut self, cx: &mut Context<'_>, next: u64) -> Poll<()> {
+        if self.next < next {
             return Poll::Ready(());
         }
         self.ticker = Some(cx.waker().clone());
@@ -110,6 +129,8 @@ impl Wheel {
     fn turn(&mut self) -> Vec<Waker> {
         let mut due = Vec::new();
         let now = self.tick();
+        self.pass(now);
+        (self.next, self.ticker) = (u64::MAX, None);
         while self.now < now {
             self.now += 1;
             let bucket = std::mem::take(&mut self.buckets[bucket_of(self.now)]);
@@ -118,7 +139,17 @@ impl Wheel {
                 self.visit(index, generation, &mut due);
             }
         }
+        if self.queued > 0 {
+            let mut ahead = self.now + 1..self.now + SLOTS as u64;
+            let next = ahead.find(|&tick| !self.buckets[bucket_of(tick)].is_empty());
+            self.next = next.unwrap_or(u64::MAX);
+        }
         due
+    }
+
+    /// Goes past ticks of which nothing is to be handled.
+    fn pass(&mut self, tick: u64) {
+        self.now = self.now.max(tick.min(self.next - 1));
     }
 
     fn visit(&mut self, index: usize, generation: u32, due: &mut Vec<Waker>) {
@@ -144,9 +175,9 @@ impl Wheel {
         entry.bucket = Some(bucket);
         self.buckets[bucket_of(bucket)].push((index, entry.generation));
         self.queued += 1;
-        if let Some(ticker) = self.ticker.take() {
-            // The wheel stood still, so its time is behind.
-            ticker.wake();
+        if bucket < self.next {
+            self.next = bucket;
+            self.ticker.take().into_iter().for_each(Waker::wake);
         }
     }
 }
@@ -173,9 +204,8 @@ impl Timer {
     /// Sets the timer, in place of what it was set to before.
     pub(crate) fn set(&self, delay: Duration) {
         let mut wheel = self.timers.wheel.borrow_mut();
-        if wheel.queued == 0 {
-            wheel.now = wheel.tick();
-        }
+        let now = wheel.tick();
+        wheel.pass(now);
         let deadline = wheel.tick_after(delay);
         wheel.entries[self.index].deadline = Some(deadline);
         wheel.queue(self.index, deadline);
@@ -241,38 +271,74 @@ impl Drop for Timer {
 #[cfg(test)]
 mod tests {
     use super::{Timer, Timers};
+    use crate::worker::runtime;
+    use std::future::{Future, poll_fn};
+    use std::rc::Rc;
+    use std::task::Poll;
     use std::time::{Duration, Instant};
-    use tokio::task::LocalSet;
+    use tokio::task::spawn_local;
 
-    fn on_a_thread(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        LocalSet::new().block_on(&runtime, test);
+    /// Runs a test beside the timers of a thread.
+    fn with_timers<F: Future<Output = ()>>(test: impl FnOnce(Rc<Timers>) -> F) {
+        runtime().unwrap().block_on(async {
+            let timers = Timers::new();
+            let wheel = Rc::clone(&timers);
+            spawn_local(async move { wheel.run().await });
+            test(timers).await;
+        });
     }
 
     #[test]
     fn never_early_and_a_later_deadline_moves() {
-        on_a_thread(async {
-            let timers = Timers::new();
-            let wheel = std::rc::Rc::clone(&timers);
-            tokio::task::spawn_local(async move { wheel.run().await });
+        with_timers(async |timers| {
             let timer = Timer::new(&timers);
             let started = Instant::now();
             timer.set(Duration::from_millis(50));
             timer.set(Duration::from_millis(120));
-            std::future::poll_fn(|cx| timer.poll(cx)).await;
+            poll_fn(|cx| timer.poll(cx)).await;
             assert!(started.elapsed() >= Duration::from_millis(120));
             timer.set(Duration::from_secs(3600));
             timer.set(Duration::from_millis(40));
-            std::future::poll_fn(|cx| timer.poll(cx)).await;
+            poll_fn(|cx| timer.poll(cx)).await;
+        });
+    }
+
+    #[test]
+    fn a_timer_that_is_set_while_the_wheel_waits_for_another_is_in_time() {
+        with_timers(async |timers| {
+            let (late, soon) = (Timer::new(&timers), Timer::new(&timers));
+            late.set(Duration::from_secs(60));
+            // By now the wheel waits.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            for _ in 0..2 {
+                let started = Instant::now();
+                soon.set(Duration::from_millis(50));
+                poll_fn(|cx| soon.poll(cx)).await;
+                assert!(started.elapsed() >= Duration::from_millis(50));
+            }
+            assert!(poll_fn(|cx| Poll::Ready(late.poll(cx))).await.is_pending());
+        });
+    }
+
+    #[test]
+    fn the_wheel_waits_for_what_is_next() {
+        with_timers(async |timers| {
+            let (first, second) = (Timer::new(&timers), Timer::new(&timers));
+            first.set(Duration::from_secs(3));
+            second.set(Duration::from_secs(7200));
+            let (next, delay) = poll_fn(|cx| timers.wheel.borrow_mut().poll_queued(cx)).await;
+            assert!(delay > Duration::from_millis(2900), "{delay:?}");
+            second.set(Duration::from_secs(2));
+            assert!(timers.wheel.borrow().next < next);
+            drop((first, second));
+            timers.wheel.borrow_mut().turn();
+            assert!(timers.wheel.borrow().now < next, "what is to come is not passed");
         });
     }
 
     #[test]
     fn a_future_in_time_wins() {
-        on_a_thread(async {
-            let timers = Timers::new();
-            let wheel = std::rc::Rc::clone(&timers);
-            tokio::task::spawn_local(async move { wheel.run().await });
+        with_timers(async |timers| {
             let timer = Timer::new(&timers);
             assert_eq!(timer.within(Duration::from_secs(60), async { 7 }).await.unwrap(), 7);
             let never = std::future::pending::<()>();

@@ -13,7 +13,7 @@ use net::channel::{Command, Report, Told, WorkerEnd};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{mpsc as events, watch};
 
 /// How many jobs off the event loop of a thread run at once; more wait for their turn. It is what a thread
@@ -126,8 +126,9 @@ impl Drop for End {
     }
 }
 
-pub(crate) fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(JOBS).build()
+pub(crate) fn runtime() -> io::Result<LocalRuntime> {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().max_blocking_threads(JOBS).build_local(LocalOptions::default())
 }
 
 /// Passes the supervisor's commands on until the threads are to end.

@@ -17,7 +17,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::io::ReadBuf;
 
 /// Reads the whole body, into memory or a file; `client_max_body_size` bounds it.
 pub(crate) async fn read(io: &mut Io, begun: &mut Begun) -> Outcome {
@@ -283,15 +282,11 @@ pub(crate) async fn more_unless_scarce(io: &mut Io, limit: Duration) -> Result<(
 async fn more(io: &mut Io, pace: &mut Pace) -> Result<(), Status> {
     let Io { stream, timer, input, .. } = io;
     let room = input.room(READ_SIZE);
-    let mut buffer = ReadBuf::new(room);
-    let reading = pace.within(timer, poll_fn(|cx| stream.poll_read(cx, &mut buffer))).await;
-    let count = buffer.filled().len();
-    pace.moved(count as u64);
-    match reading {
+    match pace.within(timer, poll_fn(|cx| stream.poll_read(cx, room))).await {
         Err(_) => Err(Status::REQUEST_TIMEOUT),
-        Ok(Err(_)) => Err(Status::CLIENT_CLOSED),
-        Ok(Ok(())) if count == 0 => Err(Status::CLIENT_CLOSED),
-        Ok(Ok(())) => {
+        Ok(Err(_) | Ok(0)) => Err(Status::CLIENT_CLOSED),
+        Ok(Ok(count)) => {
+            pace.moved(count as u64);
             input.grew(count);
             Ok(())
         }

@@ -1,15 +1,36 @@
 //! Files that are not in memory. Other threads read them, so that no connection waits for the disk of another one.
 
+use contract::clock::Time;
 use contract::{Ready, read_ready};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 
 /// How much is read at once where only the reading matters.
 const SCRATCH: usize = 64 * 1024;
+
+/// How many files are remembered to be in memory.
+const REMEMBERED: usize = 16;
+
+/// For how long that is taken to be so. What was used last leaves memory last.
+const STAYS_WARM: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static WARM: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A part of a file that was in memory when it was looked for.
+struct Seen {
+    /// It keeps the address from being another file's.
+    file: Weak<File>,
+    part: Range<u64>,
+    at: Instant,
+}
 
 /// What is taken of files whose file system does not tell whether they are in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +69,15 @@ pub(super) async fn read(
 /// where the last byte of a part is there, all of it is taken to be there.
 pub(super) async fn warm(file: &Arc<File>, part: Range<u64>, unknown: Unknown) -> io::Result<()> {
     let Some(last) = part.end.checked_sub(1).filter(|last| *last >= part.start) else { return Ok(()) };
+    let now = Time::now().instant;
+    if is_remembered(file, &part, now) {
+        return Ok(());
+    }
     match read_ready(file, &mut [0], last)? {
-        Ready::Bytes(_) => return Ok(()),
+        Ready::Bytes(_) => {
+            remember(file, part, now);
+            return Ok(());
+        }
         Ready::Unknown if unknown == Unknown::Warm => return Ok(()),
         Ready::Unknown | Ready::Waits => {}
     }
@@ -67,6 +95,41 @@ pub(super) async fn warm(file: &Arc<File>, part: Range<u64>, unknown: Unknown) -
         Ok(())
     })
     .await
+}
+
+/// Whether a part of a file was in memory just now.
+fn is_remembered(file: &Arc<File>, part: &Range<u64>, now: Instant) -> bool {
+    WARM.with_borrow(|warm| {
+        let of_file = warm.iter().find(|seen| std::ptr::eq(seen.file.as_ptr(), Arc::as_ptr(file)));
+        of_file.is_some_and(|seen| {
+            let is_fresh = now.saturating_duration_since(seen.at) < STAYS_WARM;
+            is_fresh && seen.part.start <= part.start && part.end <= seen.part.end
+        })
+    })
+}
+
+/// Takes note that a part of a file is in memory. What is kept open is worth it: others have this.
+fn remember(file: &Arc<File>, part: Range<u64>, now: Instant) {
+    if Arc::strong_count(file) == 1 {
+        return;
+    }
+    WARM.with_borrow_mut(|warm| {
+        let place = warm.iter().position(|seen| std::ptr::eq(seen.file.as_ptr(), Arc::as_ptr(file)));
+        let Some(seen) = place.and_then(|place| warm.get_mut(place)) else {
+            if warm.len() == REMEMBERED {
+                warm.remove(0);
+            }
+            warm.push(Seen { file: Arc::downgrade(file), part, at: now });
+            return;
+        };
+        let is_fresh = now.saturating_duration_since(seen.at) < STAYS_WARM;
+        if is_fresh && seen.part.start <= part.start && part.start <= seen.part.end {
+            // The next part of what was seen before.
+            seen.part.end = seen.part.end.max(part.end);
+        } else {
+            (seen.part, seen.at) = (part, now);
+        }
+    });
 }
 
 async fn elsewhere<T: Send + 'static>(act: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {

@@ -31,7 +31,7 @@ use contract::{Body, Peer, Policy};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
 use handshake::Start;
-use net::{SocketAddress, Stream};
+use net::{Client, SocketAddress};
 use std::cell::Cell;
 use std::future::Future;
 use std::net::IpAddr;
@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::io::ReadBuf;
 use transport::Transport;
 
 /// The least room for one read.
@@ -141,7 +140,7 @@ enum Turn {
 }
 
 impl Connection {
-    pub(crate) fn new(counted: Counted, listen: usize, stream: Stream, peer: &SocketAddress) -> Connection {
+    pub(crate) fn new(counted: Counted, listen: usize, stream: Client, peer: &SocketAddress) -> Connection {
         let thread = Rc::clone(counted.thread());
         let serving = thread.serving();
         let place = &serving.site.listens[listen];
@@ -349,10 +348,7 @@ impl Io {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
-        let room = self.input.room(READ_SIZE);
-        let mut buffer = ReadBuf::new(room);
-        ready!(self.stream.poll_read(cx, &mut buffer))?;
-        let count = buffer.filled().len();
+        let count = ready!(self.stream.poll_read(cx, self.input.room(READ_SIZE)))?;
         self.input.grew(count);
         Poll::Ready(Ok(count))
     }

@@ -8,16 +8,13 @@ use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::throttle::{self, Throttle};
 use super::{tunnel, work};
+use crate::crowd;
 use contract::policy::LingeringPolicy;
 use contract::{Body, Piece, Pull};
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Poll, ready};
-
-/// How much of a file one turn may send, so that other connections of the thread have theirs.
-const FILE_TURN: u64 = 1024 * 1024;
 
 /// How much of a file is read at once where `sendfile` is off.
 const READ_SIZE: usize = 64 * 1024;
@@ -95,7 +92,7 @@ async fn piece(
             let unknown = if policy.aio_threads { Unknown::Cold } else { Unknown::Warm };
             let part = Part { file, offset: *offset, end: *offset + *length, unknown };
             if by_kernel {
-                send_file(io, part, chunk.min(FILE_TURN), pace).await?;
+                send_file(io, part, chunk, pace).await?;
             } else {
                 read_file(io, part, pace).await?;
             }
@@ -116,14 +113,17 @@ struct Part<'a> {
     unknown: Unknown,
 }
 
-/// Sends a part of a file without copying it.
-async fn send_file(io: &mut Io, part: Part<'_>, turn: u64, pace: &mut Pace) -> io::Result<()> {
+/// Sends a part of a file without copying it, no more than a chunk in one turn.
+async fn send_file(io: &mut Io, part: Part<'_>, chunk: u64, pace: &mut Pace) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
+    if crowd::is_busy() {
+        crowd::yield_turn().await;
+    }
     flush_and_hold(io, pace).await?;
     let mut warm_until = offset;
     while offset < end {
         if offset >= warm_until {
-            warm_until = end.min(offset.saturating_add(turn));
+            warm_until = end.min(offset.saturating_add(chunk.min(crowd::file_turn())));
             cold::warm(file, offset..warm_until, unknown).await?;
         }
         let count = usize::try_from(warm_until - offset).unwrap_or(usize::MAX);
@@ -137,7 +137,7 @@ async fn send_file(io: &mut Io, part: Part<'_>, turn: u64, pace: &mut Pace) -> i
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if offset < end {
-            tokio::task::yield_now().await;
+            crowd::yield_turn().await;
         }
     }
     Ok(())
@@ -201,10 +201,7 @@ async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
         let room = room(io, pace, io.output.bytes().len()).await?;
         let Io { stream, timer, output, .. } = io;
-        let writing = poll_fn(|cx| {
-            let count = ready!(stream.poll_write_more(cx, &output.bytes()[..room]))?;
-            Poll::Ready(io::Result::Ok(count))
-        });
+        let writing = poll_fn(|cx| stream.poll_write_more(cx, &output.bytes()[..room]));
         let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
         pace.moved(count as u64);
         io.output.consume(count);

@@ -3,13 +3,12 @@
 //! An encrypted stream borrows its buffers from the thread while there is something in them.
 
 use super::pool::Buffer;
-use net::Stream;
+use net::Client;
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, Waker, ready};
 use tls::{Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
-use tokio::io::ReadBuf;
 
 /// How much is read from the network at once: a record fits.
 const READ_SIZE: usize = 17 * 1024;
@@ -26,14 +25,14 @@ const HANDSHAKE: u8 = 0x16;
 /// What bytes travel over.
 pub(crate) enum Transport {
     /// In clear.
-    Plain(Stream),
+    Plain(Client),
     /// Encrypted.
     Tls(Box<Encrypted>),
 }
 
 /// An encrypted stream.
 pub(crate) struct Encrypted {
-    stream: Stream,
+    stream: Client,
     stage: Stage,
     /// What arrived and was not decrypted yet: less than a record.
     incoming: Buffer,
@@ -65,7 +64,7 @@ pub(crate) enum Opening {
 
 impl Transport {
     /// An encrypted stream of which nothing was read.
-    pub(crate) fn encrypted(stream: Stream) -> Transport {
+    pub(crate) fn encrypted(stream: Client) -> Transport {
         Transport::Tls(Box::new(Encrypted {
             stream,
             stage: Stage::Hello(None),
@@ -77,12 +76,8 @@ impl Transport {
         }))
     }
 
-    /// Reads what is there into the buffer; nothing read means that the peer will send no more.
-    pub(crate) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Transport::Plain(stream) => stream.poll_read(cx, buffer),
             Transport::Tls(tls) => tls.poll_read(cx, buffer),
@@ -106,7 +101,7 @@ impl Transport {
     /// As [`poll_write`](Self::poll_write), and announces more.
     pub(crate) fn poll_write_more(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Transport::Plain(stream) => stream.poll_write_more(cx, &[IoSlice::new(bytes)]),
+            Transport::Plain(stream) => stream.poll_write_more(cx, bytes),
             Transport::Tls(tls) => tls.poll_write(cx, bytes),
         }
     }
@@ -153,7 +148,7 @@ impl Transport {
         }
     }
 
-    fn stream_mut(&mut self) -> &mut Stream {
+    fn stream_mut(&mut self) -> &mut Client {
         match self {
             Transport::Plain(stream) => stream,
             Transport::Tls(tls) => &mut tls.stream,
@@ -241,7 +236,7 @@ impl Encrypted {
         }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         if let Stage::Clear = self.stage {
             return self.stream.poll_read(cx, buffer);
         }
@@ -255,11 +250,11 @@ impl Encrypted {
             ready!(self.poll_receive(cx))?;
             self.decrypt()?;
         }
-        let count = self.content.bytes().len().min(buffer.remaining());
-        buffer.put_slice(&self.content.bytes()[..count]);
+        let count = self.content.bytes().len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.content.bytes()[..count]);
         self.content.consume(count);
         self.content.release();
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(count))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -299,15 +294,13 @@ impl Encrypted {
 
     /// Reads from the network once.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut buffer = ReadBuf::new(self.incoming.room(READ_SIZE));
-        let polled = self.stream.poll_read(cx, &mut buffer);
-        let count = buffer.filled().len();
-        self.incoming.grew(count);
+        let polled = self.stream.poll_read(cx, self.incoming.room(READ_SIZE));
         if polled.is_pending() {
             // A silent client holds no buffer.
             self.incoming.release();
         }
-        ready!(polled)?;
+        let count = ready!(polled)?;
+        self.incoming.grew(count);
         self.ended |= count == 0;
         Poll::Ready(Ok(()))
     }

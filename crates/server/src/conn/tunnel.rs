@@ -8,7 +8,6 @@ use contract::{Duplex, Tunnel};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
-use tokio::io::ReadBuf;
 
 /// Copies until the end; gives back how many bytes went to the client, without those of the response's head, which
 /// are in the output and were counted.
@@ -102,8 +101,7 @@ struct Near<'a>(&'a mut Transport);
 
 impl Duplex for Near<'_> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut read = ReadBuf::new(buffer);
-        self.0.poll_read(cx, &mut read).map_ok(|()| read.filled().len())
+        self.0.poll_read(cx, buffer)
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -1,0 +1,375 @@
+//! Connections that were accepted, TCP or Unix domain, among the [`Events`] of their thread.
+//!
+//! No write raises SIGPIPE: a peer that went away is an error of the kind `BrokenPipe`.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use socket2::SockRef;
+
+use crate::address::SocketAddress;
+use crate::events::{Events, Registration, Wanted};
+
+/// A connected, non-blocking stream.
+///
+/// Whatever is waited for, the task of the last call is woken; one task may read and write.
+pub struct Client {
+    socket: OwnedFd,
+    registration: Registration,
+}
+
+impl Client {
+    /// A stream among these events.
+    pub(crate) fn new(socket: OwnedFd, events: &Rc<Events>) -> io::Result<Client> {
+        let registration = events.add(&socket)?;
+        Ok(Client { socket, registration })
+    }
+
+    /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let count = ready!(self.poll_call(cx, Wanted::Read, |socket| {
+            Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?.0)
+        }))?;
+        if count > 0 && count < buffer.len() {
+            self.registration.emptied();
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Looks at what is there without taking it, and returns its length in bytes; 0 at the end.
+    pub fn poll_peek(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_call(cx, Wanted::Read, |socket| {
+            Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0)
+        })
+    }
+
+    /// Writes a part of the bytes and returns how many.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, bytes, SendFlags::NOSIGNAL)
+    }
+
+    /// Writes as [`poll_write`](Self::poll_write) does and announces more: the kernel holds a partial segment back
+    /// until the next write, so that head and file leave together (MSG_MORE).
+    pub fn poll_write_more(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], flags: SendFlags) -> Poll<io::Result<usize>> {
+        let count =
+            ready!(self.poll_call(cx, Wanted::Write, |socket| Ok(rustix::net::send(socket, bytes, flags)?)))?;
+        if count > 0 && count < bytes.len() {
+            self.registration.filled();
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, which moves forward; returns how many.
+    ///
+    /// The kernel copies, see sendfile(2). 0, where bytes were asked for, means that the file ends at
+    /// `offset`: it was truncated. A file whose contents are not in memory blocks the thread.
+    pub fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: impl AsFd,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_call(cx, Wanted::Write, |socket| {
+            Ok(rustix::fs::sendfile(socket, file.as_fd(), Some(offset), count)?)
+        })
+    }
+
+    /// Holds back what does not fill a segment until our side ends (TCP_CORK), so that both leave together; an error
+    /// for Unix domain sockets.
+    pub fn hold_until_end(&self) -> io::Result<()> {
+        SockRef::from(&self.socket).set_tcp_cork(true)
+    }
+
+    /// Ends our side: the peer reads an end once it has read everything before.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        Ok(rustix::net::shutdown(&self.socket, Shutdown::Write)?)
+    }
+
+    /// Closing will reset the connection and drop what was not sent (`reset_timedout_connection`).
+    pub fn set_linger_zero(&self) -> io::Result<()> {
+        SockRef::from(&self.socket).set_linger(Some(Duration::ZERO))
+    }
+
+    /// The address of our end, never a wildcard.
+    pub fn local(&self) -> io::Result<SocketAddress> {
+        let address = SockRef::from(&self.socket).local_addr()?;
+        SocketAddress::from_kernel(&address).ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// Does a system call when the stream may be ready for it.
+    fn poll_call<T>(
+        &self,
+        cx: &mut Context<'_>,
+        wanted: Wanted,
+        mut call: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            ready!(self.registration.poll(cx, wanted));
+            match call(self.socket.as_fd()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.registration.clear(wanted),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::bind::bind;
+    use crate::bound::ListenOptions;
+    use crate::testing::run;
+
+    /// Our end of a connection, and its events.
+    struct End {
+        client: Client,
+        events: Rc<Events>,
+    }
+
+    impl End {
+        /// Calls until it is done.
+        async fn until<T>(
+            &mut self,
+            mut call: impl FnMut(&mut Client, &mut Context<'_>) -> Poll<io::Result<T>>,
+        ) -> io::Result<T> {
+            poll_fn(|cx| {
+                while let Poll::Ready(result) = self.events.poll(cx) {
+                    result.unwrap();
+                }
+                call(&mut self.client, cx)
+            })
+            .await
+        }
+
+        async fn read_some(&mut self) -> Vec<u8> {
+            let mut bytes = [0; 64];
+            let count = self.until(|client, cx| client.poll_read(cx, &mut bytes)).await.unwrap();
+            bytes[..count].to_vec()
+        }
+
+        async fn send_file(&mut self, file: &File, offset: &mut u64, count: usize) -> usize {
+            self.until(|client, cx| client.poll_send_file(cx, file, offset, count)).await.unwrap()
+        }
+    }
+
+    /// Both ends of a TCP connection; the peer blocks for at most five seconds.
+    async fn connected() -> (End, TcpStream) {
+        let address = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+        let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+        let SocketAddress::Inet(inet) = *bound.address() else { panic!("not TCP") };
+        let peer = TcpStream::connect(inet).unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let events = Events::new().unwrap();
+        let listener = bound.into_tokio().unwrap();
+        let (client, address) = listener.accept(&events).await.unwrap();
+        assert_eq!(address, SocketAddress::Inet(peer.local_addr().unwrap()));
+        assert_eq!(&client.local().unwrap(), listener.address());
+        (End { client, events }, peer)
+    }
+
+    fn file_of(length: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..length).map(|i| u8::try_from(i % 251).unwrap()).collect();
+        file.write_all(&bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn bytes_go_both_ways() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.write_all(b"question").unwrap();
+            let mut peeked = [0; 4];
+            assert_eq!(end.until(|client, cx| client.poll_peek(cx, &mut peeked)).await.unwrap(), 4);
+            assert_eq!(&peeked, b"ques");
+            assert_eq!(end.read_some().await, b"question");
+            assert_eq!(end.until(|client, cx| client.poll_write(cx, b"answer")).await.unwrap(), 6);
+            end.client.shutdown_write().unwrap();
+            let mut answer = String::new();
+            peer.read_to_string(&mut answer).unwrap();
+            assert_eq!(answer, "answer");
+            peer.write_all(b"more").unwrap();
+            assert_eq!(end.read_some().await, b"more");
+            drop(peer);
+            assert!(end.read_some().await.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_end_that_came_with_the_last_bytes_is_read() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.write_all(b"last").unwrap();
+            drop(peer);
+            assert_eq!(end.read_some().await, b"last");
+            assert!(end.read_some().await.is_empty());
+            assert!(end.read_some().await.is_empty());
+        });
+    }
+
+    #[test]
+    fn a_file_is_sent_while_the_peer_reads() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            let length = 8 << 20;
+            let file = file_of(length);
+            let reader = std::thread::spawn(move || {
+                let mut received = Vec::new();
+                peer.read_to_end(&mut received).map(|_| received)
+            });
+            let mut offset = 10;
+            while offset < length as u64 {
+                let left = length - usize::try_from(offset).unwrap();
+                let before = offset;
+                let sent = end.send_file(&file, &mut offset, left).await;
+                assert!(sent > 0 && offset == before + sent as u64);
+            }
+            drop(end);
+            let received = reader.join().unwrap().unwrap();
+            assert_eq!(received.len(), length - 10);
+            assert!(received.iter().zip(10..).all(|(byte, i)| usize::from(*byte) == i % 251));
+        });
+    }
+
+    #[test]
+    fn a_truncated_file_sends_nothing() {
+        run(async {
+            let (mut end, _peer) = connected().await;
+            let file = file_of(1000);
+            let mut offset = 0;
+            assert_eq!((end.send_file(&file, &mut offset, 2000).await, offset), (1000, 1000));
+            file.set_len(500).unwrap();
+            let sent = end.send_file(&file, &mut offset, 1000).await;
+            assert_eq!((sent, offset), (0, 1000));
+        });
+    }
+
+    #[test]
+    fn an_announced_head_waits_for_its_body() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.set_nonblocking(true).unwrap();
+            assert_eq!(end.until(|client, cx| client.poll_write_more(cx, b"head ")).await.unwrap(), 5);
+            let mut buffer = [0; 64];
+            assert_eq!(peer.read(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            end.send_file(&file_of(3), &mut 0, 3).await;
+            peer.set_nonblocking(false).unwrap();
+            assert_eq!(peer.read(&mut buffer).unwrap(), 8);
+            assert_eq!(&buffer[..8], b"head \x00\x01\x02");
+        });
+    }
+
+    #[test]
+    fn a_full_stream_waits_until_it_is_read() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            let block = vec![1; 1 << 20];
+            let mut written = end.until(|client, cx| client.poll_write(cx, &block)).await.unwrap();
+            while let Poll::Ready(count) = poll_fn(|cx| Poll::Ready(end.client.poll_write(cx, &block))).await
+            {
+                written += count.unwrap();
+            }
+            let reader = std::thread::spawn(move || peer.read_exact(&mut vec![0; written]).map(|()| peer));
+            end.until(|client, cx| client.poll_write(cx, &block)).await.unwrap();
+            reader.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_is_held_back_leaves_with_the_end() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.set_nonblocking(true).unwrap();
+            end.client.hold_until_end().unwrap();
+            end.send_file(&file_of(3), &mut 0, 3).await;
+            assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            end.client.shutdown_write().unwrap();
+            peer.set_nonblocking(false).unwrap();
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).unwrap();
+            assert_eq!(received, [0, 1, 2]);
+        });
+    }
+
+    #[test]
+    fn clients_do_not_gather_and_no_lingering_resets() {
+        run(async {
+            let (end, mut peer) = connected().await;
+            assert!(SockRef::from(&end.client).tcp_nodelay().unwrap());
+            end.client.set_linger_zero().unwrap();
+            drop(end);
+            assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        });
+    }
+
+    #[test]
+    fn a_vanished_peer_is_an_error() {
+        run(async {
+            let (mut end, peer) = connected().await;
+            SockRef::from(&peer).set_linger(Some(Duration::ZERO)).unwrap();
+            drop(peer);
+            let gone = end.until(|client, cx| client.poll_write(cx, b"x")).await;
+            assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+            let gone = end.until(|client, cx| client.poll_write_more(cx, b"x")).await;
+            assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        });
+    }
+
+    #[test]
+    fn a_unix_client_has_no_name() {
+        run(async {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("socket");
+            let address = SocketAddress::Unix(path.clone());
+            let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+            let events = Events::new().unwrap();
+            let listener = bound.into_tokio().unwrap();
+            let mut peer = UnixStream::connect(&path).unwrap();
+            let (client, name) = listener.accept(&events).await.unwrap();
+            assert_eq!(name.to_string(), "unix:");
+            assert_eq!(client.local().unwrap(), address);
+            End { client, events }.send_file(&file_of(3), &mut 0, 3).await;
+            let mut received = [9; 3];
+            peer.read_exact(&mut received).unwrap();
+            assert_eq!(received, [0, 1, 2]);
+        });
+    }
+
+    #[test]
+    fn a_named_unix_client_tells_its_name() {
+        run(async {
+            let directory = tempfile::tempdir().unwrap();
+            let address = SocketAddress::Unix(directory.path().join("socket"));
+            let bound = bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
+            let listener = bound.into_tokio().unwrap();
+            let theirs = SocketAddress::Unix(directory.path().join("client"));
+            let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+            socket.bind(&theirs.to_kernel().unwrap()).unwrap();
+            socket.connect(&address.to_kernel().unwrap()).unwrap();
+            let events = Events::new().unwrap();
+            assert_eq!(listener.accept(&events).await.unwrap().1, theirs);
+        });
+    }
+}

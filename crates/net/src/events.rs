@@ -1,0 +1,317 @@
+//! What happens to the connections that a thread accepted: an epoll instance of their own, inside of tokio's.
+//!
+//! A place in it is a few bytes of a table. It owns no task and no allocation, so that a connection costs little while
+//! it is idle, and nothing but a call of the kernel when it comes; going is left to the descriptor's end.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// How many events are taken at once.
+const AT_ONCE: usize = 256;
+
+/// So many events at once are taken as a sign that there are more by now.
+const BUSY: usize = 8;
+
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// The events of the connections of one thread.
+pub struct Events {
+    epoll: AsyncFd<OwnedFd>,
+    taken: RefCell<Vec<epoll::Event>>,
+    places: RefCell<Places>,
+    /// How many calls may still be made before others have their turn.
+    allowance: Cell<u32>,
+}
+
+#[derive(Default)]
+struct Places {
+    all: Vec<Place>,
+    free: Vec<u32>,
+}
+
+/// What is known of one descriptor.
+#[derive(Default)]
+struct Place {
+    /// Tells events of a descriptor from those of an earlier one.
+    generation: u32,
+    state: State,
+    waker: Option<Waker>,
+}
+
+/// For what a descriptor is ready, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct State(u8);
+
+impl State {
+    const READABLE: u8 = 1;
+    /// The peer sends no more, which is there to be read until it was.
+    const ENDED: u8 = 2;
+    const WRITABLE: u8 = 4;
+
+    fn of(flags: EventFlags) -> State {
+        let mut state = 0;
+        if flags.contains(EventFlags::IN) {
+            state |= State::READABLE;
+        }
+        if flags.contains(EventFlags::OUT) {
+            state |= State::WRITABLE;
+        }
+        if flags.contains(EventFlags::RDHUP) {
+            state |= State::READABLE | State::ENDED;
+        }
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            state |= State::READABLE | State::ENDED | State::WRITABLE;
+        }
+        State(state)
+    }
+}
+
+/// What a descriptor can be ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Read,
+    Write,
+}
+
+impl Events {
+    /// Events of nothing yet, on the event loop of this thread.
+    ///
+    /// Errors if the system has no descriptor left; panics outside of a tokio runtime.
+    #[allow(unsafe_code)]
+    pub fn new() -> io::Result<Rc<Events>> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        // SAFETY: the descriptor is owned, and stays the same for as long as its owner lives.
+        let epoll = unsafe { AsyncFd::register_with_interest(epoll, Interest::READABLE) }?;
+        let taken = RefCell::new(Vec::with_capacity(AT_ONCE));
+        Ok(Rc::new(Events { epoll, taken, places: RefCell::default(), allowance: Cell::new(u32::MAX) }))
+    }
+
+    /// Takes what happened, and wakes who waits for it. The task of the last call is woken when something happens
+    /// later.
+    pub fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut guard = ready!(self.epoll.poll_read_ready(cx))?;
+            let count = self.look()?;
+            if count < BUSY {
+                guard.clear_ready();
+            }
+            if count > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Takes what happened, and tells how much that was.
+    fn look(&self) -> io::Result<usize> {
+        let mut taken = self.taken.borrow_mut();
+        taken.clear();
+        match epoll::wait(self.epoll.get_ref(), spare_capacity(&mut *taken), Some(&NO_WAIT)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in taken.iter() {
+            self.note(event.data.u64(), State::of(event.flags));
+        }
+        Ok(taken.len())
+    }
+
+    /// Lets the next task make so many calls before it has to let others have their turn.
+    pub fn allow(&self, calls: u32) {
+        self.allowance.set(calls);
+    }
+
+    fn note(&self, data: u64, state: State) {
+        let mut places = self.places.borrow_mut();
+        let Ok(generation) = u32::try_from(data >> 32) else { return };
+        let Ok(index) = usize::try_from(data & u64::from(u32::MAX)) else { return };
+        // The descriptor may have been closed since, and its place be another one's.
+        let Some(place) = places.all.get_mut(index).filter(|place| place.generation == generation) else {
+            return;
+        };
+        place.state.0 |= state.0;
+        if let Some(waker) = place.waker.take() {
+            drop(places);
+            waker.wake();
+        }
+    }
+
+    /// Adds a descriptor, which has to be closed when its place is given up.
+    pub(crate) fn add(self: &Rc<Events>, descriptor: impl AsFd) -> io::Result<Registration> {
+        let (index, generation) = {
+            let mut places = self.places.borrow_mut();
+            let index = match places.free.pop() {
+                Some(index) => index,
+                None => {
+                    let index = u32::try_from(places.all.len()).map_err(io::Error::other)?;
+                    places.all.push(Place::default());
+                    index
+                }
+            };
+            (index, places.all[index as usize].generation)
+        };
+        let registration = Registration { events: Rc::clone(self), index };
+        let data = EventData::new_u64(u64::from(generation) << 32 | u64::from(index));
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(self.epoll.get_ref(), descriptor, data, flags)?;
+        Ok(registration)
+    }
+}
+
+/// The place of a descriptor.
+pub(crate) struct Registration {
+    events: Rc<Events>,
+    index: u32,
+}
+
+impl Registration {
+    /// Waits until the descriptor may be ready. The task of the last call is woken.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>, wanted: Wanted) -> Poll<()> {
+        let mut places = self.events.places.borrow_mut();
+        let place = &mut places.all[self.index as usize];
+        let flag = match wanted {
+            Wanted::Read => State::READABLE | State::ENDED,
+            Wanted::Write => State::WRITABLE,
+        };
+        if place.state.0 & flag == 0 {
+            if !place.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                place.waker = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        let Some(left) = self.events.allowance.get().checked_sub(1) else {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        };
+        self.events.allowance.set(left);
+        Poll::Ready(())
+    }
+
+    /// Takes note that the descriptor was not ready.
+    pub(crate) fn clear(&self, wanted: Wanted) {
+        self.forget(match wanted {
+            Wanted::Read => State::READABLE | State::ENDED,
+            Wanted::Write => State::WRITABLE,
+        });
+    }
+
+    /// Takes note that all was read that there was.
+    pub(crate) fn emptied(&self) {
+        self.forget(State::READABLE);
+    }
+
+    /// Takes note that no more can be written.
+    pub(crate) fn filled(&self) {
+        self.forget(State::WRITABLE);
+    }
+
+    fn forget(&self, flags: u8) {
+        let mut places = self.events.places.borrow_mut();
+        places.all[self.index as usize].state.0 &= !flags;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut places = self.events.places.borrow_mut();
+        let place = &mut places.all[self.index as usize];
+        let waker = place.waker.take();
+        *place = Place { generation: place.generation.wrapping_add(1), ..Place::default() };
+        places.free.push(self.index);
+        drop(places);
+        drop(waker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::run;
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    fn pair() -> (UnixStream, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (ours, theirs)
+    }
+
+    async fn until(events: &Events, registration: &Registration, wanted: Wanted) {
+        poll_fn(|cx| {
+            while let Poll::Ready(result) = events.poll(cx) {
+                result.unwrap();
+            }
+            registration.poll(cx, wanted)
+        })
+        .await;
+    }
+
+    #[test]
+    fn what_happens_is_told_once() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (mut ours, mut theirs) = pair();
+            let registration = events.add(&ours).unwrap();
+            until(&events, &registration, Wanted::Write).await;
+            let waits = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Read).is_pending());
+            assert!(poll_fn(waits).await, "nothing came");
+            theirs.write_all(b"x").unwrap();
+            until(&events, &registration, Wanted::Read).await;
+            assert_eq!(ours.read(&mut [0; 9]).unwrap(), 1);
+            registration.emptied();
+            assert!(poll_fn(waits).await, "all was read");
+            drop(theirs);
+            until(&events, &registration, Wanted::Read).await;
+            registration.emptied();
+            until(&events, &registration, Wanted::Read).await;
+            assert_eq!(ours.read(&mut [0; 9]).unwrap(), 0, "the end is there until it was read");
+        });
+    }
+
+    #[test]
+    fn events_of_the_one_before_are_nobody_s() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (ours, mut theirs) = pair();
+            let before = events.add(&ours).unwrap();
+            theirs.write_all(b"x").unwrap();
+            drop(before);
+            let (next, _kept) = pair();
+            let registration = events.add(&next).unwrap();
+            assert_eq!(registration.index, 0);
+            assert_eq!(events.look().unwrap(), 2, "the descriptor is not closed yet");
+            let waits = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Read).is_pending());
+            assert!(poll_fn(waits).await);
+        });
+    }
+
+    #[test]
+    fn a_task_without_allowance_comes_again() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (ours, _theirs) = pair();
+            let registration = events.add(&ours).unwrap();
+            until(&events, &registration, Wanted::Write).await;
+            events.allow(1);
+            let polled = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Write));
+            assert!(poll_fn(polled).await.is_ready());
+            assert!(poll_fn(polled).await.is_pending());
+            events.allow(1);
+            assert!(poll_fn(polled).await.is_ready());
+        });
+    }
+
+    #[test]
+    fn a_place_is_small() {
+        assert!(size_of::<Place>() <= 24);
+    }
+}

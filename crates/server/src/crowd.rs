@@ -1,0 +1,401 @@
+//! The tasks of a thread's connections: polled in turn by one task of the runtime, so that each of them is a few bytes
+//! of a table, and none waits behind those that have much to send.
+
+use net::Events;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+use tokio::task::coop;
+
+/// How many calls of the kernel a member makes in one turn.
+const TURN_CALLS: u32 = 128;
+
+/// How often members are polled before the runtime looks at all else: new connections, timers, servers behind.
+const ROUNDS: usize = 16;
+
+/// How long those who let others go first are polled before it is looked for others.
+const SLICE: Duration = Duration::from_micros(500);
+
+/// How much of a file a member sends in one turn, in bytes.
+const FILE_TURN: u64 = 1024 * 1024;
+
+/// The same, where more than [`SOME`] have something to do at once.
+const SHORT_FILE_TURN: u64 = 128 * 1024;
+
+/// See [`SHORT_FILE_TURN`].
+const SOME: usize = 16;
+
+/// From so many members on that have something to do at once, those with much to send let others go first.
+const MANY: usize = 256;
+
+thread_local! {
+    /// How many members have something to do at once, and whether the one that is polled lets them go first.
+    static MEMBERS_READY: Cell<usize> = const { Cell::new(0) };
+    static YIELDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets all other members go first that have something to do, and those that will have when it is their turn.
+pub(crate) async fn yield_turn() {
+    let mut yielded = false;
+    poll_fn(|_| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        YIELDS.set(true);
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Whether so many have something to do that who has much to send should let others go first.
+pub(crate) fn is_busy() -> bool {
+    MEMBERS_READY.get() > MANY
+}
+
+/// How much of a file may be sent in this turn, in bytes, so that others have theirs soon.
+pub(crate) fn file_turn() -> u64 {
+    if MEMBERS_READY.get() > SOME { SHORT_FILE_TURN } else { FILE_TURN }
+}
+
+/// Tasks that are polled in turn. What wakes them may be anywhere; they stay on their thread.
+pub(crate) struct Crowd<T> {
+    events: Rc<Events>,
+    seats: RefCell<Seats<T>>,
+    queue: Arc<Mutex<Queue>>,
+    /// Who let others go first.
+    later: RefCell<VecDeque<u32>>,
+}
+
+struct Seats<T> {
+    all: Vec<Seat<T>>,
+    free: Vec<u32>,
+}
+
+struct Seat<T> {
+    member: Option<T>,
+    /// It outlives the member, for the next one: to be woken for nothing does no harm.
+    bell: Arc<Bell>,
+}
+
+/// Who is to be polled.
+#[derive(Default)]
+struct Queue {
+    ready: Vec<u32>,
+    /// The task that polls, if it waits.
+    driver: Option<Waker>,
+}
+
+/// Wakes a member.
+struct Bell {
+    queue: Arc<Mutex<Queue>>,
+    seat: u32,
+    is_queued: AtomicBool,
+    is_later: AtomicBool,
+}
+
+impl Bell {
+    fn new(queue: &Arc<Mutex<Queue>>, seat: u32) -> Arc<Bell> {
+        let queue = Arc::clone(queue);
+        Arc::new(Bell { queue, seat, is_queued: AtomicBool::default(), is_later: AtomicBool::default() })
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) {
+            let driver = {
+                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.ready.push(self.seat);
+                queue.driver.take()
+            };
+            driver.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<T: Future<Output = ()> + Unpin> Crowd<T> {
+    /// Nobody yet; these events are looked for, too.
+    pub(crate) fn new(events: Rc<Events>) -> Rc<Crowd<T>> {
+        let seats = RefCell::new(Seats { all: Vec::new(), free: Vec::new() });
+        Rc::new(Crowd { events, seats, queue: Arc::default(), later: RefCell::default() })
+    }
+
+    /// What happens to the connections of the thread.
+    pub(crate) fn events(&self) -> &Rc<Events> {
+        &self.events
+    }
+
+    /// Adds a member, which is polled soon.
+    pub(crate) fn add(&self, member: T) {
+        let mut seats = self.seats.borrow_mut();
+        let seat = seats.free.pop().unwrap_or_else(|| {
+            // There are fewer descriptors than numbers.
+            let seat = u32::try_from(seats.all.len()).unwrap_or(u32::MAX);
+            seats.all.push(Seat { member: None, bell: Bell::new(&self.queue, seat) });
+            seat
+        });
+        let seat = &mut seats.all[seat as usize];
+        seat.member = Some(member);
+        seat.bell.wake_by_ref();
+    }
+
+    /// Polls all members whenever they are woken, until the events cannot be had any more.
+    pub(crate) async fn run(&self) -> io::Error {
+        let mut batch = Vec::new();
+        loop {
+            if let Err(error) = poll_fn(|cx| self.poll_rounds(cx, &mut batch)).await {
+                return error;
+            }
+            // The runtime looks at its own events only when nobody wants to be polled at once.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends all members.
+    pub(crate) fn clear(&self) {
+        loop {
+            let members: Vec<_> =
+                self.seats.borrow_mut().all.iter_mut().filter_map(|seat| seat.member.take()).collect();
+            if members.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Ready when the runtime should look at all else.
+    fn poll_rounds(&self, cx: &mut Context<'_>, batch: &mut Vec<u32>) -> Poll<io::Result<()>> {
+        for _ in 0..ROUNDS {
+            if let Poll::Ready(Err(error)) = self.events.poll(cx) {
+                return Poll::Ready(Err(error));
+            }
+            let waited = self.later.borrow().len();
+            let is_quiet = {
+                let mut queue = self.lock();
+                if batch.is_empty() {
+                    std::mem::swap(&mut queue.ready, batch);
+                }
+                if batch.is_empty() && waited == 0 {
+                    queue.driver = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                batch.is_empty()
+            };
+            self.poll_batch(batch);
+            if waited > 0 {
+                self.poll_later(is_quiet);
+            }
+            if is_quiet || !coop::has_budget_remaining() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_batch(&self, batch: &mut Vec<u32>) {
+        let mut polled = 0;
+        for &seat in batch.iter() {
+            MEMBERS_READY.set(batch.len() - polled);
+            polled += 1;
+            self.poll_member(seat);
+            // What members want of the runtime itself is counted for all of them together.
+            if !coop::has_budget_remaining() {
+                break;
+            }
+        }
+        batch.drain(..polled);
+    }
+
+    /// Polls those who let others go first: for a while if nobody else has anything to do, or else one.
+    fn poll_later(&self, for_a_while: bool) {
+        let started = for_a_while.then(Instant::now);
+        while let Some(seat) = { self.later.borrow_mut().pop_front() } {
+            MEMBERS_READY.set(self.later.borrow().len() + 1);
+            if let Some(seat) = self.seats.borrow().all.get(seat as usize) {
+                seat.bell.is_later.store(false, Ordering::Relaxed);
+            }
+            self.poll_member(seat);
+            if started.is_none_or(|started| started.elapsed() > SLICE) {
+                break;
+            }
+        }
+    }
+
+    fn poll_member(&self, seat: u32) {
+        let (mut member, bell) = {
+            let mut seats = self.seats.borrow_mut();
+            let Some(seat) = seats.all.get_mut(seat as usize) else { return };
+            seat.bell.is_queued.store(false, Ordering::Release);
+            let Some(member) = seat.member.take() else { return };
+            (member, Arc::clone(&seat.bell))
+        };
+        let waker = Waker::from(Arc::clone(&bell));
+        YIELDS.set(false);
+        self.events.allow(TURN_CALLS);
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| Pin::new(&mut member).poll(&mut Context::from_waker(&waker))));
+        if let Ok(Poll::Pending) = polled {
+            self.seats.borrow_mut().all[seat as usize].member = Some(member);
+            if YIELDS.get() && !bell.is_later.swap(true, Ordering::Relaxed) {
+                self.later.borrow_mut().push_back(seat);
+            }
+            return;
+        }
+        // A fault of the server ends one connection only.
+        drop(catch_unwind(AssertUnwindSafe(|| drop(member))));
+        self.seats.borrow_mut().free.push(seat);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Crowd, MANY, is_busy, yield_turn};
+    use crate::worker::runtime;
+    use net::Events;
+    use std::cell::{Cell, RefCell};
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::rc::Rc;
+    use tokio::sync::Notify;
+    use tokio::task::{JoinHandle, spawn_blocking, spawn_local, yield_now};
+
+    type Member = Pin<Box<dyn Future<Output = ()>>>;
+
+    /// Runs a test with a crowd that is polled meanwhile.
+    fn with_crowd<F: Future<Output = ()>>(test: impl FnOnce(Rc<Crowd<Member>>) -> F) {
+        runtime().unwrap().block_on(async {
+            let crowd = Crowd::new(Events::new().unwrap());
+            let driver = Rc::clone(&crowd);
+            let driver: JoinHandle<_> = spawn_local(async move { driver.run().await });
+            test(crowd).await;
+            driver.abort();
+        });
+    }
+
+    async fn until(done: impl Fn() -> bool) {
+        while !done() {
+            yield_now().await;
+        }
+    }
+
+    #[test]
+    fn members_are_woken_from_anywhere_and_leave_their_seats() {
+        with_crowd(async |crowd| {
+            let (done, wake) = (Rc::new(Cell::new(0)), Rc::new(Notify::new()));
+            for _ in 0..3 {
+                for _ in 0..10 {
+                    let (done, wake) = (Rc::clone(&done), Rc::clone(&wake));
+                    crowd.add(Box::pin(async move {
+                        spawn_blocking(|| ()).await.unwrap();
+                        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                        done.set(done.get() + 1);
+                        wake.notified().await;
+                        done.set(done.get() + 1);
+                    }));
+                }
+                until(|| done.get() == 10).await;
+                wake.notify_waiters();
+                until(|| done.get() == 20).await;
+                done.set(0);
+            }
+            assert_eq!(crowd.seats.borrow().all.len(), 10);
+        });
+    }
+
+    #[test]
+    fn who_yields_comes_behind_those_who_come_later() {
+        with_crowd(async |crowd| {
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let (bulk, other) = (Rc::clone(&order), Rc::clone(&order));
+            let (room, place) = (Rc::new(Notify::new()), Rc::clone(&crowd));
+            let told = Rc::clone(&room);
+            crowd.add(Box::pin(async move {
+                bulk.borrow_mut().push("bulk");
+                // It comes when the turn of the first one is over.
+                place.add(Box::pin(async move { other.borrow_mut().push("other") }));
+                yield_turn().await;
+                bulk.borrow_mut().push("rest");
+                told.notify_one();
+            }));
+            room.notified().await;
+            assert_eq!(*order.borrow(), ["bulk", "other", "rest"]);
+        });
+    }
+
+    #[test]
+    fn who_yields_is_polled_although_others_never_rest() {
+        with_crowd(async |crowd| {
+            let done = Rc::new(Cell::new(false));
+            let told = Rc::clone(&done);
+            crowd.add(Box::pin(std::future::poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })));
+            crowd.add(Box::pin(async move {
+                for _ in 0..100 {
+                    yield_turn().await;
+                }
+                told.set(true);
+            }));
+            until(|| done.get()).await;
+        });
+    }
+
+    #[test]
+    fn many_who_are_ready_are_noticed() {
+        with_crowd(async |crowd| {
+            let busy = Rc::new(RefCell::new(Vec::new()));
+            for _ in 0..=MANY {
+                let busy = Rc::clone(&busy);
+                crowd.add(Box::pin(async move { busy.borrow_mut().push(is_busy()) }));
+            }
+            until(|| busy.borrow().len() > MANY).await;
+            assert!(busy.borrow()[0] && !busy.borrow()[1]);
+        });
+    }
+
+    #[test]
+    fn a_fault_ends_one_member() {
+        with_crowd(async |crowd| {
+            let done = Rc::new(Cell::new(false));
+            let told = Rc::clone(&done);
+            crowd.add(Box::pin(async { panic!("a fault of the server") }));
+            crowd.add(Box::pin(async move { told.set(true) }));
+            until(|| done.get()).await;
+            assert_eq!(crowd.seats.borrow().free.len(), 2);
+        });
+    }
+
+    #[test]
+    fn all_members_can_be_ended() {
+        with_crowd(async |crowd| {
+            let held = Rc::new(());
+            for _ in 0..3 {
+                let held = Rc::clone(&held);
+                crowd.add(Box::pin(async move {
+                    std::future::pending::<()>().await;
+                    drop(held);
+                }));
+            }
+            yield_now().await;
+            crowd.clear();
+            assert_eq!(Rc::strong_count(&held), 1);
+        });
+    }
+}
