@@ -26,10 +26,12 @@ pub enum Count {
     FileCacheHits,
     /// Files that were looked for on the disk, although there is a cache.
     FileCacheMisses,
+    /// Lines of logs that could not be written.
+    LostLogLines,
 }
 
 impl Count {
-    const ALL: usize = Count::FileCacheMisses as usize + 1;
+    const ALL: usize = Count::LostLogLines as usize + 1;
 }
 
 /// What one thread counted. Only that thread writes; differences of all threads together are what counts, so that
@@ -59,7 +61,12 @@ fn change(count: Count, change: impl Fn(u64) -> u64) {
 
 /// Counts one more.
 pub fn add(count: Count) {
-    change(count, |value| value.wrapping_add(1));
+    add_many(count, 1);
+}
+
+/// Counts so many more.
+pub fn add_many(count: Count, many: u64) {
+    change(count, |value| value.wrapping_add(many));
 }
 
 /// How many there are, of all threads.

@@ -18,7 +18,10 @@
 //! `memory:` is refused: only a debugger could read it.
 //!
 //! A log that cannot be written is told of once a minute in the others, or on the standard error stream; its messages
-//! are lost, and nothing waits for it.
+//! are lost, and nothing waits for it. The number of lost lines is told when it can be written again, and is a metric.
+//!
+//! Of messages about clients each log takes 1,000 a second; then a line says that others are suppressed, and the next
+//! second begins with their number. Those worse than `error`, and those of `debug`, are never suppressed.
 //!
 //! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. `log_not_found off` keeps
 //! files that are not found out of the log.

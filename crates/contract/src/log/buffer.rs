@@ -163,7 +163,7 @@ impl Buffer {
 
     fn put(&self, file: &LogFile, lines: &[u8]) -> Option<String> {
         match self.settings.gzip {
-            Some(gzip) if !lines.is_empty() => file.write_binary(&(gzip.compress)(lines, gzip.level)),
+            Some(gzip) if !lines.is_empty() => file.write_binary(&(gzip.compress)(lines, gzip.level), lines),
             _ => file.write(lines),
         }
     }

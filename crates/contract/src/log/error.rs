@@ -1,5 +1,6 @@
 //! The error log's lines.
 
+use super::flood::{Flood, LINES_PER_SECOND, Verdict};
 use super::{Level, LogFile, Syslog, thread};
 use crate::clock::{self, Time};
 use std::io::Write;
@@ -111,6 +112,13 @@ impl ErrorLog {
             return;
         }
         let message = Message { time: Time::now(), level, text, about };
+        self.put(&message, about.connection.is_some());
+    }
+
+    /// Writes a message to all targets that show it, and in front of it what is to be told of those that were not
+    /// written for their number.
+    fn put(&self, message: &Message<'_>, is_bounded: bool) {
+        let Message { level, .. } = *message;
         let forms = [Form::Text, Form::Json];
         let lines = forms.map(|form| {
             let wants = |target: &&Target| target.form == form && level <= target.level;
@@ -118,10 +126,30 @@ impl ErrorLog {
         });
         for target in self.targets.iter().filter(|target| level <= target.level) {
             let Some(line) = &lines[target.form as usize] else { continue };
+            if is_bounded && !self.admits(target, message) {
+                continue;
+            }
             if let Some(complaint) = target.sink.write(level, line) {
                 self.complain(target, &complaint);
             }
         }
+    }
+
+    /// Whether a line about a client is written, or there were too many within this second.
+    fn admits(&self, target: &Target, message: &Message<'_>) -> bool {
+        let verdict = target.sink.flood().judge(message.level, message.time.seconds);
+        let text = match verdict {
+            Verdict::Pass | Verdict::Suppress => return verdict == Verdict::Pass,
+            Verdict::After(count) => format!("{count} lines suppressed"),
+            Verdict::Last => {
+                format!("{LINES_PER_SECOND} lines about clients in a second, suppressing the others")
+            }
+        };
+        let told = Message { text: &text, about: &About::default(), level: Level::Warn, ..*message };
+        if let Some(complaint) = target.sink.write(Level::Warn, &told.line(target.form)) {
+            self.complain(target, &complaint);
+        }
+        verdict != Verdict::Last
     }
 
     /// Tells the others of a target that cannot be written, or the standard error stream.
@@ -140,6 +168,13 @@ impl ErrorLog {
 }
 
 impl Sink {
+    fn flood(&self) -> &Flood {
+        match self {
+            Sink::File(file) => &file.flood,
+            Sink::Syslog(syslog) => &syslog.flood,
+        }
+    }
+
     /// Writes a line with its end. What is given back is to be told.
     fn write(&self, level: Level, line: &[u8]) -> Option<String> {
         match self {
@@ -275,6 +310,26 @@ mod tests {
         let (text, json) = (test.text("text"), test.text("json"));
         assert!((super::LINE_MAX - 2..=super::LINE_MAX).contains(&text.len()) && text.ends_with("\u{e9}\n"));
         assert!(json.len() < 2 * super::LINE_MAX && json.ends_with("HTTP/1.1\"}\n"), "{json}");
+    }
+
+    /// Each log has its bound, whatever others write to it; what is not about clients has none.
+    #[test]
+    fn a_flood_of_clients_is_bounded() {
+        const MANY: usize = 20 * super::LINES_PER_SECOND as usize;
+        let test = Test::new();
+        let log = ErrorLog::new(vec![test.target("a", Level::Info, Form::Text)]);
+        let started = crate::clock::Time::now().seconds;
+        (0..MANY).for_each(|_| log.write_about(Level::Info, "client", &ABOUT));
+        log.write_about(Level::Crit, "client", &ABOUT);
+        let seconds = usize::try_from(crate::clock::Time::now().seconds - started).unwrap() + 1;
+        let text = test.text("a");
+        let written = text.matches("*7 client,").count();
+        assert!(written <= 1 + seconds * super::LINES_PER_SECOND as usize && written < MANY, "{written}");
+        assert!(text.contains("[crit]"));
+        let told = text.matches("[warn]").count();
+        assert!((1..=2 * seconds).contains(&told), "{told}");
+        (0..MANY).for_each(|_| log.write(Level::Info, "server"));
+        assert_eq!(test.text("a").matches(": server\n").count(), MANY);
     }
 
     #[test]

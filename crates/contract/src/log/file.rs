@@ -2,6 +2,7 @@
 
 use super::bell::Bell;
 use super::buffer::{Buffer, Buffering};
+use super::flood::Flood;
 use super::health::Health;
 use net::append::{self, Incomplete};
 use net::process::redirect_stderr;
@@ -22,12 +23,14 @@ pub struct LogFile {
     buffer: OnceLock<Buffer>,
     bell: Arc<Bell>,
     health: Health,
+    pub(super) flood: Flood,
     takes_stderr: AtomicBool,
 }
 
 impl LogFile {
     /// The standard error stream.
     pub fn stderr() -> LogFile {
+        append::prepare_stderr();
         LogFile::new(None, Arc::default())
     }
 
@@ -38,7 +41,8 @@ impl LogFile {
 
     pub(super) fn new(path: Option<PathBuf>, bell: Arc<Bell>) -> LogFile {
         let (file, buffer, health) = (RwLock::default(), OnceLock::new(), Health::default());
-        LogFile { path, file, buffer, bell, health, takes_stderr: AtomicBool::new(false) }
+        let flood = Flood::default();
+        LogFile { path, file, buffer, bell, health, flood, takes_stderr: AtomicBool::new(false) }
     }
 
     /// Where it is; `None` is standard error.
@@ -121,45 +125,58 @@ impl LogFile {
         self.try_write(lines, |file| {
             // Where the file ends within a line, that is ended first, so that no other one is joined to it.
             if self.health.is_torn() {
-                append::write(file, b"\n").map_err(|failure| Incomplete { written: 0, ..failure })?;
+                put(file, b"\n").map_err(|failure| Incomplete { written: 0, ..failure })?;
             }
-            append::write(file, lines)
+            put(file, lines)
         })
     }
 
-    /// Appends what is no text. Nobody could read on behind a part of it, so a part is taken back.
-    pub(super) fn write_binary(&self, bytes: &[u8]) -> Option<String> {
-        self.try_write(bytes, |file| {
+    /// Appends lines in a form that is no text. Nobody could read on behind a part of it, so a part is taken back.
+    pub(super) fn write_binary(&self, bytes: &[u8], lines: &[u8]) -> Option<String> {
+        self.try_write(lines, |file| {
+            let Some(file) = file else { return append::write_stderr(bytes) };
             let length = file.metadata().map_or(0, |metadata| metadata.len());
-            append::write(file, bytes).inspect_err(|failure| {
+            append::write(file, bytes).map_err(|failure| {
                 let whole = length + failure.written as u64;
                 if failure.written > 0 && file.metadata().is_ok_and(|metadata| metadata.len() == whole) {
                     // What may only be appended to keeps the part.
                     let _ = file.set_len(length);
                 }
+                Incomplete { written: 0, ..failure }
             })
         })
     }
 
-    fn try_write(&self, bytes: &[u8], write: impl FnOnce(&File) -> Result<(), Incomplete>) -> Option<String> {
-        if bytes.is_empty() || self.health.pauses() {
+    /// Writes to what is open, if anything is; without a path to the standard error stream.
+    fn try_write(
+        &self,
+        lines: &[u8],
+        write: impl FnOnce(Option<&File>) -> Result<(), Incomplete>,
+    ) -> Option<String> {
+        if lines.is_empty() {
+            return None;
+        }
+        if self.health.pauses() {
+            self.health.lose(lines);
             return None;
         }
         let guard = self.file.read().unwrap_or_else(PoisonError::into_inner);
         let written = match (guard.as_ref(), &self.path) {
-            (Some(file), _) => write(file),
-            (None, None) => append::write_stderr(bytes),
             (None, Some(_)) => Ok(()),
+            (file, _) => write(file),
         };
-        let Err(failure) = written else {
-            self.health.good();
-            return None;
-        };
-        if !self.health.bad(&failure, bytes) {
-            return None;
+        let name = || self.path.as_ref().map_or("stderr".into(), |path| path.to_string_lossy());
+        match written {
+            Ok(()) => {
+                let lost = self.health.good()?;
+                Some(format!("{lost} lines were not written to \"{}\", which had no room for them", name()))
+            }
+            Err(failure) if self.health.bad(&failure, lines) => {
+                let reason = system_message(&failure.error);
+                Some(format!("write() to \"{}\" failed ({reason})", name()))
+            }
+            Err(_) => None,
         }
-        let name = self.path.as_ref().map_or("stderr".into(), |path| path.to_string_lossy());
-        Some(format!("write() to \"{name}\" failed ({})", system_message(&failure.error)))
     }
 
     /// Writes all that was gathered. What is given back is to be told.
@@ -177,6 +194,11 @@ impl Drop for LogFile {
     fn drop(&mut self) {
         drop(self.flush());
     }
+}
+
+/// Appends to a file, or to the standard error stream.
+fn put(file: Option<&File>, bytes: &[u8]) -> Result<(), Incomplete> {
+    file.map_or_else(|| append::write_stderr(bytes), |file| append::write(file, bytes))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is known of a log that could not be written.
 
+use crate::counters::{self, Count};
 use net::append::Incomplete;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,8 @@ struct Illness {
     full_since: Option<Instant>,
     /// Whether the file ends within a line.
     is_torn: bool,
+    /// Lines that were not written, of which nothing was told yet.
+    lost: u64,
 }
 
 impl Health {
@@ -60,12 +63,25 @@ impl Health {
             && at(&self.illness.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lines were written.
-    pub(super) fn good(&self) {
-        if self.is_ill.load(Ordering::Relaxed) {
-            *self.illness.lock().unwrap_or_else(PoisonError::into_inner) = Illness::default();
-            self.is_ill.store(false, Ordering::Relaxed);
+    /// Lines were written; how many were not before, where that is to be told.
+    pub(super) fn good(&self) -> Option<u64> {
+        if !self.is_ill.load(Ordering::Relaxed) {
+            return None;
         }
+        let mut illness = self.illness.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_told = illness.lost > 0 && self.complaints.are_due();
+        let lost = if is_told { 0 } else { illness.lost };
+        let before = std::mem::replace(&mut *illness, Illness { lost, ..Illness::default() });
+        // As long as there is something to tell it is looked for.
+        self.is_ill.store(lost > 0, Ordering::Relaxed);
+        is_told.then_some(before.lost)
+    }
+
+    /// These lines are not even tried.
+    pub(super) fn lose(&self, lines: &[u8]) {
+        let count = count(lines);
+        self.illness.lock().unwrap_or_else(PoisonError::into_inner).lost += count;
+        counters::add_many(Count::LostLogLines, count);
     }
 
     /// These lines were not written, or only in part; whether that is to be told.
@@ -79,10 +95,17 @@ impl Health {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
         );
         illness.full_since = is_full.then(Instant::now);
+        let lost = count(lines.get(failure.written..).unwrap_or_default());
+        illness.lost += lost;
+        counters::add_many(Count::LostLogLines, lost);
         self.is_ill.store(true, Ordering::Relaxed);
         drop(illness);
         self.complaints.are_due()
     }
+}
+
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 #[cfg(test)]
@@ -98,6 +121,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_lost_is_counted_and_told_once() {
+        let health = Health::default();
+        let full = |written| Incomplete { written, error: ErrorKind::WouldBlock.into() };
+        health.lose(b"a\nb\n");
+        assert_eq!(health.good(), None, "nothing is known to be wrong");
+        let later = |health: &Health| *health.complaints.0.lock().unwrap() = None;
+        assert!(health.bad(&full(2), b"a\nb\nc\n"));
+        assert_eq!(health.good(), None, "told within the last minute");
+        later(&health);
+        assert_eq!(health.good(), Some(4));
+        later(&health);
+        assert_eq!(health.good(), None);
+    }
+
+    #[test]
     fn a_full_device_is_left_alone_for_a_moment() {
         let health = Health::default();
         let full = |written| Incomplete { written, error: ErrorKind::StorageFull.into() };
@@ -107,7 +145,7 @@ mod tests {
         assert!(!health.is_torn());
         health.bad(&full(3), b"a\nb\n");
         assert!(health.is_torn());
-        health.good();
+        assert_eq!(health.good(), None, "told within the last minute");
         assert!(!health.pauses() && !health.is_torn());
         health.bad(&Incomplete { written: 0, error: ErrorKind::WouldBlock.into() }, b"a\n");
         assert!(!health.pauses());

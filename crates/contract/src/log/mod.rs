@@ -9,6 +9,7 @@ mod buffer;
 mod error;
 mod file;
 mod files;
+mod flood;
 mod health;
 mod syslog;
 

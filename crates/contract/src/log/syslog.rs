@@ -1,6 +1,7 @@
 //! Messages to a syslog server, in the form of RFC 3164.
 
 use super::Complaints;
+use super::flood::Flood;
 use crate::clock::{self, Time};
 use net::{Datagrams, SocketAddress, system_message};
 use std::cell::RefCell;
@@ -27,6 +28,7 @@ pub struct Syslog {
     head: SyslogHead,
     socket: RwLock<Option<Datagrams>>,
     complaints: Complaints,
+    pub(super) flood: Flood,
 }
 
 thread_local! {
@@ -37,7 +39,13 @@ thread_local! {
 impl Syslog {
     /// A server that nothing was sent to yet.
     pub fn new(server: SocketAddress, head: SyslogHead) -> Syslog {
-        Syslog { server, head, socket: RwLock::default(), complaints: Complaints::default() }
+        Syslog {
+            server,
+            head,
+            socket: RwLock::default(),
+            complaints: Complaints::default(),
+            flood: Flood::default(),
+        }
     }
 
     /// Sends a message of this severity, or of the severity that messages to this server have. What is given
