@@ -135,6 +135,8 @@ pub struct Wire {
     pub keep_alive: bool,
     /// Whether the body is chunked.
     pub chunked: bool,
+    /// Whether the head is to have no `Server` but one among its fields.
+    pub omits_server: bool,
     /// Whether the head is on its way.
     pub head_sent: bool,
     /// Bytes sent (`$bytes_sent`).

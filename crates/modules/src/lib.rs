@@ -23,6 +23,7 @@ pub mod geo;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
+pub mod headers_more;
 pub mod htaccess;
 pub mod index;
 pub mod internal;
@@ -132,6 +133,7 @@ pub static ALL: &[&Module] = &[
     &geo::MODULE,
     &split_clients::MODULE,
     &not_modified::MODULE,
+    &headers_more::MODULE,
     &headers::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
@@ -151,7 +153,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 11] = [
         "strict_line_ends",
         "reload_connections",
         "client_body_min_rate",
@@ -159,6 +161,10 @@ mod tests {
         "htaccess",
         "fulmar_status",
         "symlinks",
+        "more_set_headers",
+        "more_clear_headers",
+        "more_set_input_headers",
+        "more_clear_input_headers",
     ];
 
     #[test]

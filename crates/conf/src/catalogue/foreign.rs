@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(product("brotli"), Some("ngx_brotli"));
         assert_eq!(product("brotli_types"), Some("ngx_brotli"));
         assert_eq!(product("content_by_lua_block"), Some("the Lua module"));
-        assert_eq!(product("more_set_headers"), Some("headers-more"));
+        assert_eq!(product("nchan_publisher"), Some("nchan"));
         assert_eq!(product("ssl"), Some("an nginx of former years"));
         assert_eq!(product("ssl_protocol"), None);
         assert_eq!(product("lisen"), None);

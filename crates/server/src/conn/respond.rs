@@ -72,7 +72,7 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     let options = HeadOptions {
         version: exchange.request.head.version,
         date: &date,
-        server: Some(server),
+        server: (!exchange.wire.omits_server).then_some(server),
         connection,
         chunked: answer.chunked,
         reason: exchange.response.reason(),
