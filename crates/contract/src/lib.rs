@@ -56,7 +56,7 @@ pub use loading::Loading;
 pub use mapping::{LocationKind, LocationName, MapError, Root};
 pub use module::{Compile, Module};
 pub use origin::{Kept, Origin};
-pub use overlay::{Candidate, Overlay, Selection};
+pub use overlay::{Candidate, Open, Opener, Overlay, Selection};
 pub use policy::Policy;
 pub use reading::{Ready, read_ready};
 pub use regex::Regex;

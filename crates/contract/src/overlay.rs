@@ -1,9 +1,9 @@
 //! Settings in files beside the content (`.htaccess`), which become a scope while requests are served.
 
-use crate::{Directive, SectionId};
+use crate::{Directive, Exchange, SectionId};
 use conf::Node;
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, fs, io};
 
 /// Where a scope looks for settings beside the content.
 #[derive(Clone, Copy)]
@@ -15,6 +15,13 @@ pub struct Overlay {
     /// The blocks in such files that count for some requests only.
     pub selections: &'static Directive<Selection>,
 }
+
+/// How the files are opened where not every symbolic link counts, by their paths.
+#[derive(Clone)]
+pub struct Opener(pub Arc<Open>);
+
+/// Opens a file for reading without waiting, or refuses it with `ELOOP`.
+pub type Open = dyn Fn(&Exchange, &[u8]) -> io::Result<fs::File> + Send + Sync;
 
 /// A block that counts for some requests only.
 #[derive(Clone)]
@@ -32,6 +39,12 @@ pub struct Candidate {
     pub name: Box<[u8]>,
     /// The method as it came.
     pub method: Box<[u8]>,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opener")
+    }
 }
 
 impl fmt::Debug for Overlay {

@@ -1,7 +1,7 @@
 //! The settings of a scope that the server itself acts on.
 
 use crate::log::ErrorLog;
-use crate::{Amount, DebuggedClients, Overlay, Root, Template, TlsPolicy, Types};
+use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
 use conf::value::Pattern;
 use http::Status;
@@ -44,6 +44,8 @@ pub struct Policy {
     pub log_subrequest: bool,
     /// Settings in files beside the content.
     pub overlay: Option<Overlay>,
+    /// How these are opened; none follows every link.
+    pub overlay_opener: Option<Opener>,
     /// Whether directories are listed, where such a file says so.
     pub lists_directories: Option<bool>,
     /// What replaces an error.
@@ -258,6 +260,7 @@ impl Policy {
             log_not_found: true,
             log_subrequest: false,
             overlay: None,
+            overlay_opener: None,
             lists_directories: None,
             error_pages: Arc::new([]),
             recursive_error_pages: false,

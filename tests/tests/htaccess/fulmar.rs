@@ -248,3 +248,38 @@ fn many_directories_with_files() {
     assert_eq!(status(&running, &format!("GET /{}a.txt", "e/".repeat(200))), 403);
     running.stop();
 }
+
+/// What links may not lead to for content, they may not lead to for its settings.
+#[test]
+fn links_that_do_not_count_let_nobody_pass() {
+    for (links, expected) in [
+        ("", ["200 plain", "200 near", "200 outside", "200 "]),
+        ("symlinks inside;", ["200 plain", "200 near", "403 ", "403 "]),
+        ("disable_symlinks on from=$document_root;", ["200 plain", "403 ", "403 ", "403 "]),
+    ] {
+        let text = format!(
+            "server {{ listen 127.0.0.1:%%PORT%%; root %%ROOT%%; htaccess on; {links} location / {{ try_files $uri @made; }}
+             location @made {{ return 200 ok; }} }}"
+        );
+        let site = Site::new(&text)
+            .file("plain/.htaccess", "Header set X-From plain\n")
+            .file("plain/a.txt", "a")
+            .file("out/a.txt", "a")
+            .file("near/a.txt", "a")
+            .file("near/rules", "Header set X-From near\n")
+            .beside("rules", "Header set X-From outside\n")
+            .beside("elsewhere/.htaccess", "Header set X-From elsewhere\n")
+            .link("near/.htaccess", "rules")
+            .link("out/.htaccess", "../../rules")
+            .link("linked", "../elsewhere");
+        let running = site.start(Server::Fulmar);
+        let from = |path: &str| {
+            let answer = running.ask(&format!("GET {path}\nConnection: close"));
+            let last = answer.last();
+            format!("{} {}", last.status, last.field("X-From").unwrap_or_default())
+        };
+        let got = ["/plain/a.txt", "/near/a.txt", "/out/a.txt", "/linked/a.txt"].map(from);
+        assert_eq!(got, expected, "{links}");
+        running.stop();
+    }
+}

@@ -88,6 +88,7 @@ mod redirect;
 mod require;
 mod rewrite;
 
+use crate::symlinks::Links;
 use conf::value::Pattern;
 use conf::{Contexts, Diagnostic, Word};
 use contract::log::Level;
@@ -168,6 +169,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let selections = &conditional::FILES;
     builder.policy.overlay = Some(Overlay { section: view.section(), file_name: ".htaccess", selections });
+    builder.policy.overlay_opener = Links::of(view).opener();
     builder.handle(Phase::Preaccess, Hidden);
     if view.context() == Contexts::HTACCESS {
         environment::compile(view, builder);

@@ -8,7 +8,8 @@
 //! below the directory of the `alias`, and refuses those that lead out of it: one `openat2` of the kernel does it
 //! where there is one, else the place of what was opened is compared. The root itself may be a link. Of an `alias`
 //! with variables only the directory in front of the first of them counts, and there must be one.
-//! Listings of directories are bounded, too. The two directives take each other's place.
+//! Listings of directories are bounded, too, and so are `.htaccess` files, by both directives: where one is behind a link
+//! that does not count, nobody may pass. The two directives take each other's place.
 //!
 //! What is refused is answered 403. A link to a directory, in the middle of a path, is to `disable_symlinks on` no
 //! directory: 404, as in nginx. Files whose names are passed on to other servers, as to PHP, are not looked at.
@@ -72,7 +73,8 @@
 mod walk;
 
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Loading, Module, ScopeBuilder, Template, View};
+use contract::{Args, Directive, Exchange, Loading, Module, Opener, ScopeBuilder, Template, View};
+use std::sync::Arc;
 pub(crate) use walk::{Way, open, place};
 
 /// Symbolic links.
@@ -165,6 +167,14 @@ impl Links {
     /// What the view's level says.
     pub(crate) fn of(view: &View<'_>) -> Links {
         view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow)
+    }
+
+    /// How settings beside the content are opened; none where every link counts.
+    pub(crate) fn opener(self) -> Option<Opener> {
+        match self {
+            Links::Follow => None,
+            links => Some(Opener(Arc::new(move |exchange, path| open(path, links.way(exchange, path))))),
+        }
     }
 
     /// How a path is to be opened.

@@ -57,8 +57,8 @@ pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<C
         selections: Vec::new(),
     };
     let mut total = 0;
-    for file in &mut files.list {
-        let text = read(file, &mut files.is_fresh)?;
+    for (index, file) in files.list.iter_mut().enumerate() {
+        let text = read(file, files.opened.get(index), &mut files.is_fresh)?;
         total += text.len() as u64;
         if total > CHAIN_BYTES_MAX {
             return Err(too_large(&file.path));
@@ -169,11 +169,20 @@ fn shown(error: &Diagnostic, sources: &Sources) -> String {
 }
 
 /// Reads a file without waiting for anybody, and notes the stamp of what was read.
-fn read(file: &mut File, is_fresh: &mut bool) -> Result<Vec<u8>, Failure> {
+fn read(
+    file: &mut File,
+    opened: Option<&Arc<std::fs::File>>,
+    is_fresh: &mut bool,
+) -> Result<Vec<u8>, Failure> {
     let refused = |message: String| Failure { status: Status::FORBIDDEN, message };
     let failed = |error: std::io::Error| refused(files::failed(&file.path, &error));
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let mut open = OpenOptions::new().read(true).custom_flags(flags).open(&file.path).map_err(failed)?;
+    let mut open = match opened {
+        Some(opened) => opened.try_clone().map_err(failed)?,
+        None => {
+            let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+            OpenOptions::new().read(true).custom_flags(flags).open(&file.path).map_err(failed)?
+        }
+    };
     let metadata = open.metadata().map_err(failed)?;
     if !metadata.is_file() {
         let message = format!("\"{}\" is not a regular file, so that nobody may pass", file.path.display());

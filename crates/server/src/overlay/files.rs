@@ -1,6 +1,6 @@
 //! The files with settings on the way from a root to a file.
 
-use contract::{Exchange, LocationKind};
+use contract::{Exchange, LocationKind, Opener};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many directories one request may lead through.
 const DIRECTORIES_MAX: usize = 128;
@@ -34,6 +35,8 @@ pub(super) struct File {
 pub(super) struct Files {
     /// The outermost first.
     pub(super) list: Vec<File>,
+    /// The same files, open, where it matters by which links they were found; else none.
+    pub(super) opened: Vec<Arc<fs::File>>,
     /// The last segment of the path.
     pub(super) name: Box<[u8]>,
     /// A file changed so lately that it may change again without another stamp.
@@ -70,7 +73,7 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
     let start = start(exchange, &path);
     let mut name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let mut list = Vec::new();
+    let (mut list, mut opened) = (Vec::new(), Vec::new());
     let mut directory = path[..start].to_vec();
     let segments = path[start..].split(|&byte| byte == b'/').filter(|segment| !segment.is_empty());
     // The root itself comes before the first segment.
@@ -83,12 +86,15 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
             directory.extend_from_slice(segment);
         }
         let file = Path::new(OsStr::from_bytes(&directory)).join(file_name);
-        match fs::metadata(&file) {
-            Ok(metadata) => list.push(File { path: file, stamp: Stamp::of(&metadata) }),
+        match look(exchange, &file) {
+            Ok((metadata, open)) => {
+                list.push(File { path: file, stamp: Stamp::of(&metadata) });
+                opened.extend(open.map(Arc::new));
+            }
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::NOENT) => {}
-                // Not a directory but the file, with a path of its own behind it at most.
-                Some(Errno::NOTDIR | Errno::NAMETOOLONG) => {
+                // Not a directory but the file, with a path of its own behind it at most; or one behind a link.
+                Some(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &directory) => {
                     name = segment;
                     break;
                 }
@@ -96,7 +102,24 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
             },
         }
     }
-    Ok(Files { list, name: name.into(), is_fresh: false })
+    Ok(Files { list, opened, name: name.into(), is_fresh: false })
+}
+
+/// What is at a path; it is open where the way to it matters.
+fn look(exchange: &Exchange, path: &Path) -> io::Result<(Metadata, Option<fs::File>)> {
+    match &exchange.scope.policy.overlay_opener {
+        None => Ok((fs::metadata(path)?, None)),
+        Some(Opener(open)) => {
+            let file = open(exchange, path.as_os_str().as_bytes())?;
+            Ok((file.metadata()?, Some(file)))
+        }
+    }
+}
+
+/// Whether a path that is no directory to those who do not follow links is one to those who do.
+fn is_refused(exchange: &Exchange, directory: &[u8]) -> bool {
+    let follows = exchange.scope.policy.overlay_opener.is_none();
+    !follows && Path::new(OsStr::from_bytes(directory)).is_dir()
 }
 
 /// The line of the log about a file that cannot be looked at.
