@@ -396,6 +396,52 @@ fn c12_a_silent_tunnel() {
     running.stop();
 }
 
+/// C14: no second of a log has more than a thousand lines about clients, and what is not there is counted.
+#[test]
+fn c14_a_second_of_the_log_has_a_bound() {
+    const REQUESTS: usize = 6_000;
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    let text = format!(
+        "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log; events {{ }}
+         http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; root %%ROOT%%; keepalive_requests 10000;
+             location /made {{ return 200 ok; }} }} }}"
+    );
+    let running = Site::whole(&text).start(Server::Fulmar);
+    let mut client = running.connect();
+    client.extend(PATIENCE);
+    let mut writer = client.try_clone();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            (0..REQUESTS).for_each(|_| assert!(writer.send(b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n")));
+        });
+        for at in 0..REQUESTS {
+            assert_eq!(client.response("GET").map(|response| response.status), Some(404), "{at}");
+        }
+    });
+    // The next second begins with the number of those that the one before left out.
+    let (mut written, mut suppressed, mut asked) = (0, 0, REQUESTS);
+    let all = wait::until(PATIENCE, || {
+        assert_eq!(running.ask("GET /none\nConnection: close").statuses(), [404]);
+        asked += 1;
+        let log = running.log("error.log");
+        written = log.matches("/none\" failed (2: ").count();
+        let counts =
+            log.lines().filter_map(|line| line.strip_suffix(" lines suppressed")?.rsplit(' ').next());
+        suppressed = counts.map(|count| count.parse::<usize>().expect("a number")).sum();
+        written + suppressed == asked
+    });
+    assert!(all, "{written} written, {suppressed} suppressed, {asked} asked");
+    let log = running.log("error.log");
+    let mut seconds = std::collections::HashMap::<&str, usize>::new();
+    log.lines()
+        .filter(|line| line.contains("/none"))
+        .for_each(|line| *seconds.entry(&line[..19]).or_default() += 1);
+    assert!(seconds.values().all(|&lines| lines <= 1_000), "{seconds:?}");
+    let full = seconds.values().filter(|&&lines| lines == 1_000).count();
+    assert!(log.matches("suppressing the others").count() <= full, "{log}");
+    running.stop();
+}
+
 /// C14: thousands of bad requests are no flood of the error log at its default level, and a line each of the access log.
 #[test]
 fn c14_bad_requests_do_not_flood_the_log() {
