@@ -12,14 +12,17 @@ pub mod auth_basic;
 pub mod auth_delay;
 pub mod auth_request;
 pub mod autoindex;
+pub mod brotli;
 pub mod charset;
 pub mod client;
+pub mod coding;
 pub mod empty_gif;
 pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod fulmar_status;
 pub mod geo;
+pub mod gunzip;
 pub mod gzip;
 pub mod gzip_static;
 pub mod headers;
@@ -37,6 +40,7 @@ pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
 pub mod post_action;
+pub mod precompressed;
 pub mod process;
 pub mod proxy;
 pub mod proxy_protocol;
@@ -63,11 +67,13 @@ pub mod try_files;
 pub mod types;
 pub mod upstream;
 pub mod variables;
+pub mod zstd;
 
 /// What several features share.
 mod shared {
     pub(crate) mod addresses;
     pub(crate) mod answers;
+    pub(crate) mod blocks;
     pub(crate) mod changed;
     pub(crate) mod directories;
     pub(crate) mod files;
@@ -123,6 +129,7 @@ pub static ALL: &[&Module] = &[
     &index::MODULE,
     &autoindex::MODULE,
     &gzip_static::MODULE,
+    &precompressed::MODULE,
     &static_files::MODULE,
     &internal::MODULE,
     &post_action::MODULE,
@@ -135,10 +142,14 @@ pub static ALL: &[&Module] = &[
     &not_modified::MODULE,
     &headers_more::MODULE,
     &headers::MODULE,
+    &gunzip::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
     &addition::MODULE,
+    &brotli::MODULE,
+    &zstd::MODULE,
     &gzip::MODULE,
+    &coding::MODULE,
     &range::MODULE,
     &aio::MODULE,
     &stub_status::MODULE,
@@ -153,7 +164,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 11] = [
+    const OURS: [&str; 25] = [
         "strict_line_ends",
         "reload_connections",
         "client_body_min_rate",
@@ -165,6 +176,20 @@ mod tests {
         "more_clear_headers",
         "more_set_input_headers",
         "more_clear_input_headers",
+        "brotli",
+        "brotli_types",
+        "brotli_comp_level",
+        "brotli_min_length",
+        "brotli_window",
+        "brotli_buffers",
+        "brotli_static",
+        "zstd",
+        "zstd_types",
+        "zstd_comp_level",
+        "zstd_min_length",
+        "zstd_buffers",
+        "zstd_dict_file",
+        "zstd_static",
     ];
 
     #[test]

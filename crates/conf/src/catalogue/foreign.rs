@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn patterns() {
         let product = |name| foreign(name).map(|foreign| foreign.product);
-        assert_eq!(product("brotli"), Some("ngx_brotli"));
-        assert_eq!(product("brotli_types"), Some("ngx_brotli"));
+        assert_eq!(product("unbrotli"), Some("ngx_brotli"));
+        assert_eq!(product("unbrotli_buffers"), Some("ngx_brotli"));
         assert_eq!(product("content_by_lua_block"), Some("the Lua module"));
         assert_eq!(product("nchan_publisher"), Some("nchan"));
         assert_eq!(product("ssl"), Some("an nginx of former years"));

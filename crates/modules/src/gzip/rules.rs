@@ -1,7 +1,7 @@
-//! Who gets compressed content: `gzip_vary`, `gzip_proxied`, `gzip_http_version`, `gzip_disable`. They
-//! hold for `gzip` and `gzip_static` alike.
+//! Who gets compressed content: `gzip_vary`, `gzip_proxied`, `gzip_http_version`, `gzip_disable`. They hold for `gzip`,
+//! `gunzip` and `gzip_static` alike.
 
-use super::LEVELS;
+use crate::coding::{Accept, Coding, LEVELS};
 use conf::{Arity, Diagnostic, value};
 use contract::clock::Time;
 use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
@@ -86,10 +86,13 @@ fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Disabled, Dia
     Ok(disabled)
 }
 
+/// Whether caches are told in a scope that the content depends on what the client accepts.
+pub(crate) fn varies(view: &View<'_>) -> bool {
+    view.get(&GZIP_VARY).copied().unwrap_or(false)
+}
+
 /// Who gets compressed content in a scope.
 pub(crate) struct Rules {
-    /// Whether caches are told.
-    pub(crate) vary: bool,
     version: Version,
     proxied: u32,
     patterns: Vec<Regex>,
@@ -104,7 +107,6 @@ impl Rules {
         let names_msie6 =
             |view: View<'_>| view.here(&GZIP_DISABLE).iter().any(|disabled| disabled.value.msie6);
         Rules {
-            vary: view.get(&GZIP_VARY).copied().unwrap_or(false),
             version: view.get(&GZIP_HTTP_VERSION).copied().unwrap_or(Version::Http11),
             proxied: if proxied == 0 { OFF } else { proxied },
             patterns: disabled.iter().flat_map(|disabled| &disabled.value.patterns).cloned().collect(),
@@ -112,14 +114,16 @@ impl Rules {
         }
     }
 
-    /// Whether the client of this exchange gets compressed content. The fields of the response count, too.
+    /// Whether the client of this exchange accepts gzip and gets it.
+    pub(crate) fn accept(&self, exchange: &Exchange) -> bool {
+        Accept::of(&exchange.request.head.fields).weight(Coding::Gzip.name()) > 0 && self.allow(exchange)
+    }
+
+    /// Whether the client of this exchange gets gzip if it accepts it. The fields of the response count, too.
     pub(crate) fn allow(&self, exchange: &Exchange) -> bool {
         let head = &exchange.request.head;
-        if exchange.subrequest || !head.fields.get("accept-encoding").is_some_and(accepts_gzip) {
-            return false;
-        }
         let agent = head.fields.get("user-agent").unwrap_or_default();
-        if self.msie6 && is_msie6(agent) || head.version < self.version {
+        if exchange.subrequest || self.msie6 && is_msie6(agent) || head.version < self.version {
             return false;
         }
         if head.fields.get("via").is_some() && !self.allow_proxy(exchange) {
@@ -171,49 +175,6 @@ fn has_directive(value: &[u8], name: &str) -> bool {
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Whether an `Accept-Encoding` field admits gzip. As in nginx the coding must be named, so that `*`
-/// admits nothing, and a weight that is none counts as zero.
-fn accepts_gzip(field: &[u8]) -> bool {
-    const NAME: &[u8] = b"gzip";
-    let mut from = 0;
-    let behind = loop {
-        let rest = field.get(from..).unwrap_or_default();
-        let found = rest.windows(NAME.len()).position(|part| part.eq_ignore_ascii_case(NAME));
-        let Some(start) = found.map(|found| from + found) else { return false };
-        let behind = start + NAME.len();
-        if start == from || matches!(field[start - 1], b',' | b' ') {
-            break &field[behind..];
-        }
-        from = behind;
-    };
-    let without_spaces = |text: &'_ [u8]| text.iter().position(|&byte| byte != b' ');
-    let Some(at) = without_spaces(behind) else { return true };
-    match behind[at] {
-        b',' => return true,
-        b';' => {}
-        _ => return false,
-    }
-    let parameter = &behind[at + 1..];
-    let Some(at) = without_spaces(parameter) else { return true };
-    match &parameter[at..] {
-        [b'q' | b'Q', b'=', weight @ ..] => is_positive(weight),
-        _ => false,
-    }
-}
-
-/// Whether a weight (RFC 9110, section 12.4.2) is one, and not zero.
-fn is_positive(text: &[u8]) -> bool {
-    let weight = text.split(|byte| matches!(byte, b',' | b' ')).next().unwrap_or_default();
-    let digits = match weight {
-        [_] => &b""[..],
-        [_, b'.', digits @ ..] => digits,
-        _ => return false,
-    };
-    let is_number = digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit);
-    let has_fraction = digits.iter().any(|&digit| digit != b'0');
-    is_number && matches!((weight[0], has_fraction), (b'0', true) | (b'1', false))
-}
-
 /// Internet Explorer 4, 5 and 6, but not the last form of 6, which can read compressed content.
 fn is_msie6(agent: &[u8]) -> bool {
     let has = |text: &[u8], part: &str| text.windows(part.len()).any(|window| window == part.as_bytes());
@@ -228,25 +189,8 @@ fn is_msie6(agent: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{accepts_gzip, has_directive, is_msie6};
+    use super::{has_directive, is_msie6};
     use crate::testing::Site;
-
-    #[test]
-    fn the_coding_must_be_named_and_weigh_something() {
-        for field in
-            ["gzip", "GZip, br", "br, gzip", "br;gzip, gzip", "gzip;q=0.001", "gzip ; q=1.", "x-gzip, gzip"]
-        {
-            assert!(accepts_gzip(field.as_bytes()), "{field}");
-        }
-        for field in
-            ["", "*", "br", "x-gzip", "gzipx", "gzip;q=0", "gzip;q=0.000", "gzip;q=1.001", "gzip;q=0.0001"]
-        {
-            assert!(!accepts_gzip(field.as_bytes()), "{field}");
-        }
-        for field in ["gzip;q", "gzip;q=", "gzip;q=2", "gzip;x=1", "gzip;q= 1", "gzip;q=.5", "gzip x"] {
-            assert!(!accepts_gzip(field.as_bytes()), "{field}");
-        }
-    }
 
     #[test]
     fn directives_of_caches() {

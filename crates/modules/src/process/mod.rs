@@ -363,7 +363,7 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
     let word = args.word(0)?;
     let path = word.to_string();
     match module_of_file(&path) {
-        Some(Loadable::Own(module)) if is_built_in(module) => Ok(()),
+        Some(Loadable::Own(module) | Loadable::Foreign(module)) if is_built_in(module) => Ok(()),
         Some(known) => {
             loading.note(known.diagnostic().at(args.node.span).under(word.span));
             Ok(())
@@ -376,9 +376,11 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
     }
 }
 
-/// Whether a module of nginx is one of the features.
+/// Whether a module of nginx, or one that is known beside it, is one of the features.
 fn is_built_in(module: &str) -> bool {
-    let feature = module.strip_prefix("http_").unwrap_or(module);
+    let feature = ["http_", "ngx_"].iter().find_map(|start| module.strip_prefix(start)).unwrap_or(module);
+    let feature = feature.strip_suffix("-nginx-module").unwrap_or(feature);
+    let feature = feature.replace('-', "_");
     crate::ALL.iter().any(|own| own.name == feature)
 }
 
@@ -457,6 +459,10 @@ mod tests {
 
     #[test]
     fn modules_to_load() {
+        for file in ["headers_more_filter", "brotli_filter", "brotli_static", "zstd_filter", "zstd_static"] {
+            let text = format!("load_module /x/ngx_http_{file}_module.so;");
+            assert!(main_level(&text).unwrap().1.is_empty(), "{file}");
+        }
         let (_, notes) = main_level("load_module modules/ngx_http_geoip_module.so;").unwrap();
         assert!(notes[0].contains("has no effect"), "{notes:?}");
         let error = main_level("load_module modules/ngx_of_nobody.so;").map(|_| ()).unwrap_err();

@@ -1,7 +1,7 @@
-//! Compressed forms of small files that are kept, so that a file that many ask for is compressed once.
-//! Each thread keeps its own, so that nobody waits for another.
+//! Compressed forms of files that are kept, so that a file that many ask for is compressed once. Each thread keeps
+//! its own, so that nobody waits for another.
 
-use super::deflate::Settings;
+use super::encoder::Settings;
 use bytes::Bytes;
 use contract::FileIdentity;
 use std::cell::RefCell;
@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The largest file whose compressed form is kept, in bytes.
-pub(super) const FILE_BYTES_MAX: u64 = 256 * 1024;
+pub(super) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What an entry costs beside its content, in bytes, roughly.
 const ENTRY_BYTES: usize = 256;
 
 /// A state of a file, and how it was compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) file: FileIdentity,
     pub(super) settings: Settings,
@@ -51,7 +51,7 @@ struct Entry {
     turn: u64,
 }
 
-impl<K: Copy + Eq + std::hash::Hash> Kept<K> {
+impl<K: Clone + Eq + std::hash::Hash> Kept<K> {
     fn new(limit: usize) -> Kept<K> {
         Kept { entries: HashMap::new(), by_turn: BTreeMap::new(), turn: 0, bytes: 0, limit }
     }
@@ -61,7 +61,7 @@ impl<K: Copy + Eq + std::hash::Hash> Kept<K> {
         self.by_turn.remove(&entry.turn);
         self.turn += 1;
         entry.turn = self.turn;
-        self.by_turn.insert(self.turn, *key);
+        self.by_turn.insert(self.turn, key.clone());
         Some(entry.content.clone())
     }
 
@@ -69,12 +69,12 @@ impl<K: Copy + Eq + std::hash::Hash> Kept<K> {
         self.remove(&key);
         self.bytes += content.len() + ENTRY_BYTES;
         self.turn += 1;
-        self.by_turn.insert(self.turn, key);
+        self.by_turn.insert(self.turn, key.clone());
         self.entries.insert(key, Entry { content, turn: self.turn });
         while self.bytes > self.limit
             && let Some((_, oldest)) = self.by_turn.first_key_value()
         {
-            let oldest = *oldest;
+            let oldest = oldest.clone();
             self.remove(&oldest);
         }
     }
