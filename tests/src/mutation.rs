@@ -26,7 +26,8 @@ impl Dice {
         usize::try_from(self.number() >> 33).unwrap_or(0) % end
     }
 
-    fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+    /// One of some texts.
+    pub fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
         texts[self.below(texts.len())]
     }
 }

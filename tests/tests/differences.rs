@@ -191,6 +191,30 @@ fn decoded_line_ends_stay_out_of_fields() {
     }
 }
 
+/// Reason: a text is evaluated from left to right, once; nginx measures it first, and its tables match while it does.
+#[test]
+fn captures_are_what_they_were_when_the_text_reached_them() {
+    let site = Site::new(
+        r#"
+        map $arg_x $table { ~(b+)(c*) "t"; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location ~ "^/(.)" { return 200 "[$1$table$1]"; }
+        }
+        "#,
+    );
+    let told = |running: &Running| running.ask("GET /a?x=bbb").last().text();
+    let fulmar = site.start(Server::Fulmar);
+    assert_eq!(told(&fulmar), "[atbbb]");
+    fulmar.stop();
+    if have_nginx() {
+        // Where the capture is longer than it was, nginx has no room for the text.
+        let nginx = site.start(Server::Nginx);
+        assert_ne!(told(&nginx), "[atbbb]", "nginx no longer differs");
+        drop(nginx);
+    }
+}
+
 /// Reason: a location without a slash at its end leaves `..` to the name of a directory, and what is joined to
 /// it climbs out of the alias.
 #[test]

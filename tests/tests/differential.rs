@@ -11,6 +11,7 @@ mod contents;
 mod error_pages;
 mod file_cache;
 mod files;
+mod generated;
 mod headers;
 mod limits;
 mod listings;

@@ -135,6 +135,8 @@ pub struct Wire {
     pub keep_alive: bool,
     /// Whether the body is chunked.
     pub chunked: bool,
+    /// Whether it was decided what is answered.
+    pub answered: bool,
     /// Whether the head is to have no `Server` but one among its fields.
     pub omits_server: bool,
     /// Whether the head is on its way.
@@ -184,11 +186,16 @@ pub struct Exchange {
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
     evaluating: Cell<u32>,
+    /// How many values were computed for the one that is asked for.
+    evaluated: Cell<u32>,
     captured: RefCell<Option<Captured>>,
 }
 
 /// How many computed variables may wait for each other. More is a circle.
 const EVALUATING_MAX: u32 = 100;
+
+/// How many values may be computed for one. A circle of variables that use each other twice has no end.
+const EVALUATED_MAX: u32 = 10_000;
 
 /// What a request and the requests inside of the server on its behalf have in common.
 #[derive(Default)]
@@ -229,6 +236,7 @@ impl Exchange {
             variables,
             kept: OnceCell::new(),
             evaluating: Cell::new(0),
+            evaluated: Cell::new(0),
             captured: RefCell::new(None),
         }
     }
@@ -254,6 +262,7 @@ impl Exchange {
             variables: _,
             kept,
             evaluating,
+            evaluated,
             captured,
         } = self;
         // What is attached may look at nothing of the exchange when it ends.
@@ -263,7 +272,7 @@ impl Exchange {
         (*internal, *valid_location, *uri_behind_alias) = (false, true, false);
         (*error, *error_page_used) = (None, false);
         (*wire, *note, *subrequest, *file) = (Wire::default(), 0, false, None);
-        *evaluating.get_mut() = 0;
+        (*evaluating.get_mut(), *evaluated.get_mut()) = (0, 0);
         *captured.get_mut() = None;
     }
 
@@ -320,7 +329,9 @@ impl Exchange {
                     return true;
                 }
                 let depth = self.evaluating.get();
-                if depth == EVALUATING_MAX {
+                let count = if depth == 0 { 1 } else { self.evaluated.get() + 1 };
+                self.evaluated.set(count);
+                if depth == EVALUATING_MAX || count > EVALUATED_MAX {
                     let name = self.variables.name(id);
                     self.log(Level::Error, &format!("cycle while evaluating variable \"{name}\""));
                     return false;

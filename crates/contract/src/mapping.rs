@@ -103,9 +103,9 @@ impl Root {
         self.write_directory(exchange, path);
         let appended = match &self.alias {
             None => uri,
+            Some(_) if !exchange.valid_location => return Err(MapError::AliasAfterRewrite),
             Some(name) if name.kind == LocationKind::Regex && exchange.uri_behind_alias => uri,
             Some(name) if name.kind == LocationKind::Regex => b"",
-            Some(_) if !exchange.valid_location => return Err(MapError::AliasAfterRewrite),
             Some(name) => uri.get(name.text.len()..).unwrap_or_default(),
         };
         if self.alias.is_none() && path.ends_with(b"/") && appended.starts_with(b"/") {

@@ -234,6 +234,14 @@ mod tests {
     }
 
     #[test]
+    fn a_circle_of_what_is_never_kept_has_an_end() {
+        let site = Site::location(
+            "map $y$y $x { volatile; default x; ~. $y$y; } map $x$x $y { volatile; default y; }",
+        );
+        assert!(site.variable("x", &site.get("/")).len() < 100_000);
+    }
+
+    #[test]
     fn messages() {
         let error = |map: &str| Site::error(&format!("map $uri $x {{ {map} }}"));
         assert_eq!(error("a;"), "invalid number of the map parameters");

@@ -300,6 +300,9 @@ mod tests {
         assert!(matches!(site.run(Phase::Precontent, &mut exchange), Step::Next));
         assert!(matches!(site.run(Phase::Content, &mut exchange), Step::Respond(_)));
         assert_eq!(run(&site, "/y"), "404");
+        let mut exchange = site.get("/x");
+        exchange.valid_location = false;
+        assert!(exchange.path().is_err(), "an alias of a URI that was rewritten is none");
     }
 
     #[test]

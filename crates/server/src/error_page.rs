@@ -36,12 +36,13 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
 }
 
 fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Replacement {
-    let target = page.target.evaluate(exchange);
     exchange.error = match page.answer {
         ErrorAnswer::Original => Some(status),
         ErrorAnswer::Fixed(answer) => Some(answer),
         ErrorAnswer::FromTarget => None,
     };
+    // `$status` in the target is what is answered.
+    let target = page.target.evaluate(exchange);
     if page.is_text {
         // Such a page is the server's own, in other words.
         exchange.error_page_used = false;

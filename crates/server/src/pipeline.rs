@@ -371,6 +371,7 @@ impl Flow {
         if let Some(status) = self.exchange.error {
             self.exchange.response.status = status;
         }
+        self.exchange.wire.answered = true;
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         self.follow();
         let mut body = body;
@@ -457,6 +458,12 @@ impl Flow {
     }
 
     fn enter_named(&mut self, name: &[u8]) -> Option<Progress> {
+        if self.exchange.request.path.is_empty() {
+            let message =
+                format!("empty URI in redirect to named location \"{}\"", String::from_utf8_lossy(name));
+            self.exchange.log(Level::Error, &message);
+            return self.finish(Status::INTERNAL_SERVER_ERROR);
+        }
         let Some(location) = self.server.named.get(name) else {
             let message = format!("could not find named location \"{}\"", String::from_utf8_lossy(name));
             self.exchange.log(Level::Error, &message);

@@ -165,3 +165,51 @@ fn set_and_if() {
         ],
     );
 }
+
+#[test]
+fn corners() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            server_name localhost;
+            root %%ROOT%%;
+            error_page 500 @sorry;
+            error_page 410 =404 /gone$status;
+            error_page 405 = /gone$status;
+            location /early { set $x $status; return 200 "$x $status"; }
+            location /empty { rewrite ^ $arg_none; }
+            location /410 { return 410; }
+            location /405 { return 405; }
+            location /gone { return 200 "$uri $status"; }
+            location ~ ^/al/ { alias %%ROOT%%/f.txt; }
+            location ~ ^/(?<a1>.)/twice { rewrite ^/(.)/(.*)/(.*)$ /show/$3/$1?$2&$a1 last; }
+            location ~ ^/over/((.*))$ { rewrite ^/over/((.*))$ http://localhost/$1$2 redirect; }
+            location ~ ^/overargs/((.*))$ { rewrite ^/overargs/((.*))$ /show?$1$2 last; }
+            location /escape { rewrite ^(.*) /new?c=1; set $y $1; return 200 "$y $args"; }
+            location /show { return 200 "$uri?$args $1 $2 $3"; }
+            location /stale { if ($arg_x ~ (a)(b)) { } if ($arg_y ~ c) { } return 200 "$1 $2"; }
+            location @sorry { return 200 "sorry $uri"; }
+        }
+        "#,
+    )
+    .file("f.txt", "file\n");
+    agree(
+        &site,
+        &[
+            "GET /early",
+            "GET /empty",
+            "GET /410",
+            "GET /405",
+            "GET /al/x",
+            "GET /x/twice/y/z?q",
+            "GET /over/++++++++++++++++++++++++++++++",
+            "GET /over/%2b%20%3f%26",
+            "GET /overargs/++++++++++++++++++++++++++++++",
+            "GET /overargs/%2b%20%3f%26",
+            "GET /escape/%2b%26",
+            "GET /stale?x=ab",
+            "GET /stale?x=ab&y=c",
+        ],
+    );
+}

@@ -258,6 +258,7 @@ mod tests {
     /// What is in this log below the prefix after the request was logged.
     fn logged(site: &Site, exchange: &mut Exchange, name: &str) -> String {
         site.open_logs();
+        exchange.wire.answered = true;
         site.run(Phase::Log, exchange);
         std::fs::read_to_string(site.root().join(name)).unwrap()
     }

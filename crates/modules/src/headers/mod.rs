@@ -273,6 +273,7 @@ mod tests {
     fn filtered(site: &Site, target: &str, status: u16) -> Exchange {
         let mut exchange = site.get(target);
         exchange.response.status = Status(status);
+        exchange.wire.answered = true;
         exchange.response.etag = Some(b"\"old\"".as_slice().into());
         exchange.response.last_modified = Some(784_111_777);
         let scope = std::sync::Arc::clone(&exchange.scope);

@@ -36,6 +36,7 @@ impl Answer {
             return Step::Finish(self.status);
         }
         exchange.response.status = self.status;
+        exchange.wire.answered = true;
         let text = self.text.evaluate(exchange);
         if matches!(self.status.0, 301 | 302 | 303 | 307 | 308) {
             exchange.response.location = Some(text.into());

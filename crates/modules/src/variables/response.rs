@@ -4,10 +4,12 @@ use super::lists::{joined, put, put_some};
 use contract::Exchange;
 use http::Status;
 
-/// While an error's page is served it is the error's status, whatever the page itself comes to.
+/// While an error's page is served it is the error's status, whatever the page itself comes to; as long as nothing is
+/// decided it is zero.
 pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let status = exchange.error.unwrap_or(exchange.response.status);
-    http::write_number(status.0.into(), 3, out);
+    let is_decided = exchange.wire.answered || exchange.response.status != Status::OK;
+    let decided = if is_decided { exchange.response.status.0 } else { 0 };
+    http::write_number(exchange.error.map_or(decided, |status| status.0).into(), 3, out);
     true
 }
 
