@@ -5,6 +5,7 @@ mod index;
 mod page;
 mod prose;
 mod sources;
+mod traps;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,14 +30,20 @@ pub(crate) fn run(check: bool) -> Result<bool> {
     let wanted = pages(&sources::features(&root())?, catalogue::all());
     let present = read(&folder)?;
     let changes = changes(&present, &wanted);
+    let page = root().join(traps::PAGE);
+    let is_stale = fs::read_to_string(&page).unwrap_or_default() != traps::render();
     if !check {
         write(&folder, &wanted, &changes)?;
+        fs::write(&page, traps::render()).with_context(|| format!("writing {}", page.display()))?;
         return Ok(true);
+    }
+    if is_stale {
+        eprintln!("{} is stale; run `cargo xtask docs`", traps::PAGE);
     }
     for (name, what) in &changes {
         eprintln!("{FOLDER}/{name} {what}; run `cargo xtask docs`");
     }
-    Ok(changes.is_empty())
+    Ok(changes.is_empty() && !is_stale)
 }
 
 fn pages(features: &[Feature], entries: &[Entry]) -> Pages {

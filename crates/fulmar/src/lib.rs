@@ -12,6 +12,7 @@ mod command_line;
 mod configuration;
 mod console;
 mod explain;
+mod lint;
 mod messages;
 mod paths;
 mod pid_file;
@@ -47,6 +48,9 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     if arguments.get(1).is_some_and(|word| word == "explain") {
         return explain::run(&arguments);
+    }
+    if arguments.get(1).is_some_and(|word| word == "lint") {
+        return lint::run(&arguments);
     }
     let flags = match Flags::parse(arguments.get(1..).unwrap_or_default()) {
         Ok(flags) => flags,

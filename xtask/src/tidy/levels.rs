@@ -14,6 +14,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("fcgi", 1),
     ("net", 1),
     ("contract", 2),
+    ("lint", 2),
     ("tls", 2),
     ("upstream", 3),
     ("modules", 4),

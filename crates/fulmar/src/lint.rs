@@ -1,0 +1,176 @@
+//! `fulmar lint`: traps in a configuration that loads.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ::lint::Finding;
+use clap::{Parser, ValueEnum};
+use conf::tree::printable;
+use conf::{Diagnostic, Level, Sources, Span, catalogue};
+use contract::inputs::System;
+use contract::log::ErrorLog;
+use serde_json::{Value, json};
+
+use crate::command_line::Flags;
+use crate::configuration::Read;
+use crate::console::{PROGRAM, err, out, say};
+use crate::messages;
+use crate::paths::Paths;
+
+/// Looks for traps in a configuration: what loads, and probably does not do what was meant. The rules are in
+/// docs/lint.md. Nothing is served, and no file is written.
+///
+/// The exit status is 0; 1 if something was found that --deny names; 2 if the configuration cannot be read.
+#[derive(Debug, Parser)]
+#[command(name = "fulmar lint", bin_name = "fulmar lint", version = server::VERSION)]
+struct Arguments {
+    /// The configuration [default: /etc/fulmar/fulmar.conf]
+    #[arg(short, value_name = "FILE")]
+    configuration: Option<PathBuf>,
+    /// Where relative paths start [default: the directory of the configuration]
+    #[arg(short, value_name = "DIRECTORY")]
+    prefix: Option<PathBuf>,
+    /// Directives of the main level, read before the file
+    #[arg(short, value_name = "DIRECTIVES")]
+    globals: Option<String>,
+    /// The least bad kind of finding that makes the exit status 1
+    #[arg(long, value_name = "LEVEL", default_value = "error")]
+    deny: Deny,
+    /// A rule that is not applied; may be given again
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Print a JSON object for each finding
+    #[arg(long)]
+    json: bool,
+}
+
+/// What makes the exit status 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Deny {
+    /// What lets strangers do what they may not
+    Error,
+    /// What does not do what it says, too
+    Warn,
+    /// What could be better, too
+    Notice,
+    /// Nothing
+    Nothing,
+}
+
+impl Deny {
+    fn is_about(self, level: Level) -> bool {
+        match self {
+            Deny::Error => level <= Level::Error,
+            Deny::Warn => level <= Level::Warn,
+            Deny::Notice => level <= Level::Notice,
+            Deny::Nothing => false,
+        }
+    }
+}
+
+/// The exit status where nothing can be said.
+const UNREADABLE: u8 = 2;
+
+/// Looks for traps; `arguments` begins with the program's own name, and `lint` follows.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments.get(1..).unwrap_or_default()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let text = error.render().to_string();
+            return if error.use_stderr() {
+                err(&text);
+                ExitCode::from(UNREADABLE)
+            } else {
+                out(text.as_bytes());
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    if let Some(unknown) = arguments.allow.iter().find(|id| ::lint::rules().all(|rule| rule.id != **id)) {
+        say(&format!("there is no rule \"{unknown}\""));
+        return ExitCode::from(UNREADABLE);
+    }
+    match look(&arguments) {
+        Ok((findings, sources)) => report(&arguments, &findings, &sources),
+        Err(status) => status,
+    }
+}
+
+fn look(arguments: &Arguments) -> Result<(Vec<Finding>, Sources), ExitCode> {
+    let (prefix, conf) = (arguments.prefix.clone(), arguments.configuration.clone());
+    let paths = Paths::new(&Flags { prefix, conf, ..Flags::default() }).map_err(|error| {
+        say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
+        ExitCode::from(UNREADABLE)
+    })?;
+    let loaded = conf::load(&System, &paths.conf, arguments.globals.as_deref());
+    if let Some(error) = loaded.error {
+        let read = Read { sources: loaded.sources, notes: Vec::new() };
+        messages::refusal(&crate::configuration::Refusal { error, read }, &ErrorLog::default());
+        return Err(ExitCode::from(UNREADABLE));
+    }
+    let http_only: Vec<_> = catalogue::http_only_names().collect();
+    let (nodes, _) = conf::wrap_bare(loaded.nodes, &http_only);
+    let mut findings = ::lint::check(&nodes);
+    findings.retain(|finding| !arguments.allow.iter().any(|id| id == finding.rule.id));
+    Ok((findings, loaded.sources))
+}
+
+fn report(arguments: &Arguments, findings: &[Finding], sources: &Sources) -> ExitCode {
+    for finding in findings {
+        match arguments.json {
+            true => out(format!("{}\n", object(finding, sources)).as_bytes()),
+            false => out(text(finding, sources).as_bytes()),
+        }
+    }
+    if !arguments.json {
+        let count = |level| findings.iter().filter(|finding| finding.rule.level == level).count();
+        let (errors, warnings, notices) = (count(Level::Error), count(Level::Warn), count(Level::Notice));
+        out(format!("{errors} of level error, {warnings} of level warn, {notices} of level notice\n")
+            .as_bytes());
+    }
+    match findings.iter().any(|finding| arguments.deny.is_about(finding.rule.level)) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// The message as others of a configuration are, with the rule behind it.
+fn text(finding: &Finding, sources: &Sources) -> String {
+    let message = format!("{} ({})", finding.text, finding.rule.id);
+    let diagnostic = Diagnostic { level: finding.rule.level, ..Diagnostic::warn(message) };
+    let diagnostic = diagnostic.at(finding.place).under(finding.under).hint(finding.mend.clone());
+    conf::render(&diagnostic, sources, PROGRAM)
+}
+
+fn object(finding: &Finding, sources: &Sources) -> Value {
+    let rule = finding.rule;
+    let path = sources.path(finding.place.file);
+    json!({
+        "rule": rule.id,
+        "level": rule.level.name(),
+        "file": printable(path.as_os_str().as_encoded_bytes()),
+        "line": finding.place.line,
+        "column": column(sources, finding.under),
+        "text": finding.text,
+        "why": rule.why,
+        "mend": finding.mend,
+        "excerpt": excerpt(sources, finding.under),
+    })
+}
+
+/// The column of a place, from 1, in bytes.
+fn column(sources: &Sources, span: Span) -> usize {
+    let start = usize::try_from(span.start).unwrap_or(usize::MAX);
+    let before = sources.text(span.file).get(..start).unwrap_or_default();
+    before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1
+}
+
+/// The line of a place.
+fn excerpt(sources: &Sources, span: Span) -> String {
+    let text = sources.text(span.file);
+    let start = usize::try_from(span.start).unwrap_or(usize::MAX).min(text.len());
+    let from = text[..start].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let line = text[from..].split(|&byte| byte == b'\n').next().unwrap_or_default();
+    printable(line.trim_ascii())
+}

@@ -1,0 +1,91 @@
+//! Traps in configurations that load: what is written is allowed, and probably not what was meant.
+//!
+//! A [`Rule`] looks at the tree of a configuration and knows no feature. A finding that is none costs more than one
+//! that is missed, so a rule speaks only where the tree says it all. The examples of a rule are its tests and its
+//! page of the manual.
+
+#![forbid(unsafe_code)]
+
+mod regex;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use conf::{Level, Node, Span};
+use tree::Tree;
+
+/// A trap.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name, which stays.
+    pub id: &'static str,
+    /// `error` for what lets strangers do what they may not, `warn` for what does not do what it says, `notice` for
+    /// what could be better.
+    pub level: Level,
+    /// What it is about, in a few words.
+    pub title: &'static str,
+    /// Why it is a trap, and the mend.
+    pub why: &'static str,
+    /// A configuration that has it: the content of `http {}`.
+    pub bad: &'static str,
+    /// The same without it.
+    pub good: &'static str,
+    check: fn(&Tree<'_>) -> Vec<Found>,
+}
+
+/// A place where a rule has something to say.
+#[derive(Debug)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The directive.
+    pub place: Span,
+    /// The part of it that is meant.
+    pub under: Span,
+    /// What is wrong here.
+    pub text: String,
+    /// What to write instead.
+    pub mend: String,
+}
+
+/// What a check gives.
+struct Found {
+    place: Span,
+    under: Span,
+    text: String,
+    mend: String,
+}
+
+/// All rules, in the order of the manual.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    rules::ALL.iter().copied()
+}
+
+/// All findings in a configuration, in the order of the text.
+pub fn check(nodes: &[Node]) -> Vec<Finding> {
+    let tree = Tree::new(nodes);
+    let mut findings: Vec<Finding> = rules()
+        .flat_map(|rule| {
+            let finding = move |found: Found| {
+                let Found { place, under, text, mend } = found;
+                Finding { rule, place, under, text, mend }
+            };
+            (rule.check)(&tree).into_iter().map(finding)
+        })
+        .collect();
+    findings.sort_by_key(|finding| (finding.place.file.0, finding.place.start, finding.rule.id));
+    findings
+}
+
+impl Found {
+    /// A finding about a whole directive.
+    fn at(node: &Node, text: impl Into<String>, mend: impl Into<String>) -> Found {
+        Found { place: node.span, under: node.name.span, text: text.into(), mend: mend.into() }
+    }
+
+    /// The same, about one word of it.
+    fn under(self, under: Span) -> Found {
+        Found { under, ..self }
+    }
+}

@@ -1,0 +1,78 @@
+//! Who may.
+
+use crate::{Found, Rule};
+use conf::Level;
+
+pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
+    id: "satisfy-any-all",
+    level: Level::Error,
+    title: "`satisfy any` lets everybody in",
+    why: "With `satisfy any` one rule that agrees is enough. `allow all` agrees with everybody: no password is asked \
+          for.",
+    bad: "server { satisfy any; allow all; auth_basic x; auth_basic_user_file /etc/nginx/users; }",
+    good: "server { satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /etc/nginx/users; }",
+    check: |tree| {
+        tree.named("satisfy")
+            .filter(|spot| spot.node.arg(0).is_some_and(|word| word.is("any")))
+            .filter_map(|spot| {
+                let allow = spot
+                    .siblings()
+                    .iter()
+                    .find(|node| node.is("allow") && node.arg(0).is_some_and(|word| word.is("all")))?;
+                let mend = "name the networks that need no password, and deny all others";
+                Some(Found::at(allow, "under satisfy any this lets everybody in without a password", mend))
+            })
+            .collect()
+    },
+};
+
+pub(crate) static REFERER_NONE: Rule = Rule {
+    id: "referer-none",
+    level: Level::Notice,
+    title: "`valid_referers none` lets those in who say nothing",
+    why: "Whoever sends no `Referer` is valid with `none`, and any page can see to it that none is sent \
+          (`referrerpolicy=\"no-referrer\"`). Against strangers that embed a picture it keeps honest ones out only; \
+          as a protection of forms it is none.",
+    bad: "server { location /transfer/ { valid_referers none server_names; if ($invalid_referer) { return 403; } \
+          proxy_pass http://127.0.0.1:8080; } }",
+    good: "server { location /transfer/ { valid_referers server_names; if ($invalid_referer) { return 403; } \
+           proxy_pass http://127.0.0.1:8080; } }",
+    check: |tree| {
+        tree.named("valid_referers")
+            .filter(|spot| {
+                // Beside files it is a courtesy; in front of an application it is taken for a protection.
+                let passes = |name: &str| spot.siblings().iter().any(|node| node.is(name));
+                passes("proxy_pass") || passes("fastcgi_pass")
+            })
+            .filter_map(|spot| {
+                let none = spot.node.args.iter().find(|word| word.is("none"))?;
+                let text = "requests without a Referer are let in, and any page can leave it out";
+                Some(Found::at(spot.node, text, "leave none out").under(none.span))
+            })
+            .collect()
+    },
+};
+
+pub(crate) static RULES_AFTER_ALL: Rule = Rule {
+    id: "rules-after-all",
+    level: Level::Warn,
+    title: "rules behind one that holds for all",
+    why: "Of `allow` and `deny` the first that holds decides: behind `allow all` or `deny all` nothing is looked at.",
+    bad: "server { deny all; allow 10.0.0.0/8; }",
+    good: "server { allow 10.0.0.0/8; deny all; }",
+    check: |tree| {
+        let blocks = ["http", "server", "location", "limit_except"];
+        tree.all()
+            .filter(|spot| blocks.iter().any(|name| spot.node.is(name)))
+            .filter_map(|spot| {
+                let mut rules =
+                    spot.node.children().iter().filter(|node| node.is("allow") || node.is("deny"));
+                let all = rules.find(|node| node.arg(0).is_some_and(|word| word.is("all")))?;
+                // The same once more does no harm.
+                let behind = rules.find(|node| !(node.name == all.name && node.args == all.args))?;
+                let text = format!("\"{} all\" in line {} decides before it", all.name, all.span.line);
+                Some(Found::at(behind, text, "put the rule for all last"))
+            })
+            .collect()
+    },
+};

@@ -1,0 +1,159 @@
+//! Fields of answers and of passed requests.
+
+use super::redirects::DECODED;
+use crate::regex;
+use crate::tree::{Spot, children, has, has_deep, uses};
+use crate::{Found, Rule};
+use conf::{Level, Node};
+
+pub(crate) static URI_IN_FIELD: Rule = Rule {
+    id: "uri-in-field",
+    level: Level::Error,
+    title: "a decoded URI in a field",
+    why: "`$uri` is decoded, and may hold a line end: in a field of an answer or of a passed request it lets a client \
+          add fields, on servers that send what they are given. `$request_uri` is what the client sent.",
+    bad: "server { add_header X-Path $uri; }",
+    good: "server { add_header X-Path $request_uri; }",
+    check: |tree| {
+        let set = ["add_header", "proxy_set_header", "more_set_headers"];
+        let spots = tree.all().filter(|spot| set.iter().any(|name| spot.node.is(name)));
+        spots
+            .filter_map(|spot| {
+                let value = spot.node.args.iter().find(|word| uses(word, &DECODED).is_some())?;
+                let variable = uses(value, &DECODED)?;
+                let text = format!("\"{variable}\" is decoded, and may hold a line end");
+                Some(Found::at(spot.node, text, "use $request_uri").under(value.span))
+            })
+            .collect()
+    },
+};
+
+pub(crate) static ADD_HEADER_LOST: Rule = Rule {
+    id: "add-header-lost",
+    level: Level::Warn,
+    title: "fields for security that an inner level takes away",
+    why: "A level with an `add_header` of its own inherits none of those around it. What protects the whole site \
+          (`Strict-Transport-Security` and its kin) is missing in the answers of such a location.",
+    bad: "server { add_header X-Frame-Options DENY; location /a/ { add_header Cache-Control no-store; } }",
+    good: "server { add_header X-Frame-Options DENY; \
+           location /a/ { add_header X-Frame-Options DENY; add_header Cache-Control no-store; } }",
+    check: |tree| {
+        tree.all()
+            .filter(|spot| spot.node.is("server") || spot.node.is("location"))
+            .filter(|spot| has(spot.node, "add_header") && !merges(spot))
+            .filter_map(|spot| {
+                let own: Vec<String> = children(spot.node, "add_header").map(|node| name_of(node)).collect();
+                let lost = outer(spot, "add_header")
+                    .into_iter()
+                    .map(name_of)
+                    .find(|name| PROTECTING.contains(&name.as_str()) && !own.contains(name))?;
+                let first = children(spot.node, "add_header").next()?;
+                let shown = if own.len() == 1 { "this one" } else { "these" };
+                let text = format!("\"{lost}\", which is added around {shown}, is not added here");
+                Some(Found::at(first, text, "repeat it here, or write add_header_inherit merge;"))
+            })
+            .collect()
+    },
+};
+
+/// Fields that are there for the client's safety.
+const PROTECTING: [&str; 7] = [
+    "strict-transport-security",
+    "content-security-policy",
+    "x-frame-options",
+    "x-content-type-options",
+    "referrer-policy",
+    "permissions-policy",
+    "cross-origin-opener-policy",
+];
+
+fn merges(spot: &Spot<'_>) -> bool {
+    spot.is_set("add_header_inherit", "merge")
+}
+
+fn name_of(node: &Node) -> String {
+    node.arg(0).map(|word| word.to_string().to_ascii_lowercase()).unwrap_or_default()
+}
+
+/// What the nearest level around has of this directive.
+fn outer<'a>(spot: &Spot<'a>, name: &str) -> Vec<&'a Node> {
+    let levels = spot.around.iter().rev();
+    let found = levels.map(|level| children_of(level, name)).find(|found| !found.is_empty());
+    found.unwrap_or_default()
+}
+
+fn children_of<'a>(node: &'a Node, name: &str) -> Vec<&'a Node> {
+    node.children().iter().filter(|child| child.is(name)).collect()
+}
+
+pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
+    id: "proxy-fields-lost",
+    level: Level::Warn,
+    title: "fields of passed requests that an inner level takes away",
+    why: "A location with a `proxy_set_header` of its own inherits none of those around it: `Host` is the other \
+          server's name again, and the client's address is not passed on.",
+    bad: "server { proxy_set_header Host $host; \
+          location / { proxy_set_header X-A 1; proxy_pass http://127.0.0.1:8080; } }",
+    good: "server { proxy_set_header Host $host; \
+           location / { proxy_set_header Host $host; proxy_set_header X-A 1; proxy_pass http://127.0.0.1:8080; } }",
+    check: |tree| {
+        tree.named("location")
+            .filter(|spot| has(spot.node, "proxy_set_header") && has_deep(spot.node, "proxy_pass"))
+            .filter_map(|spot| {
+                let own: Vec<String> = children(spot.node, "proxy_set_header").map(name_of).collect();
+                let lost = outer(spot, "proxy_set_header")
+                    .into_iter()
+                    .map(name_of)
+                    .find(|name| !own.contains(name) && FORWARDED.contains(&name.as_str()))?;
+                let first = children(spot.node, "proxy_set_header").next()?;
+                let text = format!("\"{lost}\", which is set around it, is not set here");
+                Some(Found::at(first, text, "repeat those around it here"))
+            })
+            .collect()
+    },
+};
+
+/// Fields by which an application knows its client.
+const FORWARDED: [&str; 6] =
+    ["host", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"];
+
+pub(crate) static ORIGIN_PATTERN: Rule = Rule {
+    id: "origin-pattern",
+    level: Level::Error,
+    title: "a pattern for trusted origins that strangers match",
+    why: "A pattern without `^` and `$` holds for any text with the trusted name in it: `https://example.com.evil.test` \
+          is trusted, too.",
+    bad: "map $http_origin $cors { ~example\\.com $http_origin; }",
+    good: "map $http_origin $cors { ~^https://example\\.com$ $http_origin; }",
+    check: |tree| {
+        let mut found = Vec::new();
+        for spot in
+            tree.named("map").filter(|spot| spot.node.arg(0).is_some_and(|word| word.is("$http_origin")))
+        {
+            for entry in spot.node.children() {
+                // An entry that gives nothing trusts nobody.
+                let gives = entry.arg(0).is_some_and(|word| !word.text.is_empty() && !word.is("0"));
+                let pattern = entry.name.as_str().and_then(|name| name.strip_prefix('~'));
+                let pattern = pattern.map(|pattern| pattern.strip_prefix('*').unwrap_or(pattern));
+                found.extend(pattern.filter(|_| gives).and_then(|pattern| loose(entry, pattern)));
+            }
+        }
+        for spot in tree.named("if") {
+            let words: Vec<&str> = spot.node.args.iter().filter_map(|word| word.as_str()).collect();
+            if let [variable, "~" | "~*", pattern] = words[..]
+                && variable == "($http_origin"
+            {
+                found.extend(loose(spot.node, pattern.strip_suffix(')').unwrap_or(pattern)));
+            }
+        }
+        found
+    },
+};
+
+fn loose(node: &Node, pattern: &str) -> Option<Found> {
+    let is_any = pattern.is_empty() || pattern == "." || pattern == ".*" || pattern == ".+";
+    (!regex::is_anchored(pattern) && !is_any).then(|| {
+        let text = format!("\"{pattern}\" holds for other origins that only have it inside");
+        Found::at(node, text, "begin it with ^https:// and end it with $")
+    })
+}

@@ -1,0 +1,200 @@
+//! Files: roots, aliases, what is tried.
+
+use crate::tree::{Place, Spot, children, has, has_deep, place};
+use crate::{Found, Rule};
+use conf::{Level, Node};
+
+pub(crate) static ALIAS_TRAVERSAL: Rule = Rule {
+    id: "alias-traversal",
+    level: Level::Error,
+    title: "`alias` lets a request climb out of its directory",
+    why: "A location without a slash at its end also matches what goes on behind its text: `/i../x` is `/i` and \
+          `../x`. With an `alias` that ends with a slash the rest is appended as it is, and leads one directory up.",
+    bad: "server { location /i { alias /srv/images/; } }",
+    good: "server { location /i/ { alias /srv/images/; } }",
+    check: |tree| {
+        tree.named("alias")
+            .filter_map(|spot| {
+                let location = spot.parent().filter(|parent| parent.is("location"))?;
+                let Some(Place::Prefix(text)) = place(location) else { return None };
+                let target = spot.node.arg(0)?.as_str()?;
+                (target.ends_with('/') && !text.ends_with('/')).then(|| {
+                    let what = format!("\"{text}../\" leads out of \"{target}\"");
+                    Found::at(spot.node, what, format!("location {text}/ {{ alias {target}; }}"))
+                })
+            })
+            .collect()
+    },
+};
+
+pub(crate) static ALIAS_WITHOUT_CAPTURE: Rule = Rule {
+    id: "alias-without-capture",
+    level: Level::Warn,
+    title: "`alias` in a location with a pattern does not say which file",
+    why: "In a location with a pattern the alias is the whole path: nothing of the URI is appended to it. A directory \
+          without a capture behind it is what every request gets.",
+    bad: "server { location ~ ^/img/.*\\.png$ { alias /srv/images/; } }",
+    good: "server { location ~ ^/img/(.*\\.png)$ { alias /srv/images/$1; } }",
+    check: |tree| {
+        tree.named("alias")
+            .filter_map(|spot| {
+                let location = spot.parent().filter(|parent| parent.is("location"))?;
+                let Some(Place::Pattern(_)) = place(location) else { return None };
+                // With try_files the names are appended.
+                let target = spot.node.arg(0)?.as_str()?;
+                let is_lost =
+                    target.ends_with('/') && !target.contains('$') && !has_deep(location, "try_files");
+                let answers = has(location, "return") || has(location, "deny");
+                (is_lost && !answers).then(|| {
+                    let mend = "capture the rest of the URI in the pattern, and put it behind the alias";
+                    Found::at(spot.node, format!("every URI here is \"{target}\""), mend)
+                })
+            })
+            .collect()
+    },
+};
+
+pub(crate) static TRY_FILES_LAST: Rule = Rule {
+    id: "try-files-last",
+    level: Level::Warn,
+    title: "the last argument of `try_files` is not tried",
+    why: "The last argument is where the request goes if nothing was found, and is not looked at itself. With `$uri` \
+          there, a missing file is redirected to itself until the limit of redirects ends it with 500.",
+    bad: "server { location / { try_files $uri $uri/; } }",
+    good: "server { location / { try_files $uri $uri/ =404; } }",
+    check: |tree| {
+        tree.named("try_files")
+            .filter_map(|spot| {
+                let last = spot.node.args.last()?;
+                let is_uri = last.is("$uri") || last.is("$uri/");
+                is_uri.then(|| {
+                    let text = format!(
+                        "a file that is missing is looked for at \"{last}\" again, and ends with 500"
+                    );
+                    Found::at(spot.node, text, "add =404 at the end").under(last.span)
+                })
+            })
+            .collect()
+    },
+};
+
+pub(crate) static AUTOINDEX_EVERYWHERE: Rule = Rule {
+    id: "autoindex-everywhere",
+    level: Level::Notice,
+    title: "directories are listed for a whole site",
+    why: "`autoindex on` for a server, or for its `/`, lists every directory that has no index, also those that are \
+          added later.",
+    bad: "server { root /srv/x; autoindex on; }",
+    good: "server { root /srv/x; location /files/ { autoindex on; } }",
+    check: |tree| {
+        tree.named("autoindex")
+            .filter(|spot| spot.node.arg(0).is_some_and(|word| word.is("on")))
+            .filter(|spot| match spot.parent() {
+                Some(parent) if parent.is("location") => {
+                    place(parent) == Some(Place::Prefix("/")) && spot.nearest("server").is_some_and(is_a_site)
+                }
+                Some(parent) => parent.is("server") && is_a_site(parent) || parent.is("http"),
+                None => false,
+            })
+            .map(|spot| {
+                let mend = "set it in the location of the directory that is meant";
+                Found::at(spot.node, "every directory without an index is listed", mend)
+            })
+            .collect()
+    },
+};
+
+/// Whether it is more than a listing of files: a server whose only purpose that is says so by being nothing else.
+fn is_a_site(server: &Node) -> bool {
+    let passes = ["proxy_pass", "fastcgi_pass", "index", "try_files"];
+    passes.iter().any(|name| has_deep(server, name)) || children(server, "location").next().is_none()
+}
+
+pub(crate) static ROOT_IN_ONE_LOCATION: Rule = Rule {
+    id: "root-in-one-location",
+    level: Level::Notice,
+    title: "`root` is set for `/` only, and other locations need one",
+    why: "A `root` inside of `location /` counts for that location only: others that send files look below the \
+          default directory, `html`. Set for the server it counts for all.",
+    bad: "server { location / { root /srv/x; } location ~ \\.css$ { expires 1d; } }",
+    good: "server { root /srv/x; location / { } location ~ \\.css$ { expires 1d; } }",
+    check: |tree| tree.named("server").filter_map(root_in_one).collect(),
+};
+
+fn root_in_one(spot: &Spot<'_>) -> Option<Found> {
+    let locations = || children(spot.node, "location");
+    if !spot.effective("root").is_empty() {
+        return None;
+    }
+    let main = locations().find(|node| place(node) == Some(Place::Prefix("/")))?;
+    let root = children(main, "root").next()?;
+    let other = locations().find(|node| !std::ptr::eq(*node, main) && sends_files(node))?;
+    let text = format!("\"location {}\" has no root, and looks for its files in \"html\"", words(other));
+    Some(Found::at(root, text, "move it to the server"))
+}
+
+/// Whether a location certainly sends files, and does not say from where.
+fn sends_files(location: &Node) -> bool {
+    let elsewhere = ["root", "alias", "return", "deny", "rewrite", "internal", "stub_status", "empty_gif"];
+    let is_elsewhere = |node: &Node| {
+        let name = node.name.as_str().unwrap_or_default();
+        elsewhere.contains(&name) || name.ends_with("_pass") || name == "if" || name == "try_files"
+    };
+    !location.children().is_empty()
+        && matches!(place(location), Some(Place::Pattern(_) | Place::Prefix(_)))
+        && !location.children().iter().any(is_elsewhere)
+        && (has(location, "expires") || has(location, "add_header") || has(location, "autoindex"))
+}
+
+fn words(node: &Node) -> String {
+    node.args.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) static HIDDEN_FILES: Rule = Rule {
+    id: "hidden-files",
+    level: Level::Notice,
+    title: "files such as `.git` and `.env` can be fetched",
+    why: "The directory of a PHP application often is a checkout: `.git` has its whole history, `.env` its passwords. \
+          One location keeps them in; certificates need `.well-known`.",
+    bad: "server { root /srv/x; location / { try_files $uri /index.php; } \
+          location ~ ^/index\\.php$ { fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/x; location / { try_files $uri /index.php; } \
+          location ~ ^/index\\.php$ { fastcgi_pass unix:/run/php.sock; } \
+          location ~ /\\.(?!well-known) { deny all; } }",
+    check: |tree| {
+        tree.named("server")
+            .filter(|spot| has(spot.node, "root") && has_deep(spot.node, "fastcgi_pass") && !hides(spot.node))
+            .filter_map(|spot| {
+                let root = children(spot.node, "root").next()?;
+                // A directory that is made to be public holds nothing else.
+                let path = root.arg(0)?.as_str()?;
+                let is_public = ["/public", "/web", "/pub", "/htdocs", "/html", "/webroot"].iter();
+                let is_public = is_public.clone().any(|end| path.trim_end_matches('/').ends_with(end));
+                (!is_public).then(|| {
+                    let mend = "location ~ /\\.(?!well-known) { deny all; }";
+                    Found::at(root, "nothing keeps hidden files from being fetched", mend)
+                })
+            })
+            .collect()
+    },
+};
+
+/// Whether any location or condition is about names that begin with a dot.
+fn hides(block: &Node) -> bool {
+    block.children().iter().any(|node| {
+        let about = node.args.iter().filter_map(|word| word.as_str());
+        let is_about_dots = about.clone().any(|text| text.contains("\\.") && is_about_hidden(text));
+        ((node.is("location") || node.is("if")) && is_about_dots) || hides(node)
+    })
+}
+
+fn is_about_hidden(text: &str) -> bool {
+    ["/\\.", "/(\\.", "|\\.", "(\\.", "/?\\.", "^\\."].iter().any(|start| {
+        text.match_indices(start).any(|(at, _)| {
+            // `\.(css|js)` and `\.php` are about endings.
+            let behind = text[at + start.len()..].chars().next();
+            start.starts_with('/')
+                || behind.is_none_or(|c| !c.is_ascii_alphanumeric() || text.contains("git"))
+        })
+    })
+}

@@ -1,0 +1,111 @@
+//! Scripts that are passed to PHP.
+
+use crate::tree::{Place, Spot, Tree, children, has, has_deep, place};
+use crate::{Found, Rule};
+use conf::{Level, Node};
+
+pub(crate) static ANY_PATH: Rule = Rule {
+    id: "php-any-path",
+    level: Level::Warn,
+    title: "PHP is given scripts that do not exist",
+    why: "PHP may look for the script in the path before it: `/upload/cat.jpg/x.php` runs the picture \
+          (`cgi.fix_pathinfo`), unless PHP's own settings forbid it. A script that is looked for first \
+          is one.",
+    bad: "server { root /srv/public; location ~ \\.php$ { \
+          fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; location ~ \\.php$ { try_files $uri =404; \
+           fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; fastcgi_pass unix:/run/php.sock; } }",
+    check: |tree| {
+        scripts(tree)
+            .filter(|(_, location, pattern)| {
+                let is_known = pattern.starts_with('^') && !pattern.contains(['*', '+']);
+                !is_known && !looks(location) && !is_set_to_a_script(location)
+            })
+            .map(|(spot, ..)| {
+                Found::at(
+                    spot.node,
+                    "a path that only ends like a script is passed on",
+                    "try_files $uri =404;",
+                )
+            })
+            .collect()
+    },
+};
+
+/// Locations with a pattern about `.php` that pass to an application.
+fn scripts<'t, 'a>(tree: &'t Tree<'a>) -> impl Iterator<Item = (&'t Spot<'a>, &'a Node, &'a str)> {
+    tree.named("fastcgi_pass").filter_map(|spot| {
+        let location = spot.parent().filter(|parent| parent.is("location"))?;
+        let Some(Place::Pattern(pattern)) = place(location) else { return None };
+        pattern.contains("php").then_some((spot, location, pattern))
+    })
+}
+
+/// Whether the script is looked for, by whatever means, or can only come from inside.
+fn looks(location: &Node) -> bool {
+    let by_condition = children(location, "if").any(|node| {
+        node.args
+            .iter()
+            .filter_map(|word| word.as_str())
+            .any(|text| text.contains("!-f") || text.contains("!-e"))
+    });
+    has(location, "try_files") || has(location, "internal") || by_condition
+}
+
+/// Whether the script's name does not come from the URI.
+fn is_set_to_a_script(location: &Node) -> bool {
+    children(location, "fastcgi_param").any(|node| {
+        let value = node.arg(1).and_then(|word| word.as_str()).unwrap_or_default();
+        node.arg(0).is_some_and(|name| name.is("SCRIPT_FILENAME")) && value.ends_with(".php")
+    })
+}
+
+pub(crate) static UNANCHORED_SCRIPT: Rule = Rule {
+    id: "php-unanchored",
+    level: Level::Warn,
+    title: "whatever has .php in it is passed to PHP",
+    why: "A pattern without an end holds for `/notes.php.bak` and `/a.phpinfo`, too: what is no script is passed to \
+          PHP, or its text is run under another name.",
+    bad: "server { root /srv/public; location ~ \\.php { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    check: |tree| {
+        scripts(tree)
+            .filter(|(_, _, pattern)| pattern.ends_with(".php"))
+            .map(|(_, location, pattern)| {
+                Found::at(location, format!("\"{pattern}\" has no end"), format!("location ~ {pattern}$"))
+            })
+            .collect()
+    },
+};
+
+pub(crate) static INDEX_WITHOUT_PHP: Rule = Rule {
+    id: "index-without-php",
+    level: Level::Notice,
+    title: "a directory with index.php is not answered by it",
+    why: "`$uri/` in `try_files` finds a directory, and `index` says which file answers for it. Where that list has no \
+          script, a directory with an `index.php` alone is forbidden.",
+    bad: "server { root /srv/public; location / { try_files $uri $uri/ /index.php; } \
+          location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    good: "server { root /srv/public; index index.php; location / { try_files $uri $uri/ /index.php; } \
+           location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
+    check: |tree| {
+        tree.named("try_files")
+            .filter(|spot| spot.nearest("server").is_some_and(|server| has_deep(server, "fastcgi_pass")))
+            .filter(|spot| spot.node.args.iter().any(|word| word.is("$uri/")))
+            .filter(|spot| {
+                let leads_to_php = spot.node.args.iter().any(|word| word.to_string().contains(".php"));
+                let names = spot.effective("index");
+                let has_php = names.iter().any(|node| {
+                    node.args
+                        .iter()
+                        .any(|word| word.to_string().contains("php") || word.to_string().contains('$'))
+                });
+                leads_to_php && !has_php
+            })
+            .map(|spot| {
+                let text = "\"$uri/\" finds directories, and no index for them is a script";
+                Found::at(spot.node, text, "index index.php;")
+            })
+            .collect()
+    },
+};

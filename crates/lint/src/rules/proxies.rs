@@ -1,0 +1,143 @@
+//! Requests that are passed on.
+
+use crate::tree::{Place, Tree, children, has, place, uses};
+use crate::{Found, Rule};
+use conf::{Level, Word};
+
+pub(crate) static PASS_SLASH: Rule = Rule {
+    id: "pass-slash",
+    level: Level::Error,
+    title: "`proxy_pass` lets a request climb out of its path",
+    why: "A location without a slash at its end also matches what goes on behind its text. Where `proxy_pass` has a \
+          path that ends with a slash, `/api../x` is passed as `/v1/../x`, and `/api/x` as `/v1//x`.",
+    bad: "server { location /api { proxy_pass http://127.0.0.1:8080/v1/; } }",
+    good: "server { location /api/ { proxy_pass http://127.0.0.1:8080/v1/; } }",
+    check: |tree| {
+        tree.named("proxy_pass")
+            .filter_map(|spot| {
+                let location = spot.parent().filter(|parent| parent.is("location"))?;
+                let Some(Place::Prefix(text)) = place(location) else { return None };
+                let url = spot.node.arg(0)?.as_str()?;
+                let (_, rest) = url.split_once("://")?;
+                let uri = rest.find('/').map(|at| &rest[at..])?;
+                let is_open = uri.ends_with('/')
+                    && !text.ends_with('/')
+                    && !url.contains('$')
+                    && !rest.starts_with("unix:");
+                is_open.then(|| {
+                    let what = format!("\"{text}../\" is passed as \"{uri}../\"");
+                    Found::at(spot.node, what, format!("location {text}/"))
+                })
+            })
+            .collect()
+    },
+};
+
+pub(crate) static VARIABLE_WITHOUT_RESOLVER: Rule = Rule {
+    id: "variable-without-resolver",
+    level: Level::Warn,
+    title: "`proxy_pass` with a variable host, and nobody to look it up",
+    why: "A host that is known only when a request comes is looked up then, by the servers that `resolver` names. \
+          Without one, and without an `upstream` of that name, the request ends with 502.",
+    bad: "server { location / { set $backend app.internal; proxy_pass http://$backend; } }",
+    good: "server { resolver 127.0.0.53; location / { set $backend app.internal; proxy_pass http://$backend; } }",
+    check: |tree| {
+        let has_groups = tree.named("upstream").next().is_some();
+        let is_bad = |spot: &&crate::tree::Spot<'_>| !has_groups && spot.effective("resolver").is_empty();
+        tree.named("proxy_pass")
+            .filter(is_bad)
+            .filter_map(|spot| {
+                let word = spot.node.arg(0)?;
+                let (_, rest) = word.as_str()?.split_once("://")?;
+                let host = rest.split(['/', ':']).next()?;
+                // An address that a variable brings needs no look-up.
+                let is_address = host_values(tree, host).iter().all(|value| {
+                    value.split(':').next().is_some_and(|ip| ip.parse::<std::net::Ipv4Addr>().is_ok())
+                });
+                (host.starts_with('$') && !is_address).then(|| {
+                    let text = format!("\"{host}\" can only be an address");
+                    Found::at(spot.node, text, "add a resolver, or an upstream of that name").under(word.span)
+                })
+            })
+            .collect()
+    },
+};
+
+/// What `set` and `map` give a variable, as far as it is written; an empty value where nothing is known.
+fn host_values(tree: &Tree<'_>, variable: &str) -> Vec<String> {
+    let is_it = |word: Option<&Word>| word.is_some_and(|word| word.is(variable));
+    let sets = tree.named("set").filter(|spot| is_it(spot.node.arg(0)));
+    let mut values: Vec<String> = sets.filter_map(|spot| spot.node.arg(1).map(ToString::to_string)).collect();
+    for spot in tree.named("map").filter(|spot| is_it(spot.node.arg(1))) {
+        values.extend(spot.node.children().iter().filter_map(|entry| entry.arg(0).map(ToString::to_string)));
+    }
+    for spot in tree.named("split_clients").filter(|spot| is_it(spot.node.arg(1))) {
+        values.extend(spot.node.children().iter().filter_map(|entry| entry.arg(0).map(ToString::to_string)));
+    }
+    if values.is_empty() { vec![String::new()] } else { values }
+}
+
+pub(crate) static HOST_PASSED_ON: Rule = Rule {
+    id: "host-passed-on",
+    level: Level::Notice,
+    title: "the other server is told whatever host the client names",
+    why: "`$http_host` is what the client wrote. In a server that answers for all hosts an application that builds \
+          links from it, such as one to set a new password, lets a client choose where they lead.",
+    bad: "server { listen 80 default_server; \
+          location / { proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:8080; } }",
+    good: "server { listen 80 default_server; \
+           location / { proxy_set_header Host $host; proxy_pass http://127.0.0.1:8080; } }",
+    check: |tree| {
+        tree.named("proxy_set_header")
+            .filter(|spot| spot.node.arg(0).is_some_and(|name| name.to_string().eq_ignore_ascii_case("host")))
+            .filter(|spot| {
+                let server = spot.nearest("server");
+                // Where the server has names, only they come here.
+                server.is_some_and(|server| {
+                    let mut listens = children(server, "listen");
+                    listens.any(|node| node.args.iter().any(|word| word.is("default_server")))
+                })
+            })
+            .filter_map(|spot| {
+                let value = spot.node.arg(1)?;
+                uses(value, &["$http_host"])?;
+                let text =
+                    "\"$http_host\" is whatever the client writes, and this server answers for all hosts";
+                Some(Found::at(spot.node, text, "use $host, or the name itself").under(value.span))
+            })
+            .collect()
+    },
+};
+
+pub(crate) static ACCEL_NOT_INTERNAL: Rule = Rule {
+    id: "accel-not-internal",
+    level: Level::Error,
+    title: "files that an application guards can be fetched without it",
+    why: "With `X-Accel-Redirect` an application decides who gets a file, and the server sends it. A location for that \
+          has to be `internal`, else everybody can ask for it.",
+    bad: "server { location / { proxy_set_header X-Accel-Mapping /srv/files/=/files/; proxy_pass http://127.0.0.1:8080; } \
+          location /files/ { alias /srv/files/; } }",
+    good: "server { location / { proxy_set_header X-Accel-Mapping /srv/files/=/files/; proxy_pass http://127.0.0.1:8080; } \
+           location /files/ { internal; alias /srv/files/; } }",
+    check: |tree| {
+        let mut found = Vec::new();
+        for spot in tree.named("proxy_set_header") {
+            let [name, value] = &*spot.node.args else { continue };
+            let Some(server) = spot.nearest("server") else { continue };
+            if !name.to_string().eq_ignore_ascii_case("x-accel-mapping") {
+                continue;
+            }
+            let value = value.to_string();
+            for uri in value.split(',').filter_map(|pair| pair.split_once('=').map(|(_, uri)| uri.trim())) {
+                let guarded = children(server, "location").find(|location| {
+                    matches!(place(location), Some(Place::Prefix(text)) if text == uri && text != "/")
+                });
+                found.extend(guarded.filter(|location| !has(location, "internal")).map(|location| {
+                    let text = format!("\"{uri}\" is sent to everybody who asks for it");
+                    Found::at(location, text, "write internal; into it")
+                }));
+            }
+        }
+        found
+    },
+};

@@ -1,0 +1,42 @@
+//! Each rule finds its trap in the one example, and nothing in the other.
+
+use crate::{Finding, check, rules};
+use std::collections::HashSet;
+
+fn findings(http: &str) -> Vec<Finding> {
+    let text = format!("events {{}}\nhttp {{\n{http}\n}}\n");
+    let loaded = conf::parse_bytes(text.as_bytes());
+    assert!(loaded.error.is_none(), "{text}\n{:?}", loaded.error);
+    check(&loaded.nodes)
+}
+
+#[test]
+fn every_rule_finds_its_trap_and_no_other_in_its_examples() {
+    let mut wrong = Vec::new();
+    for rule in rules() {
+        let ids = |http| findings(http).into_iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
+        let (bad, good) = (ids(rule.bad), ids(rule.good));
+        if bad != [rule.id] || !good.is_empty() {
+            wrong.push(format!("{}: in the bad example {bad:?}, in the good one {good:?}", rule.id));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rules_have_names_of_their_own_and_say_something() {
+    let mut ids = HashSet::new();
+    for rule in rules() {
+        assert!(ids.insert(rule.id), "{} is there twice", rule.id);
+        assert!(rule.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.id);
+        assert!(rule.why.ends_with('.') && !rule.title.is_empty(), "{}", rule.id);
+    }
+}
+
+#[test]
+fn findings_name_their_place() {
+    let found = findings("server {\n  location /i {\n    alias /srv/i/;\n  }\n}");
+    let finding = &found[0];
+    assert_eq!((finding.rule.id, finding.place.line), ("alias-traversal", 5));
+    assert!(finding.text.contains("/i") && finding.mend.contains("/i/"), "{finding:?}");
+}
