@@ -4,6 +4,7 @@
 
 mod access;
 mod auth;
+mod clients;
 mod compression;
 mod conditionals;
 mod connections;

@@ -3,7 +3,7 @@
 //! Each line of the block names a network and the value for its addresses; the narrowest network counts. `default` is
 //! the value for all others (and for what is no address), else it is empty. `delete` takes away a network that an
 //! included file named. With `ranges`, which has to come first, the lines name IPv4 addresses from and to
-//! (`10.0.0.1-10.0.0.9`); a range within an earlier one takes its part.
+//! (`10.0.0.1-10.0.0.9`); a range within an earlier one takes its part, and what overlaps otherwise is an error.
 //!
 //! `proxy` names networks of trusted proxies: for a client from there the last address of `X-Forwarded-For` counts,
 //! with `proxy_recursive` the last one that is not a proxy's itself. `volatile` keeps the value from being kept for
@@ -52,8 +52,8 @@ use crate::shared::{names, networks};
 use conf::spec::unexpected_block;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{Args, Definition, Directive, Evaluate, Exchange, Loading, Module, Peer, Rule, Template};
-use ipnet::IpNet;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::str;
@@ -105,9 +105,7 @@ struct Table {
     proxies: Vec<IpNet>,
     default: Option<Value>,
     networks: BTreeMap<IpNet, Value>,
-    ranges: Vec<(RangeInclusive<Ipv4Addr>, Option<Value>)>,
-    /// The ranges that have a value so far.
-    known: HashSet<RangeInclusive<Ipv4Addr>>,
+    ranges: Ranges,
 }
 
 impl Table {
@@ -117,7 +115,7 @@ impl Table {
             return Err(unexpected_block(entry));
         }
         match (&*entry.name.text, &*entry.args) {
-            (b"ranges", []) if self.networks.is_empty() => self.has_ranges = true,
+            (b"ranges", []) if self.networks.is_empty() || self.has_ranges => self.has_ranges = true,
             (b"ranges", []) => {
                 return Err(error(
                     "the \"ranges\" directive must be the first directive inside \"geo\" block",
@@ -126,13 +124,22 @@ impl Table {
             (b"proxy_recursive", []) => self.recursive = true,
             (b"volatile", []) => self.volatile = true,
             (b"proxy", [word]) => self.proxies.push(network(entry, word, loading)?),
-            (b"default", [word]) => {
+            (b"default", [word]) if self.has_ranges => {
                 if self.default.is_some() {
                     loading.note(Diagnostic::warn("duplicate default geo value").at(entry.span));
                 }
                 self.default = Some((*word.text).into());
             }
-            (b"delete", [word]) if self.has_ranges => self.add_range(entry, word, None, loading)?,
+            (b"default", [word]) => {
+                let all = [IpNet::from(Ipv4Net::default()), Ipv6Net::default().into()];
+                all.into_iter().for_each(|net| self.add_network(entry, net, (*word.text).into(), loading));
+            }
+            (b"delete", [word]) if self.has_ranges => {
+                if !self.ranges.delete(&range(entry, word)?) {
+                    let message = format!("no address range \"{word}\" to delete");
+                    loading.note(Diagnostic::warn(message).at(entry.span));
+                }
+            }
             (b"delete", [word]) => {
                 let net = network(entry, word, loading)?;
                 if self.networks.remove(&net).is_none() {
@@ -147,47 +154,27 @@ impl Table {
     }
 
     fn add(&mut self, entry: &Node, value: Value, loading: &mut Loading) -> Result<(), Diagnostic> {
-        if self.has_ranges {
-            return self.add_range(entry, &entry.name, Some(value), loading);
+        let word = &entry.name;
+        if !self.has_ranges {
+            let net = network(entry, word, loading)?;
+            self.add_network(entry, net, value, loading);
+            return Ok(());
         }
-        let net = network(entry, &entry.name, loading)?;
-        let shown = String::from_utf8_lossy(&value).into_owned();
-        if let Some(earlier) = self.networks.insert(net, value) {
-            let (word, earlier) = (&entry.name, String::from_utf8_lossy(&earlier));
-            let message =
-                format!("duplicate network \"{word}\", value: \"{shown}\", old value: \"{earlier}\"");
-            loading.note(Diagnostic::warn(message).at(entry.span));
+        let overlaps = |other: RangeInclusive<Ipv4Addr>| {
+            let message = format!("range \"{word}\" overlaps \"{}-{}\"", other.start(), other.end());
+            Diagnostic::emerg(message).at(entry.span).under(word.span)
+        };
+        let earlier = self.ranges.add(&range(entry, word)?, &value).map_err(overlaps)?;
+        if let Some(earlier) = earlier {
+            note_duplicate(entry, "range", [&value, &earlier], loading);
         }
         Ok(())
     }
 
-    fn add_range(
-        &mut self,
-        entry: &Node,
-        word: &Word,
-        value: Option<Value>,
-        loading: &mut Loading,
-    ) -> Result<(), Diagnostic> {
-        let error = |message: String| Diagnostic::emerg(message).at(entry.span).under(word.span);
-        let range = range(&word.text).ok_or_else(|| error(format!("invalid range \"{word}\"")))?;
-        let has_same = match &value {
-            Some(_) => !self.known.insert(range.clone()),
-            None => self.known.remove(&range),
-        };
-        match &value {
-            None if !has_same => {
-                let message = format!("no address range \"{word}\" to delete");
-                loading.note(Diagnostic::warn(message).at(entry.span));
-                return Ok(());
-            }
-            Some(_) if has_same => {
-                let message = format!("duplicate range \"{word}\"");
-                loading.note(Diagnostic::warn(message).at(entry.span));
-            }
-            _ => {}
+    fn add_network(&mut self, entry: &Node, net: IpNet, value: Value, loading: &mut Loading) {
+        if let Some(earlier) = self.networks.insert(net, Arc::clone(&value)) {
+            note_duplicate(entry, "network", [&value, &earlier], loading);
         }
-        self.ranges.push((range, value));
-        Ok(())
     }
 
     fn finish(self, source: Option<Template>) -> Geo {
@@ -206,8 +193,8 @@ impl Table {
         for (net, value) in networks {
             painting.paint(*net, index(value));
         }
-        for (range, value) in &self.ranges {
-            painting.paint_range(range, value.as_ref().map_or(0, &mut index));
+        for (start, (end, value)) in &self.ranges.0 {
+            painting.paint_range(&((*start).into()..=(*end).into()), index(value));
         }
         Geo {
             source,
@@ -227,10 +214,81 @@ fn network(entry: &Node, word: &Word, loading: &mut Loading) -> Result<IpNet, Di
     Ok(networks::network(entry, word, loading).map_err(invalid)?.net)
 }
 
-fn range(text: &[u8]) -> Option<RangeInclusive<Ipv4Addr>> {
-    let (start, end) = str::from_utf8(text).ok()?.split_once('-')?;
-    let range = start.parse().ok()?..=end.parse().ok()?;
-    (range.start() <= range.end()).then_some(range)
+fn note_duplicate(entry: &Node, what: &str, [value, earlier]: [&Value; 2], loading: &mut Loading) {
+    let (word, [value, earlier]) =
+        (&entry.name, [value, earlier].map(|value| String::from_utf8_lossy(value)));
+    let message = format!("duplicate {what} \"{word}\", value: \"{value}\", old value: \"{earlier}\"");
+    loading.note(Diagnostic::warn(message).at(entry.span));
+}
+
+fn range(entry: &Node, word: &Word) -> Result<RangeInclusive<Ipv4Addr>, Diagnostic> {
+    let invalid = || {
+        let message = format!("invalid range \"{word}\"");
+        Diagnostic::emerg(message).at(entry.span).under(word.span)
+    };
+    let parsed = str::from_utf8(&word.text).ok().and_then(|text| {
+        let (start, end) = text.split_once('-')?;
+        Some(start.parse().ok()?..=end.parse().ok()?)
+    });
+    parsed.filter(|range| range.start() <= range.end()).ok_or_else(invalid)
+}
+
+/// Ranges by their starts, with their ends and values; no two overlap. As in nginx they are cut where the third octet
+/// begins anew, and what may lie within what, or be deleted, is judged for each piece.
+#[derive(Default)]
+struct Ranges(BTreeMap<u32, (u32, Value)>);
+
+impl Ranges {
+    /// Adds a range, which may take a part of an earlier one. Gives the value of one that is the same, and refuses
+    /// what overlaps otherwise.
+    fn add(
+        &mut self,
+        range: &RangeInclusive<Ipv4Addr>,
+        value: &Value,
+    ) -> Result<Option<Value>, RangeInclusive<Ipv4Addr>> {
+        let mut same = None;
+        for (start, end) in pieces(range) {
+            let around = self.0.range(..=end).next_back().map(|(start, (end, value))| (*start, *end, value));
+            if let Some((from, to, value)) = around.filter(|(_, to, _)| *to >= start) {
+                let value = Arc::clone(value);
+                if start < from || end > to {
+                    return Err(from.into()..=to.into());
+                }
+                if (start, end) == (from, to) {
+                    same = Some(value);
+                } else {
+                    self.0.remove(&from);
+                    if from < start {
+                        self.0.insert(from, (start - 1, Arc::clone(&value)));
+                    }
+                    if end < to {
+                        self.0.insert(end + 1, (to, value));
+                    }
+                }
+            }
+            self.0.insert(start, (end, Arc::clone(value)));
+        }
+        Ok(same)
+    }
+
+    /// Takes a range away; tells whether all of it was there, as it is named.
+    fn delete(&mut self, range: &RangeInclusive<Ipv4Addr>) -> bool {
+        let mut all = true;
+        for (start, end) in pieces(range) {
+            if self.0.get(&start).is_some_and(|(to, _)| *to == end) {
+                self.0.remove(&start);
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+}
+
+/// The parts of a range that share their first two octets.
+fn pieces(range: &RangeInclusive<Ipv4Addr>) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let (start, end) = (u32::from(*range.start()), u32::from(*range.end()));
+    (start >> 16..=end >> 16).map(move |high| (start.max(high << 16), end.min(high << 16 | 0xffff)))
 }
 
 struct Geo {
@@ -303,6 +361,9 @@ mod tests {
     fn ranges() {
         let block = "ranges; default d; 10.0.0.0-10.0.0.9 a; 10.0.0.4-10.0.0.5 b; 10.0.1.0-10.0.1.9 c; \
                      delete 10.0.1.0-10.0.1.9;";
+        assert!(
+            Site::error("geo $x { ranges; 10.0.0.0-10.0.0.9 a; 10.0.0.5-10.0.1.0 b; }").contains("overlaps")
+        );
         let values: String = ["10.0.0.3", "10.0.0.4", "10.0.0.6", "10.0.0.10", "10.0.1.1", "::1"]
             .map(|ip| value(block, ip))
             .concat();

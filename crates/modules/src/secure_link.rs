@@ -40,6 +40,7 @@ use conf::{Contexts, Diagnostic};
 use contract::clock::Time;
 use contract::{Directive, Exchange, Module, ScopeBuilder, Template, Variable, View};
 use md5::{Digest, Md5};
+use std::rc::Rc;
 use std::str;
 use subtle::ConstantTimeEq;
 
@@ -103,13 +104,20 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// What was found about the link of a request; it stays so where the request goes on in another location.
+struct Found(Option<Vec<u8>>);
+
 fn verdict(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let value = match exchange.scope.kept::<Check>() {
-        Some(Check::Text { link, text }) => is_good(exchange, link, text),
-        Some(Check::Path(secret)) => path(&exchange.request.uri, secret).map(<[u8]>::to_vec),
-        None => None,
-    };
-    value.inspect(|value| out.extend_from_slice(value)).is_some()
+    let found = exchange.attached::<Found>().unwrap_or_else(|| {
+        let found = Found(match exchange.scope.kept::<Check>() {
+            Some(Check::Text { link, text }) => is_good(exchange, link, text),
+            Some(Check::Path(secret)) => path(&exchange.request.uri, secret).map(<[u8]>::to_vec),
+            None => None,
+        });
+        exchange.attach(found);
+        exchange.attached().unwrap_or_else(|| Rc::new(Found(None)))
+    });
+    found.0.as_ref().inspect(|value| out.extend_from_slice(value)).is_some()
 }
 
 fn expires(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

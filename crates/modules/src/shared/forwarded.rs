@@ -38,29 +38,43 @@ pub(crate) fn client<'a>(
     trusted: &Trusted,
     recursive: bool,
 ) -> Option<Peer> {
-    let values: Vec<&[u8]> = values.collect();
-    let words = |value: &'a [u8]| value.rsplit(|byte| matches!(byte, b',' | b' '));
-    let names = values.into_iter().rev().flat_map(words).filter(|word| !word.is_empty());
     let mut found: Option<Peer> = None;
-    for name in names {
-        if !trusted.holds(found.as_ref().unwrap_or(peer)) {
-            break;
-        }
-        let Some(address) = address(name) else { break };
-        found = Some(Peer::Inet(address));
-        if !recursive {
-            break;
+    for value in values.collect::<Vec<_>>().into_iter().rev() {
+        let mut rest = value;
+        loop {
+            if !trusted.holds(found.as_ref().unwrap_or(peer)) {
+                return found;
+            }
+            let (before, name) = last_name(rest);
+            let Some(address) = address(name) else { return found };
+            found = Some(Peer::Inet(address));
+            match before {
+                _ if !recursive => return found,
+                Some(before) => rest = before,
+                None => break,
+            }
         }
     }
     found
+}
+
+/// The last name of a value, and what stands before it, if anything does.
+fn last_name(value: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let is_between = |byte: &u8| matches!(byte, b',' | b' ');
+    let end = value.iter().rposition(|byte| !is_between(byte)).map_or(0, |at| at + 1);
+    let value = &value[..end];
+    match value.iter().rposition(is_between) {
+        Some(at) => (Some(&value[..at]), &value[at + 1..]),
+        None => (None, value),
+    }
 }
 
 /// `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; the port is 0 where there is none.
 fn address(text: &[u8]) -> Option<SocketAddr> {
     let text = str::from_utf8(text).ok()?;
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let without_port = bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0));
-    without_port.or_else(|_| text.parse()).ok()
+    let without_port = bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0)).ok();
+    without_port.or_else(|| text.parse().ok().filter(|address: &SocketAddr| address.port() > 0))
 }
 
 #[cfg(test)]
@@ -85,8 +99,11 @@ mod tests {
             ("5.6.7.8:99 ,", Some("5.6.7.8:99")),
             ("[2001:db8::1]:80", Some("[2001:db8::1]:80")),
             ("2001:db8::1", Some("[2001:db8::1]:0")),
+            ("5.6.7.8:0", None),
             ("unknown", None),
+            ("1.2.3.4, unknown", None),
             ("", None),
+            (" ,", None),
         ] {
             assert_eq!(named(&[value], false).as_deref(), expected, "{value}");
         }
@@ -97,6 +114,9 @@ mod tests {
         assert_eq!(named(&["9.9.9.9, 1.2.3.4", "10.0.0.1, 10.0.0.2"], true).unwrap(), "1.2.3.4:0");
         assert_eq!(named(&["bad, 10.0.0.1"], true).unwrap(), "10.0.0.1:0");
         assert_eq!(named(&["10.0.0.1", "10.0.0.2"], false).unwrap(), "10.0.0.2:0");
+        assert_eq!(named(&["1.2.3.4", "10.0.0.1"], true).unwrap(), "1.2.3.4:0");
+        assert_eq!(named(&["1.2.3.4", ",10.0.0.1"], true).unwrap(), "10.0.0.1:0", "no list goes on there");
+        assert_eq!(named(&["1.2.3.4", ","], false), None, "the last line counts");
     }
 
     #[test]
