@@ -9,6 +9,7 @@ mod allocations;
 mod balancing;
 mod body_files;
 mod catalogue;
+mod compression;
 mod configurations;
 mod differences;
 mod differential;

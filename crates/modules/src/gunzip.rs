@@ -17,15 +17,17 @@
 //!     listen 8080;
 //!     gunzip on;
 //!     location / {
-//!         proxy_pass http://localhost:8081;
+//!         proxy_pass http://127.0.0.1:8081;
+//!         proxy_set_header Accept-Encoding gzip;
 //!     }
 //! }
 //! server {
-//!     listen 8081;
+//!     listen 127.0.0.1:8081;
 //!     gzip on;
+//!     gzip_http_version 1.0;
 //!     location / {
 //!         default_type text/html;
-//!         return 200 "A text that repeats itself, repeats itself, repeats itself.";
+//!         return 200 "A text that repeats itself, repeats itself, repeats itself.\n";
 //!     }
 //! }
 //! ```
@@ -35,8 +37,16 @@
 //! Host: localhost
 //!
 //! HTTP/1.1 200 OK
+//! Transfer-Encoding: chunked
 //!
 //! A text that repeats itself, repeats itself, repeats itself.
+//! ---
+//! GET / HTTP/1.1
+//! Host: localhost
+//! Accept-Encoding: gzip
+//!
+//! HTTP/1.1 200 OK
+//! Content-Encoding: gzip
 //! ```
 
 use crate::coding::{LEVELS, is_another_form};

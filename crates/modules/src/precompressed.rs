@@ -6,6 +6,8 @@
 //! length is known, parts can be asked for, and nothing is compressed while serving. The files should have the same
 //! time. `gzip_vary on` adds `Vary: Accept-Encoding`.
 //!
+//! differs: brotli and zstd are modules of somebody else in nginx.
+//!
 //! ```file html/page.html
 //! plain
 //! ```

@@ -23,6 +23,8 @@
 //! that show both what a client sent and a token or other secret, or let the application mask the secret anew in
 //! each response. Style sheets, scripts and pages that are the same for everybody are safe.
 //!
+//! differs: brotli and zstd are modules of somebody else in nginx.
+//!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>
 //! ```
