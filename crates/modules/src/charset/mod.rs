@@ -138,8 +138,13 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             return Err(Diagnostic::emerg(map.value.duplicate()).at(map.span));
         }
     }
+    let name = view.get(&CHARSET).cloned().flatten();
+    let spelled = |name: Template| {
+        let known = name.constant().and_then(|name| maps.iter().find_map(|map| map.value.spelling(name)));
+        known.map_or(name, Template::literal)
+    };
     let charset = Charset {
-        name: view.get(&CHARSET).cloned().flatten(),
+        name: name.map(spelled),
         source: view.get(&SOURCE_CHARSET).cloned(),
         types: MediaTypes::of(view, &CHARSET_TYPES, &TYPES),
         replaces: view.get(&OVERRIDE_CHARSET).copied().unwrap_or(false),
@@ -350,7 +355,7 @@ mod tests {
         let one = recoded("charset A; source_charset B;", "text/html", b"aXb");
         assert_eq!(one, ("text/html; charset=A".into(), b"aYb".into(), Some(3)));
         let back = recoded("charset b; source_charset a;", "text/html", b"aXbY\x80");
-        assert_eq!(back, ("text/html; charset=b".into(), b"aXbX?".into(), Some(5)));
+        assert_eq!(back, ("text/html; charset=B".into(), b"aXbX?".into(), Some(5)));
         let utf8 = recoded("charset utf-8; source_charset latin1;", "text/html", b"\xe4\x80\x81");
         assert_eq!(utf8, ("text/html; charset=utf-8".into(), "ä€?".into(), None));
         let from = recoded("charset latin1; source_charset utf-8;", "text/html", "ä€я".as_bytes());

@@ -132,6 +132,11 @@ impl CharsetMap {
         }
     }
 
+    /// A charset as it is written here, which is how it is named to clients.
+    pub(super) fn spelling(&self, charset: &[u8]) -> Option<&[u8]> {
+        [&self.from, &self.to].into_iter().find(|own| own.eq_ignore_ascii_case(charset)).map(|own| &**own)
+    }
+
     /// The complaint about a second map between the same charsets.
     pub(super) fn duplicate(&self) -> String {
         let [from, to] = [&self.from, &self.to].map(|name| String::from_utf8_lossy(name));

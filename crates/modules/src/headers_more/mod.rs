@@ -59,7 +59,7 @@ use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{Body, Directive, Exchange, Filter, Handler, Module, Phase, Rule, ScopeBuilder, Step, View};
-use http::Fields;
+use http::{Fields, Status};
 use written::{Field, Form, Name};
 
 /// Fields of responses and requests.
@@ -145,7 +145,12 @@ impl Filter for Responses {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         for line in &self.lines {
             let response = &exchange.response;
-            if line.counts(response.content_type.as_deref(), Some(response.status.0)) {
+            let media_type = match response.status {
+                // It names none any more, and is about a file that has one.
+                Status::NOT_MODIFIED => Some(exchange.media_type(&exchange.request.path)),
+                _ => response.content_type.clone(),
+            };
+            if line.counts(media_type.as_deref(), Some(response.status.0)) {
                 line.fields.iter().for_each(|field| change_response(exchange, field, line.adds));
             }
         }
@@ -172,7 +177,10 @@ fn change_response(exchange: &mut Exchange, field: &Field, adds: bool) {
         "content-type" => response.content_type = Some(value.into()),
         "location" => response.location = Some(value.into()),
         "etag" => response.etag = Some(value.into()),
-        "last-modified" if is_canonical_date(&value) => response.last_modified = http::parse_date(&value),
+        // An error has no time of its own that would be sent.
+        "last-modified" if is_canonical_date(&value) && !response.status.is_error() => {
+            response.last_modified = http::parse_date(&value);
+        }
         "accept-ranges" if value.eq_ignore_ascii_case(b"bytes") => response.accept_ranges = true,
         _ => push(exchange, name, &value),
     }
