@@ -55,6 +55,7 @@ pub fn limit(process: Pid, resource: Resource, most: Option<u64>) {
         Resource::Nofile => "Max open files ",
         Resource::Fsize => "Max file size ",
         Resource::As => "Max address space ",
+        Resource::Nproc => "Max processes ",
         other => panic!("{other:?} is not known here"),
     };
     let line = limits.lines().find_map(|line| line.strip_prefix(name)).expect("its limits");

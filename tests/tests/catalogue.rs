@@ -22,7 +22,9 @@ mod proxy;
 mod ranges;
 mod resources;
 mod slow;
+mod surroundings;
 mod syntax;
+mod system;
 
 /// A request that would be answered by 200 if anything after a refused one were read.
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";

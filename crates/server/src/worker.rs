@@ -20,6 +20,9 @@ use tokio::sync::{mpsc as events, watch};
 /// pool of nginx has by default.
 const JOBS: usize = 32;
 
+/// How long a thread for jobs waits for the next one.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// What a worker process serves, and how.
 pub struct Worker {
     /// The configuration.
@@ -126,9 +129,16 @@ impl Drop for End {
     }
 }
 
+/// An event loop with a thread beside it for jobs, which stays: where the system has no other one left, jobs wait for
+/// that one instead of failing.
 pub(crate) fn runtime() -> io::Result<LocalRuntime> {
     let mut builder = Builder::new_current_thread();
-    builder.enable_all().max_blocking_threads(JOBS).build_local(LocalOptions::default())
+    builder.enable_all().max_blocking_threads(JOBS).thread_keep_alive(FOR_EVER);
+    let runtime = builder.build_local(LocalOptions::default())?;
+    // A pool without any thread panics when it gets none: whether there is one is found out before.
+    drop(std::thread::Builder::new().spawn(|| ())?.join());
+    drop(runtime.spawn_blocking(|| ()));
+    Ok(runtime)
 }
 
 /// Passes the supervisor's commands on until the threads are to end.
