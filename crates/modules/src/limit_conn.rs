@@ -34,12 +34,12 @@
 use crate::limit_req::{must_have_zone, parse_level, parse_status, too_long};
 use crate::shared::zones::{self, Named, Shards, ZoneSpec};
 use conf::value::number;
-use conf::{Arity, Contexts, Diagnostic};
+use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::hash::KeyedMap;
 use contract::log::Level;
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, Variable,
-    View,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template,
+    Variable, View,
 };
 use http::Status;
 use std::sync::Arc;
@@ -148,16 +148,16 @@ impl Limit {
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let zones = view.all(&LIMIT_CONN_ZONE);
     zones::check_names("limit_conn_zone", &zones)?;
-    let mut limits: Vec<(Arc<Zone>, u32)> = Vec::new();
+    let mut limits: Vec<Bound> = Vec::new();
     for written in view.all(&LIMIT_CONN) {
         let Limit { zone: name, most } = written.value;
         let zone = zones.iter().find(|zone| zone.value.name() == &**name);
         let unknown = || zones::unknown(name, "limit_conn_zone").at(written.span);
         let zone = Arc::clone(&zone.ok_or_else(unknown)?.value.0);
-        if limits.iter().any(|(other, _)| Arc::ptr_eq(other, &zone)) {
+        if limits.iter().any(|bound| Arc::ptr_eq(&bound.zone, &zone)) {
             return Err(Diagnostic::emerg("\"limit_conn\" directive is duplicate").at(written.span));
         }
-        limits.push((zone, *most));
+        limits.push(Bound { zone, most: *most, place: written.span });
     }
     if !limits.is_empty() {
         let handler = LimitConn {
@@ -248,8 +248,27 @@ struct Told {
     _counted: Vec<Counted>,
 }
 
+/// A limit by its zone.
+struct Bound {
+    zone: Arc<Zone>,
+    most: u32,
+    place: Span,
+}
+
+impl Bound {
+    fn event(&self, entered: Result<(), &Refusal>, key: &[u8]) -> Event {
+        let name = String::from_utf8_lossy(&self.zone.spec.name);
+        let text = match entered {
+            Ok(()) => format!("within zone \"{name}\""),
+            Err(Refusal::TooMany) => format!("beyond zone \"{name}\""),
+            Err(Refusal::ZoneFull) => format!("zone \"{name}\" is full"),
+        };
+        Event::new("limit_conn", text).at(Some(self.place)).with("key", key)
+    }
+}
+
 struct LimitConn {
-    limits: Box<[(Arc<Zone>, u32)]>,
+    limits: Box<[Bound]>,
     status: Status,
     log_level: Level,
     dry_run: bool,
@@ -261,7 +280,8 @@ impl Handler for LimitConn {
             return Step::Next;
         }
         let mut counted = Vec::new();
-        for (zone, most) in &self.limits {
+        for bound in &self.limits {
+            let Bound { zone, most, .. } = bound;
             let key = zone.key.evaluate(exchange);
             if key.is_empty() {
                 continue;
@@ -271,6 +291,7 @@ impl Handler for LimitConn {
                 continue;
             }
             let entered = zone.shards.of(&key).enter(&key, *most);
+            exchange.tell(|| bound.event(entered.as_ref().copied(), &key));
             match entered {
                 Ok(()) => counted.push(Counted { zone: Arc::clone(zone), key }),
                 // What the zones before this one have counted does not count after all.

@@ -31,10 +31,10 @@
 
 use crate::shared::forwarded::{Trusted, client};
 use crate::shared::networks::{Clients, clients};
-use conf::{Contexts, Diagnostic};
+use conf::{Contexts, Diagnostic, Span};
 use contract::{
-    Args, Connection, Directive, Exchange, Handler, Loading, Module, Peer, Phase, Rule, ScopeBuilder, Step,
-    Variable, View,
+    Args, Connection, Directive, Event, Exchange, Handler, Loading, Module, Peer, Phase, Rule, ScopeBuilder,
+    Step, Variable, View,
 };
 use std::rc::Rc;
 use std::str;
@@ -91,9 +91,7 @@ fn parse_header(args: &Args<'_>, _: &mut Loading) -> Result<Named, Diagnostic> {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let from = view.all(&SET_REAL_IP_FROM);
-    if from.is_empty() {
-        return Ok(());
-    }
+    let Some(place) = from.first().map(|written| written.span) else { return Ok(()) };
     let from = || from.iter().flat_map(|written| written.value);
     let networks = from().filter_map(|clients| match clients {
         Clients::Network(network) => Some(network.net),
@@ -102,7 +100,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let trusted = Arc::new(Trusted::new(networks, from().any(|clients| matches!(clients, Clients::Unix))));
     let named = view.get(&REAL_IP_HEADER).cloned().unwrap_or_else(|| Named::Field("X-Real-IP".into()));
     let recursive = view.get(&REAL_IP_RECURSIVE).copied().unwrap_or(false);
-    let handler = || RealIp { trusted: Arc::clone(&trusted), named: named.clone(), recursive };
+    let handler = || RealIp { trusted: Arc::clone(&trusted), named: named.clone(), recursive, place };
     builder.handle(Phase::ServerRewrite, handler());
     builder.handle(Phase::Preaccess, handler());
     Ok(())
@@ -112,6 +110,8 @@ struct RealIp {
     trusted: Arc<Trusted>,
     named: Named,
     recursive: bool,
+    /// The first proxy that is trusted.
+    place: Span,
 }
 
 impl RealIp {
@@ -143,6 +143,12 @@ impl Handler for RealIp {
             return Step::Next;
         }
         if let Some(peer) = self.client(exchange) {
+            exchange.tell(|| {
+                Event::new("real_ip", "the peer names its client")
+                    .at(Some(self.place))
+                    .with("client", peer.address())
+                    .with("peer", exchange.connection.peer.address())
+            });
             let named = Connection { peer, ..Connection::clone(&exchange.connection) };
             let proxy = std::mem::replace(&mut exchange.connection, Rc::new(named));
             exchange.attach(Proxy(proxy.peer.clone()));

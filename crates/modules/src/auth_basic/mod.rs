@@ -72,11 +72,11 @@ mod recent;
 use crate::shared::files;
 use crate::variables::user;
 use check::{Checked, Failure, Given, Stage, Verdict};
-use conf::{Contexts, Diagnostic};
+use conf::{Contexts, Diagnostic, Span};
 use contract::log::Level;
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, Template, View,
-    Work,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, Template,
+    View, Work,
 };
 use http::Status;
 use std::any::Any;
@@ -136,10 +136,11 @@ impl UserFile {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    if let (Some(realm), Some(file)) = (view.get(&AUTH_BASIC), view.get(&AUTH_BASIC_USER_FILE))
+    if let (Some(realm), Some(file)) = (view.get(&AUTH_BASIC), view.written(&AUTH_BASIC_USER_FILE))
         && realm.constant() != Some(OFF)
     {
-        builder.handle(Phase::Access, AuthBasic { realm: realm.clone(), file: file.clone() });
+        let (file, place) = (file.value.clone(), file.span);
+        builder.handle(Phase::Access, AuthBasic { realm: realm.clone(), file, place });
     }
     Ok(())
 }
@@ -150,6 +151,8 @@ const OFF: &[u8] = b"off";
 struct AuthBasic {
     realm: Template,
     file: UserFile,
+    /// Where the file is named.
+    place: Span,
 }
 
 impl Handler for AuthBasic {
@@ -160,7 +163,7 @@ impl Handler for AuthBasic {
         let field = exchange.request.head.fields.get("authorization").unwrap_or_default();
         let path = self.file.path(exchange);
         if !field.is_empty() && check::is_right(&path, field) {
-            return Step::Allow;
+            return self.let_in(exchange);
         }
         let Some((user, password)) = user::credentials(field) else {
             exchange.log(Level::Info, "no user/password was provided for basic authentication");
@@ -201,7 +204,7 @@ impl AuthBasic {
         let user = String::from_utf8_lossy(&checked.user);
         let path = checked.path.as_os_str().as_encoded_bytes();
         let complaint = match &checked.verdict {
-            Ok(Verdict::Right) => return Step::Allow,
+            Ok(Verdict::Right) => return self.let_in(exchange),
             Ok(Verdict::Wrong) => format!("user \"{user}\": password mismatch"),
             Ok(Verdict::Unknown) => {
                 format!("user \"{user}\" was not found in \"{}\"", String::from_utf8_lossy(path))
@@ -216,6 +219,11 @@ impl AuthBasic {
         };
         exchange.log(Level::Error, &complaint);
         self.refuse(exchange)
+    }
+
+    fn let_in(&self, exchange: &Exchange) -> Step {
+        exchange.tell(|| Event::new("auth_basic", "the password is right").at(Some(self.place)));
+        Step::Allow
     }
 
     fn refuse(&self, exchange: &mut Exchange) -> Step {

@@ -69,12 +69,12 @@ mod zone;
 use crate::shared::scratch::with_scratch;
 use crate::shared::zones::{self, Named, ZoneSpec};
 use conf::value::{bounded, choice, number};
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::{Arity, Contexts, Diagnostic, Span, Word};
 use contract::clock::Time;
 use contract::log::Level;
 use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Variable, View,
-    Work,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Variable,
+    View, Work,
 };
 use http::Status;
 use std::sync::Arc;
@@ -232,16 +232,16 @@ impl Limit {
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let zones = view.all(&LIMIT_REQ_ZONE);
     zones::check_names("limit_req_zone", &zones)?;
-    let mut limits: Vec<(Arc<Zone>, Limit)> = Vec::new();
+    let mut limits: Vec<Bound> = Vec::new();
     for written in view.all(&LIMIT_REQ) {
         let limit = written.value.clone();
         let zone = zones.iter().find(|zone| zone.value.name() == &*limit.zone);
         let unknown = || zones::unknown(&limit.zone, "limit_req_zone").at(written.span);
         let zone = Arc::clone(&zone.ok_or_else(unknown)?.value.0);
-        if limits.iter().any(|(other, _)| Arc::ptr_eq(other, &zone)) {
+        if limits.iter().any(|bound| Arc::ptr_eq(&bound.zone, &zone)) {
             return Err(Diagnostic::emerg("\"limit_req\" directive is duplicate").at(written.span));
         }
-        limits.push((zone, limit));
+        limits.push(Bound { zone, limit, place: written.span });
     }
     if !limits.is_empty() {
         let log_level = view.get(&LIMIT_REQ_LOG_LEVEL).copied().unwrap_or(Level::Error);
@@ -258,8 +258,27 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// A limit by its zone.
+struct Bound {
+    zone: Arc<Zone>,
+    limit: Limit,
+    place: Span,
+}
+
+impl Bound {
+    fn event(&self, verdict: Verdict, key: &[u8]) -> Event {
+        let name = String::from_utf8_lossy(&self.zone.spec.name);
+        let text = match verdict {
+            Verdict::Within(excess) => format!("within zone \"{name}\", excess: {}", requests(excess)),
+            Verdict::Over(excess) => format!("beyond zone \"{name}\", excess: {}", requests(excess)),
+            Verdict::Full => format!("zone \"{name}\" is full"),
+        };
+        Event::new("limit_req", text).at(Some(self.place)).with("key", key)
+    }
+}
+
 struct LimitReq {
-    limits: Box<[(Arc<Zone>, Limit)]>,
+    limits: Box<[Bound]>,
     status: Status,
     log_level: Level,
     dry_run: bool,
@@ -321,7 +340,8 @@ impl LimitReq {
         let now = Time::now().uptime_ms;
         let mut asked = Vec::new();
         let mut last = None;
-        for (at, (zone, limit)) in self.limits.iter().enumerate() {
+        for (at, bound) in self.limits.iter().enumerate() {
+            let Bound { zone, limit, .. } = bound;
             key.clear();
             zone.key.write(exchange, key);
             if key.is_empty() {
@@ -332,7 +352,9 @@ impl LimitReq {
                 continue;
             }
             let is_last = at + 1 == self.limits.len();
-            match zone.check(key, limit.burst, is_last, now) {
+            let verdict = zone.check(key, limit.burst, is_last, now);
+            exchange.tell(|| bound.event(verdict, key));
+            match verdict {
                 Verdict::Over(excess) => return Decision::Refused(zone, Some(excess)),
                 Verdict::Full => return Decision::Refused(zone, None),
                 Verdict::Within(excess) if is_last => last = Some((zone, limit, excess)),
