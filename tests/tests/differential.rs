@@ -14,6 +14,7 @@ mod file_cache;
 mod generated;
 mod files;
 mod filters;
+mod gunzip;
 mod headers;
 mod limits;
 mod listings;

@@ -152,8 +152,10 @@ impl Rules {
                 || has(PRIVATE) && listed("private");
         }
         // A file's own time is not what the condition is about, as in nginx.
-        let last_modified = response.last_modified.is_some() && exchange.file.is_none();
-        !(has(NO_LAST_MODIFIED) && last_modified || has(NO_ETAG) && response.etag.is_some())
+        let made_here = response.last_modified.is_some() && exchange.file.is_none();
+        let last_modified = made_here || response.fields.get("last-modified").is_some();
+        let etag = response.etag.is_some() || response.fields.get("etag").is_some();
+        !(has(NO_LAST_MODIFIED) && last_modified || has(NO_ETAG) && etag)
     }
 }
 
