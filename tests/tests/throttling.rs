@@ -1,5 +1,7 @@
 //! Responses with a `limit_rate` go out piece by piece, by whatever way they are sent.
 
+use std::time::Duration;
+
 use tests::binary::Server;
 use tests::client::Client;
 use tests::site::{Running, Site};
@@ -38,8 +40,8 @@ fn start() -> Running {
     .start(Server::Fulmar)
 }
 
-/// What has come when so many bytes of the content have come.
-fn arrived(client: &mut Client, least: usize) -> usize {
+/// What has come when so many bytes of the content have come, and then others were given all of theirs several times.
+fn arrived(running: &Running, client: &mut Client, least: usize) -> usize {
     let head = |client: &Client| {
         let rest = client.rest();
         rest.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
@@ -47,6 +49,11 @@ fn arrived(client: &mut Client, least: usize) -> usize {
     while head(client).is_none_or(|head| client.rest().len() < head + least) {
         assert!(client.read_some(CONTENT) > 0, "no more than {} bytes come", client.rest().len());
     }
+    for _ in 0..3 {
+        assert_eq!(running.ask("GET /content\nConnection: close").last().body.len(), CONTENT);
+    }
+    // All that lies ready.
+    client.closes_within(Duration::from_millis(50));
     client.rest().len() - head(client).unwrap()
 }
 
@@ -56,7 +63,7 @@ fn the_first_second_s_bytes_come_at_once_and_no_more() {
     for way in ["read", "kept", "kernel", "memory", "passed", "straight"] {
         let mut client = running.connect();
         client.send(format!("GET /slow/{way} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
-        let count = arrived(&mut client, 500);
+        let count = arrived(&running, &mut client, 500);
         assert!(count < CONTENT / 2, "{way}: {count} bytes at once");
     }
 }
@@ -67,7 +74,7 @@ fn what_goes_before_the_limit_comes_at_once() {
     let mut client = running.connect();
     client.send(b"GET /slow/later HTTP/1.1\r\nHost: a\r\n\r\n");
     // The limit of 1 KB a second is that of the location around.
-    let count = arrived(&mut client, 20_000);
+    let count = arrived(&running, &mut client, 20_000);
     assert!(count < CONTENT, "{count} bytes at once");
 }
 
@@ -78,7 +85,7 @@ fn an_answer_in_front_is_not_held_up() {
     client.send(b"GET /content HTTP/1.1\r\nHost: a\r\n\r\nGET /slow/read HTTP/1.1\r\nHost: a\r\n\r\n");
     let first = client.response("GET").unwrap();
     assert_eq!(first.body.len(), CONTENT);
-    let count = arrived(&mut client, 500);
+    let count = arrived(&running, &mut client, 500);
     assert!(count < CONTENT / 2, "{count} bytes at once");
 }
 

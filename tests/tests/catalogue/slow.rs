@@ -231,14 +231,23 @@ fn c3_a_body_in_time() {
         origin.address()
     );
     let running = Site::new(&http).start(Server::Fulmar);
-    let mut client = running.connect();
-    client.extend(PATIENCE);
-    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 600\r\n\r\n");
-    for _ in 0..30 {
-        assert!(client.send(&[b'x'; 20]));
-        wait::pause(Duration::from_millis(100));
-    }
-    assert_eq!(client.response("POST").expect("an answer").status, 200, "{}", running.all_logs());
+    let in_time = || {
+        let mut client = running.connect();
+        client.extend(PATIENCE);
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 600\r\n\r\n");
+        let mut longest = Duration::ZERO;
+        for _ in 0..30 {
+            let sent = Instant::now();
+            client.send(&[b'x'; 20]);
+            wait::pause(Duration::from_millis(100));
+            longest = longest.max(sent.elapsed());
+        }
+        let status = client.response("POST").map(|response| response.status);
+        let stood_still = longest > Duration::from_secs(1);
+        assert!(status == Some(200) || stood_still, "{status:?}: {}", running.all_logs());
+        status == Some(200)
+    };
+    assert!((0..5).any(|_| in_time()), "this machine stands still");
     running.stop();
 }
 
@@ -377,21 +386,29 @@ fn c12_a_silent_tunnel() {
     let reply = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     let origin = Origin::start(move |_| tests::origin::raw(reply, tests::origin::After::Echo));
     let http = format!(
-        "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://{}; proxy_read_timeout 1s;
+        "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://{}; proxy_read_timeout 2s;
              proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}",
         origin.address()
     );
     let running = Site::new(&http).start(Server::Fulmar);
-    let mut client = running.connect();
-    client.extend(PATIENCE);
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-    assert_eq!(client.response("GET").expect("an answer").status, 101);
-    for _ in 0..3 {
-        client.send(b"ping");
-        assert!(client.read_some(4) > 0, "it echoes");
-        wait::pause(Duration::from_millis(500));
-    }
-    assert!(client.closes_within(PATIENCE), "the tunnel stays");
+    let stays_while_it_is_used = || {
+        let mut client = running.connect();
+        client.extend(PATIENCE);
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        assert_eq!(client.response("GET").expect("an answer").status, 101);
+        let (mut longest, mut echoes) = (Duration::ZERO, true);
+        for _ in 0..12 {
+            let sent = Instant::now();
+            client.send(b"ping");
+            echoes &= client.read_some(4) > 0;
+            wait::pause(Duration::from_millis(200));
+            longest = longest.max(sent.elapsed());
+        }
+        assert!(echoes || longest > Duration::from_secs(1), "a tunnel ends that is used");
+        assert!(client.closes_within(PATIENCE), "the tunnel stays");
+        echoes
+    };
+    assert!((0..5).any(|_| stays_while_it_is_used()), "this machine stands still");
     assert!(wait::until(PATIENCE, || origin.open() == 0), "its other end stays");
     running.stop();
 }

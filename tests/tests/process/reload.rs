@@ -117,6 +117,38 @@ fn five_upgrades_under_load() {
     running.stop();
 }
 
+/// Connections that are kept over an upgrade are answered as before until the program before is told to go; then each has
+/// one more answer, which says that it is the last. No request is without an answer.
+#[test]
+fn an_upgrade_tells_kept_connections() {
+    let running = Site::whole(&whole("daemon on;", &server("x"))).start(Server::Fulmar);
+    let mut kept: Vec<_> = (0..8).map(|_| running.connect()).collect();
+    let mut ask = |expected: &str| {
+        for client in &mut kept {
+            let response = client.exchange("GET /made").expect("an answer");
+            assert_eq!((response.text().as_str(), response.announces_close()), ("x", false), "{expected}");
+        }
+    };
+    ask("before");
+    let before = running.pid();
+    start_upgrade(&running, before);
+    ask("beside the new program");
+    std::thread::scope(|scope| {
+        for client in &mut kept {
+            scope.spawn(|| {
+                client.extend(LIMIT * 2);
+                let last =
+                    wait::until(LIMIT, || client.exchange("GET /made").expect("an answer").announces_close());
+                assert!(last && client.closes_within(LIMIT), "a connection stays");
+            });
+        }
+        kill_process(before, Signal::QUIT).expect("signal");
+    });
+    assert!(wait::until(LIMIT, || !is_alive(before)), "the old one stays:\n{}", running.all_logs());
+    assert_eq!(text(&running), "x");
+    running.stop();
+}
+
 /// The old supervisor takes over again when the new one is told to go.
 #[test]
 fn an_upgrade_taken_back() {
