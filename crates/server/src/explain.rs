@@ -8,12 +8,14 @@ use crate::pipeline::{Flow, Progress};
 use crate::site::Site;
 use bytes::Bytes;
 use contract::clock::Time;
+use contract::log::Level;
+use contract::policy::HeadPolicy;
 use contract::{
     Body, Connection, Event, Events, Exchange, Outcome, Peer, Piece, Request, Streamed, Subrequest,
     Subresponse, Work,
 };
-use h1::{HeadParser, HeadProgress, Target, examine, parse_target};
-use http::Status;
+use h1::{BodyLength, Framing, HeadError, HeadParser, HeadProgress, Target, examine, parse_target};
+use http::{RequestHead, Status};
 use net::SocketAddress;
 use std::cell::Cell;
 use std::io;
@@ -79,9 +81,6 @@ pub enum Unexplained {
     /// The client and the address do not speak the same.
     #[error("the connections to {0} are {1}")]
     Scheme(SocketAddress, &'static str),
-    /// The head is none that could be answered by a location.
-    #[error("no request: {0}")]
-    NoRequest(&'static str),
     /// The system's fault.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -117,28 +116,48 @@ impl Site {
         }
         let policy = &hosts.default_server().scope.policy;
         let mut request = Request { length: question.head.len() as u64, ..Request::new() };
-        let head = &mut request.head;
-        let progress = HeadParser::new().parse(&question.head, head, &limits(&policy.head));
-        match progress.map_err(|error| Unexplained::NoRequest(error.reason))? {
-            HeadProgress::Complete { .. } => {}
-            HeadProgress::Partial => return Err(Unexplained::NoRequest("the head does not end")),
-        }
         let mut target = Target::default();
-        let parsed = parse_target(head.target(), policy.head.merge_slashes, &mut target);
-        parsed.map_err(|error| Unexplained::NoRequest(error.reason))?;
-        let framing = examine(head, &mut target).map_err(|error| Unexplained::NoRequest(error.reason))?;
+        let understood = understand(&question.head, &mut request.head, &mut target, &policy.head);
+        let framing = understood.as_ref().ok().copied();
+        if framing.is_none() {
+            // What was understood of a request that is none is nobody's URI.
+            target = Target::default();
+        }
         let connection = Rc::new(connection(question, local, events));
-        fill(&mut request, &mut target, framing.body);
+        fill(&mut request, &mut target, framing.map_or(BodyLength::None, |framing| framing.body));
         let server = hosts.default_server();
         let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&self.variables));
         let mut flow = Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server));
-        flow.exchange.wire.keep_alive = framing.keep_alive;
+        flow.exchange.wire.keep_alive = framing.is_some_and(|framing| framing.keep_alive);
         let chosen = hosts.find(&flow.exchange);
         events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
         flow.choose(chosen);
         let in_clear = hosts.is_encrypted && !question.is_encrypted;
-        Ok((flow, in_clear.then_some(Status(497))))
+        let refused = match understood {
+            Ok(_) => in_clear.then_some(Status(497)),
+            Err((status, reason)) => {
+                flow.exchange.log(Level::Info, reason);
+                Some(status)
+            }
+        };
+        Ok((flow, refused))
     }
+}
+
+/// Reads a head, its target and how its body is framed; else the status to answer with, and why.
+fn understand(
+    bytes: &[u8],
+    head: &mut RequestHead,
+    target: &mut Target,
+    policy: &HeadPolicy,
+) -> Result<Framing, (Status, &'static str)> {
+    let refused = |error: HeadError| (error.status, error.reason);
+    match HeadParser::new().parse(bytes, head, &limits(policy)).map_err(refused)? {
+        HeadProgress::Complete { .. } => {}
+        HeadProgress::Partial => return Err((Status::BAD_REQUEST, "the head does not end")),
+    }
+    parse_target(head.target(), policy.merge_slashes, target).map_err(refused)?;
+    examine(head, target).map_err(refused)
 }
 
 fn connection(question: &Question, local: IpAddr, events: &Rc<Events>) -> Connection {

@@ -42,7 +42,7 @@ pub(crate) static ADD_HEADER_LOST: Rule = Rule {
             .filter(|spot| spot.node.is("server") || spot.node.is("location"))
             .filter(|spot| has(spot.node, "add_header") && !merges(spot))
             .filter_map(|spot| {
-                let own: Vec<String> = children(spot.node, "add_header").map(|node| name_of(node)).collect();
+                let own: Vec<String> = children(spot.node, "add_header").map(name_of).collect();
                 let lost = outer(spot, "add_header")
                     .into_iter()
                     .map(name_of)

@@ -63,13 +63,16 @@ pub(super) fn of_server(hosts: &Hosts, chosen: &Arc<Server>, host: &[u8], addres
     event.with("address", address.to_string()).among(considered)
 }
 
+/// Whether a name, with its wildcards, holds for a host.
+type Matches = fn(&[u8], &[u8]) -> bool;
+
 /// The name of a server that a host matches, and how it does.
 fn held(server: &Server, host: &[u8]) -> Option<(String, &'static str)> {
     let texts = server.names.iter().filter_map(|name| match name {
         ServerName::Text(text) => Some(&**text),
         ServerName::Regex(_) => None,
     });
-    let kinds: [(fn(&[u8], &[u8]) -> bool, &'static str); 3] = [
+    let kinds: [(Matches, &'static str); 3] = [
         (is_exact, "its name is the request's host"),
         (is_below, "its name with a wildcard in front matches the request's host"),
         (is_above, "its name with a wildcard at the end matches the request's host"),
