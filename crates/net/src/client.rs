@@ -23,10 +23,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// A stream among these events.
-    pub(crate) fn new(socket: OwnedFd, events: &Rc<Events>) -> io::Result<Client> {
-        let registration = events.add(&socket)?;
-        Ok(Client { socket, registration })
+    /// A stream that is among these events when it has to be waited for.
+    pub(crate) fn new(socket: OwnedFd, events: &Rc<Events>) -> Client {
+        Client { socket, registration: Registration::new(events) }
     }
 
     /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
@@ -62,7 +61,7 @@ impl Client {
         let count =
             ready!(self.poll_call(cx, Wanted::Write, |socket| Ok(rustix::net::send(socket, bytes, flags)?)))?;
         if count > 0 && count < bytes.len() {
-            self.registration.filled();
+            self.registration.filled(self.socket.as_fd())?;
         }
         Poll::Ready(Ok(count))
     }
@@ -113,9 +112,12 @@ impl Client {
         mut call: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         loop {
-            ready!(self.registration.poll(cx, wanted));
-            match call(self.socket.as_fd()) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.registration.clear(wanted),
+            let socket = self.socket.as_fd();
+            ready!(self.registration.poll(cx, socket, wanted))?;
+            match call(socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.registration.blocked(socket, wanted)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return Poll::Ready(other),
             }

@@ -1,11 +1,11 @@
 //! What happens to the connections that a thread accepted: an epoll instance of their own, inside of tokio's.
 //!
 //! A place in it is a few bytes of a table. It owns no task and no allocation, so that a connection costs little while
-//! it is idle, and nothing but a call of the kernel when it comes; going is left to the descriptor's end.
+//! it is idle. It is taken when there is something to wait for, and left by closing the descriptor.
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -82,6 +82,15 @@ pub(crate) enum Wanted {
     Write,
 }
 
+impl Wanted {
+    fn flags(self) -> u8 {
+        match self {
+            Wanted::Read => State::READABLE | State::ENDED,
+            Wanted::Write => State::WRITABLE,
+        }
+    }
+}
+
 impl Events {
     /// Events of nothing yet, on the event loop of this thread.
     ///
@@ -144,90 +153,140 @@ impl Events {
         }
     }
 
-    /// Adds a descriptor, which has to be closed when its place is given up.
-    pub(crate) fn add(self: &Rc<Events>, descriptor: impl AsFd) -> io::Result<Registration> {
-        let (index, generation) = {
-            let mut places = self.places.borrow_mut();
-            let index = match places.free.pop() {
-                Some(index) => index,
-                None => {
-                    let index = u32::try_from(places.all.len()).map_err(io::Error::other)?;
-                    places.all.push(Place::default());
-                    index
-                }
-            };
-            (index, places.all[index as usize].generation)
+    /// Adds a descriptor; gives its place.
+    fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<u32> {
+        let mut places = self.places.borrow_mut();
+        let index = match places.free.pop() {
+            Some(index) => index,
+            None => {
+                let index = u32::try_from(places.all.len()).map_err(io::Error::other)?;
+                places.all.push(Place::default());
+                index
+            }
         };
-        let registration = Registration { events: Rc::clone(self), index };
+        let generation = places.all[index as usize].generation;
         let data = EventData::new_u64(u64::from(generation) << 32 | u64::from(index));
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(self.epoll.get_ref(), descriptor, data, flags)?;
-        Ok(registration)
-    }
-}
-
-/// The place of a descriptor.
-pub(crate) struct Registration {
-    events: Rc<Events>,
-    index: u32,
-}
-
-impl Registration {
-    /// Waits until the descriptor may be ready. The task of the last call is woken.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>, wanted: Wanted) -> Poll<()> {
-        let mut places = self.events.places.borrow_mut();
-        let place = &mut places.all[self.index as usize];
-        let flag = match wanted {
-            Wanted::Read => State::READABLE | State::ENDED,
-            Wanted::Write => State::WRITABLE,
-        };
-        if place.state.0 & flag == 0 {
-            if !place.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                place.waker = Some(cx.waker().clone());
-            }
-            return Poll::Pending;
+        if let Err(error) = epoll::add(self.epoll.get_ref(), descriptor, data, flags) {
+            places.free.push(index);
+            return Err(error.into());
         }
-        let Some(left) = self.events.allowance.get().checked_sub(1) else {
+        Ok(index)
+    }
+
+    fn remove(&self, index: u32) {
+        let mut places = self.places.borrow_mut();
+        let place = &mut places.all[index as usize];
+        let waker = place.waker.take();
+        *place = Place { generation: place.generation.wrapping_add(1), ..Place::default() };
+        places.free.push(index);
+        drop(places);
+        drop(waker);
+    }
+
+    /// Waits until a descriptor may be ready. The task of the last call is woken.
+    fn poll_place(&self, cx: &mut Context<'_>, index: u32, wanted: Wanted) -> Poll<()> {
+        let mut places = self.places.borrow_mut();
+        let place = &mut places.all[index as usize];
+        if place.state.0 & wanted.flags() != 0 {
+            return Poll::Ready(());
+        }
+        if !place.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            place.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn forget(&self, index: u32, flags: u8) {
+        self.places.borrow_mut().all[index as usize].state.0 &= !flags;
+    }
+
+    /// Takes one call from what the task may make in this turn.
+    fn poll_allowance(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(left) = self.allowance.get().checked_sub(1) else {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         };
-        self.events.allowance.set(left);
+        self.allowance.set(left);
         Poll::Ready(())
+    }
+}
+
+/// What is known of a descriptor, which has a place among the events as soon as it has to be waited for: one whose
+/// request is there when it is accepted, and that is closed with the answer, never has.
+pub(crate) struct Registration {
+    events: Rc<Events>,
+    stage: Cell<Stage>,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Nothing was tried yet that it was not ready for.
+    Untried,
+    /// All was read that there was.
+    Emptied,
+    /// It has this place.
+    Placed(u32),
+}
+
+impl Registration {
+    /// That of a descriptor, which has to be closed first.
+    pub(crate) fn new(events: &Rc<Events>) -> Registration {
+        Registration { events: Rc::clone(events), stage: Cell::new(Stage::Untried) }
+    }
+
+    /// Waits until the descriptor may be ready. The task of the last call is woken.
+    pub(crate) fn poll(
+        &self,
+        cx: &mut Context<'_>,
+        descriptor: BorrowedFd<'_>,
+        wanted: Wanted,
+    ) -> Poll<io::Result<()>> {
+        match (self.stage.get(), wanted) {
+            (Stage::Placed(index), _) => ready!(self.events.poll_place(cx, index, wanted)),
+            (Stage::Emptied, Wanted::Read) => {
+                let index = self.place(descriptor)?;
+                ready!(self.events.poll_place(cx, index, wanted));
+            }
+            (Stage::Untried | Stage::Emptied, _) => {}
+        }
+        self.events.poll_allowance(cx).map(Ok)
     }
 
     /// Takes note that the descriptor was not ready.
-    pub(crate) fn clear(&self, wanted: Wanted) {
-        self.forget(match wanted {
-            Wanted::Read => State::READABLE | State::ENDED,
-            Wanted::Write => State::WRITABLE,
-        });
+    pub(crate) fn blocked(&self, descriptor: BorrowedFd<'_>, wanted: Wanted) -> io::Result<()> {
+        match self.stage.get() {
+            Stage::Placed(index) => self.events.forget(index, wanted.flags()),
+            Stage::Untried | Stage::Emptied => drop(self.place(descriptor)?),
+        }
+        Ok(())
     }
 
     /// Takes note that all was read that there was.
     pub(crate) fn emptied(&self) {
-        self.forget(State::READABLE);
+        match self.stage.get() {
+            Stage::Placed(index) => self.events.forget(index, State::READABLE),
+            Stage::Untried | Stage::Emptied => self.stage.set(Stage::Emptied),
+        }
     }
 
     /// Takes note that no more can be written.
-    pub(crate) fn filled(&self) {
-        self.forget(State::WRITABLE);
+    pub(crate) fn filled(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.blocked(descriptor, Wanted::Write)
     }
 
-    fn forget(&self, flags: u8) {
-        let mut places = self.events.places.borrow_mut();
-        places.all[self.index as usize].state.0 &= !flags;
+    fn place(&self, descriptor: BorrowedFd<'_>) -> io::Result<u32> {
+        let index = self.events.add(descriptor)?;
+        self.stage.set(Stage::Placed(index));
+        Ok(index)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut places = self.events.places.borrow_mut();
-        let place = &mut places.all[self.index as usize];
-        let waker = place.waker.take();
-        *place = Place { generation: place.generation.wrapping_add(1), ..Place::default() };
-        places.free.push(self.index);
-        drop(places);
-        drop(waker);
+        if let Stage::Placed(index) = self.stage.get() {
+            self.events.remove(index);
+        }
     }
 }
 
@@ -237,6 +296,7 @@ mod tests {
     use crate::testing::run;
     use std::future::poll_fn;
     use std::io::{Read, Write};
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     fn pair() -> (UnixStream, UnixStream) {
@@ -245,14 +305,26 @@ mod tests {
         (ours, theirs)
     }
 
-    async fn until(events: &Events, registration: &Registration, wanted: Wanted) {
+    /// A registration that has its place.
+    fn placed(events: &Rc<Events>, stream: &UnixStream) -> Registration {
+        let registration = Registration::new(events);
+        registration.blocked(stream.as_fd(), Wanted::Read).unwrap();
+        registration
+    }
+
+    async fn until(stream: &UnixStream, registration: &Registration, wanted: Wanted) {
         poll_fn(|cx| {
-            while let Poll::Ready(result) = events.poll(cx) {
+            while let Poll::Ready(result) = registration.events.poll(cx) {
                 result.unwrap();
             }
-            registration.poll(cx, wanted)
+            registration.poll(cx, stream.as_fd(), wanted)
         })
-        .await;
+        .await
+        .unwrap();
+    }
+
+    async fn is_ready(stream: &UnixStream, registration: &Registration, wanted: Wanted) -> bool {
+        poll_fn(|cx| Poll::Ready(registration.poll(cx, stream.as_fd(), wanted))).await.is_ready()
     }
 
     #[test]
@@ -260,20 +332,37 @@ mod tests {
         run(async {
             let events = Events::new().unwrap();
             let (mut ours, mut theirs) = pair();
-            let registration = events.add(&ours).unwrap();
-            until(&events, &registration, Wanted::Write).await;
-            let waits = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Read).is_pending());
-            assert!(poll_fn(waits).await, "nothing came");
+            let registration = placed(&events, &ours);
+            until(&ours, &registration, Wanted::Write).await;
+            assert!(!is_ready(&ours, &registration, Wanted::Read).await, "nothing came");
             theirs.write_all(b"x").unwrap();
-            until(&events, &registration, Wanted::Read).await;
+            until(&ours, &registration, Wanted::Read).await;
             assert_eq!(ours.read(&mut [0; 9]).unwrap(), 1);
             registration.emptied();
-            assert!(poll_fn(waits).await, "all was read");
+            assert!(!is_ready(&ours, &registration, Wanted::Read).await, "all was read");
             drop(theirs);
-            until(&events, &registration, Wanted::Read).await;
+            until(&ours, &registration, Wanted::Read).await;
             registration.emptied();
-            until(&events, &registration, Wanted::Read).await;
+            until(&ours, &registration, Wanted::Read).await;
             assert_eq!(ours.read(&mut [0; 9]).unwrap(), 0, "the end is there until it was read");
+        });
+    }
+
+    #[test]
+    fn a_place_is_taken_when_there_is_something_to_wait_for() {
+        run(async {
+            let events = Events::new().unwrap();
+            let (ours, mut theirs) = pair();
+            let registration = Registration::new(&events);
+            assert!(is_ready(&ours, &registration, Wanted::Read).await, "that is to be tried");
+            theirs.write_all(b"x").unwrap();
+            registration.emptied();
+            assert!(is_ready(&ours, &registration, Wanted::Write).await);
+            assert!(events.places.borrow().all.is_empty());
+            until(&ours, &registration, Wanted::Read).await;
+            assert_eq!(events.places.borrow().all.len(), 1, "what came before is told");
+            drop(registration);
+            assert_eq!(events.places.borrow().free, [0]);
         });
     }
 
@@ -282,15 +371,13 @@ mod tests {
         run(async {
             let events = Events::new().unwrap();
             let (ours, mut theirs) = pair();
-            let before = events.add(&ours).unwrap();
+            let before = placed(&events, &ours);
             theirs.write_all(b"x").unwrap();
             drop(before);
             let (next, _kept) = pair();
-            let registration = events.add(&next).unwrap();
-            assert_eq!(registration.index, 0);
+            let registration = placed(&events, &next);
             assert_eq!(events.look().unwrap(), 2, "the descriptor is not closed yet");
-            let waits = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Read).is_pending());
-            assert!(poll_fn(waits).await);
+            assert!(!is_ready(&next, &registration, Wanted::Read).await);
         });
     }
 
@@ -299,19 +386,18 @@ mod tests {
         run(async {
             let events = Events::new().unwrap();
             let (ours, _theirs) = pair();
-            let registration = events.add(&ours).unwrap();
-            until(&events, &registration, Wanted::Write).await;
+            let registration = placed(&events, &ours);
+            until(&ours, &registration, Wanted::Write).await;
             events.allow(1);
-            let polled = |cx: &mut Context<'_>| Poll::Ready(registration.poll(cx, Wanted::Write));
-            assert!(poll_fn(polled).await.is_ready());
-            assert!(poll_fn(polled).await.is_pending());
+            assert!(is_ready(&ours, &registration, Wanted::Write).await);
+            assert!(!is_ready(&ours, &registration, Wanted::Write).await);
             events.allow(1);
-            assert!(poll_fn(polled).await.is_ready());
+            assert!(is_ready(&ours, &registration, Wanted::Write).await);
         });
     }
 
     #[test]
     fn a_place_is_small() {
-        assert!(size_of::<Place>() <= 24);
+        assert!(size_of::<Place>() <= 24 && size_of::<Registration>() <= 16);
     }
 }

@@ -41,7 +41,7 @@ impl Listener {
         &self.address
     }
 
-    /// Takes the next connection, which is among these events from now on, and the address of the client.
+    /// Takes the next connection, which will be among these events, and the address of the client.
     ///
     /// A connection that broke while it waited is passed over. Errors are about the process or the system
     /// (no descriptors, no memory): the connection stays in the queue, so the caller must pause before it
@@ -56,8 +56,7 @@ impl Listener {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match acceptfrom_with(self.socket.get_ref(), flags).map_err(io::Error::from) {
                 Ok((socket, peer)) => {
-                    let client = Client::new(socket, events)?;
-                    return Poll::Ready(Ok((client, peer_of(peer))));
+                    return Poll::Ready(Ok((Client::new(socket, events), peer_of(peer))));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
                 Err(error) if concerns_connection_only(&error) => {}

@@ -27,13 +27,10 @@ const SLICE: Duration = Duration::from_micros(500);
 /// How much of a file a member sends in one turn, in bytes.
 const FILE_TURN: u64 = 1024 * 1024;
 
-/// The same, where more than [`SOME`] have something to do at once.
+/// The same, where many have something to do at once.
 const SHORT_FILE_TURN: u64 = 128 * 1024;
 
-/// See [`SHORT_FILE_TURN`].
-const SOME: usize = 16;
-
-/// From so many members on that have something to do at once, those with much to send let others go first.
+/// Where more members than this have something to do at once, those with much to send let others go first.
 const MANY: usize = 256;
 
 thread_local! {
@@ -63,7 +60,7 @@ pub(crate) fn is_busy() -> bool {
 
 /// How much of a file may be sent in this turn, in bytes, so that others have theirs soon.
 pub(crate) fn file_turn() -> u64 {
-    if MEMBERS_READY.get() > SOME { SHORT_FILE_TURN } else { FILE_TURN }
+    if is_busy() { SHORT_FILE_TURN } else { FILE_TURN }
 }
 
 /// Tasks that are polled in turn. What wakes them may be anywhere; they stay on their thread.
@@ -265,7 +262,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Crowd, MANY, is_busy, yield_turn};
+    use super::{Bell, Crowd, MANY, Seat, is_busy, yield_turn};
     use crate::worker::runtime;
     use net::Events;
     use std::cell::{Cell, RefCell};
@@ -380,6 +377,11 @@ mod tests {
             until(|| done.get()).await;
             assert_eq!(crowd.seats.borrow().free.len(), 2);
         });
+    }
+
+    #[test]
+    fn a_seat_is_small() {
+        assert!(size_of::<Seat<[u64; 4]>>() <= 48 && size_of::<Bell>() <= 16);
     }
 
     #[test]

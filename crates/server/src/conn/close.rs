@@ -15,10 +15,11 @@ pub(crate) struct Manner {
     pub(crate) unread: bool,
 }
 
-/// Writes what is left to write and closes.
+/// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
 pub(crate) async fn flush_and_close(mut io: Box<Io>, scope: Arc<Scope>, manner: Manner) -> Option<Box<Io>> {
     let mut pace = Pace::of_response(&scope.policy.sending);
-    if send::flush(&mut io, &mut pace).await.is_ok() {
+    if send::flush_and_hold(&mut io, &mut pace).await.is_ok() {
+        io.is_held = true;
         close(io, &scope, manner).await;
     }
     None

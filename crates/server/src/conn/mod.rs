@@ -519,3 +519,15 @@ impl Begun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Io};
+
+    /// What an idle connection consists of; `docs/performance.md` tells what it takes with the memory around it.
+    #[test]
+    fn an_idle_connection_is_small() {
+        let parts = [size_of::<Connection>(), size_of::<Io>(), size_of::<contract::Connection>()];
+        assert!(parts.iter().sum::<usize>() <= 544, "{parts:?}");
+    }
+}

@@ -196,8 +196,9 @@ pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all output and tells the kernel that more follows, so that a head leaves with its file.
-async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
+/// Writes all output and tells the kernel that more follows, so that a head leaves with its file, or an answer with the
+/// end of its connection.
+pub(crate) async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
     while !io.output.is_empty() {
         let room = room(io, pace, io.output.bytes().len()).await?;
         let Io { stream, timer, output, .. } = io;
