@@ -308,13 +308,6 @@ impl Exchange {
         attached.iter().rev().find_map(|value| Rc::clone(value).downcast().ok())
     }
 
-    /// Drops all attached values of a type.
-    pub fn detach<T: 'static>(&self) {
-        if let Some(kept) = self.kept.get() {
-            kept.attached.borrow_mut().retain(|value| !value.is::<T>());
-        }
-    }
-
     fn kept(&self) -> &Rc<Kept> {
         self.kept.get_or_init(Rc::default)
     }

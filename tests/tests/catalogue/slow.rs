@@ -5,6 +5,7 @@
 //! | C1 | `process::deadlines::of_a_dripping_head` |
 //! | C2 | `process::deadlines::of_a_connection_that_says_nothing` |
 //! | C9 | `differential::limits` |
+//! | C11 | `proxy_protocol::c11_what_is_no_header`, `c11_a_header_has_one_deadline` |
 //! | C13 | `catalogue::proxy::g9_a_slow_drip` |
 
 use std::fs::File;
