@@ -101,6 +101,11 @@ impl Choose {
     }
 }
 
+/// Forgets what is kept for the site that served until now, on this thread.
+pub(crate) fn forget() {
+    cache::forget();
+}
+
 fn take(exchange: &mut Exchange, scope: Arc<Scope>) -> Step {
     exchange.scope = scope;
     Step::Next

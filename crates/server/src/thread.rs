@@ -96,6 +96,7 @@ impl Thread {
         let past = self.serving.replace(Serving::new(site, settings));
         past.stage.set(Stage::Past);
         self.requests.forget();
+        crate::overlay::forget();
         self.places.limit_to(settings.connections);
         if let Some(limit) = past.settings.shutdown_timeout {
             let (thread, past) = (Rc::clone(self), Rc::downgrade(&past));

@@ -197,6 +197,52 @@ fn what_began_before_is_cut_off_in_the_end() {
     running.stop();
 }
 
+/// A tunnel goes on under the site that it was opened by, as long as that may: then it is cut, and nothing of the site
+/// before is left.
+#[test]
+fn tunnels_last_as_long_as_their_site_may() {
+    let reply = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let origin = Origin::start(move |_| origin::raw(reply, origin::After::Echo));
+    let with = |limit: &str, text: &str| {
+        let passed = format!(
+            "location /ws {{ proxy_pass http://{}; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade;
+             proxy_set_header Connection upgrade; }} location /made",
+            origin.address()
+        );
+        // The log of each site is a descriptor that only it has.
+        let server = made(text).replace("location /made", &passed);
+        whole(limit, &server).replace("access_log off", &format!("access_log %%LOGS%%/{text}.log"))
+    };
+    for limit in ["", "worker_shutdown_timeout 300ms;"] {
+        let site = Site::whole(&with(limit, "first"));
+        let running = site.start(Server::Fulmar);
+        let process = worker::of(&running);
+        let mut tunnel = running.connect();
+        tunnel.extend(LIMIT * 2);
+        tunnel.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        assert_eq!(tunnel.response("GET").expect("an answer").status, 101);
+        must_reload(&site, &running, &with(limit, "second"));
+        let has_log = || {
+            let names = fs::read_dir(format!("/proc/{process}/fd")).expect("descriptors").flatten();
+            names.filter_map(|name| fs::read_link(name.path()).ok()).any(|path| path.ends_with("first.log"))
+        };
+        if limit.is_empty() {
+            for _ in 0..3 {
+                tunnel.send(b"ping");
+                assert!(tunnel.read_some(4) > 0, "it is cut, although nothing bounds it");
+            }
+            assert!(has_log(), "its site is gone");
+            drop(tunnel);
+        } else {
+            assert!(tunnel.closes_within(LIMIT), "nothing cuts it");
+        }
+        assert!(wait::until(LIMIT, || !has_log()), "the site before stays: {}", running.all_logs());
+        assert_eq!(worker::of(&running), process);
+        assert_eq!(running.ask("GET /made\nConnection: close").last().text(), "second");
+        running.stop();
+    }
+}
+
 /// A zone and what is known of servers behind this one outlive a reload, with the connections to them.
 #[test]
 fn state_is_carried_over() {

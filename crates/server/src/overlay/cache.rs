@@ -34,7 +34,7 @@ struct Entry {
     /// The size of the files.
     bytes: u64,
     /// Keeps the address that is part of the key from becoming another's.
-    _base: Arc<Base>,
+    base: Arc<Base>,
     list: Vec<File>,
     chain: Result<Arc<Chain>, Failure>,
     scopes: HashMap<Box<[bool]>, Arc<Scope>>,
@@ -60,7 +60,13 @@ pub(super) fn look_up(base: &Arc<Base>, wanted: &Wanted, files: &Files) -> Looku
     })
 }
 
-/// Keeps what a job found.
+/// Forgets all: another site serves, and nothing here may keep the one before in memory.
+pub(super) fn forget() {
+    ENTRIES.take();
+}
+
+/// Keeps what a job found. What other sites found goes, so that requests that began before a reload leave nothing behind
+/// for long.
 pub(super) fn keep(base: &Arc<Base>, overlay: Overlay, found: Found) {
     let Found { files, chain, decisions, scope } = found;
     let Some(key) = key(base, overlay, &files) else { return };
@@ -75,10 +81,11 @@ pub(super) fn keep(base: &Arc<Base>, overlay: Overlay, found: Found) {
         if is_full || present.saturating_add(bytes) > BYTES_MAX {
             entries.clear();
         }
+        entries.retain(|_, entry| Arc::ptr_eq(&entry.base, base));
         let failure = scope.as_ref().err().cloned();
         let entry = entries.entry(key).or_insert_with(|| Entry {
             bytes,
-            _base: Arc::clone(base),
+            base: Arc::clone(base),
             list: Vec::new(),
             chain: chain.clone(),
             scopes: HashMap::new(),
@@ -99,4 +106,46 @@ pub(super) fn keep(base: &Arc<Base>, overlay: Overlay, found: Found) {
 fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
     let last = files.list.last()?;
     Some((Arc::as_ptr(base).addr(), overlay.section, last.path.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Base, ENTRIES, Failure, Files, Found, PathBuf, forget, keep};
+    use crate::load::table;
+    use crate::overlay::files::{File, Stamp};
+    use conf::Arity;
+    use contract::log::LogFiles;
+    use contract::{Config, Directive, Overlay, Selection};
+    use http::Status;
+
+    static SELECTIONS: Directive<Selection> =
+        Directive::new("Selections", |_, _| unreachable!()).args(Arity::Flag);
+
+    fn base() -> Arc<Base> {
+        Arc::new(Base {
+            config: Arc::new(Config::new()),
+            modules: Box::default(),
+            table: Arc::new(table(&[])),
+            prefix: PathBuf::new(),
+            logs: LogFiles::default(),
+        })
+    }
+
+    #[test]
+    fn nothing_keeps_another_site() {
+        let metadata = std::fs::metadata(".").unwrap();
+        let (first, second) = (base(), base());
+        let overlay = Overlay { section: Config::MAIN, file_name: "settings", selections: &SELECTIONS };
+        for (base, counts) in [(&first, [2, 1]), (&second, [1, 2])] {
+            let list = vec![File { path: PathBuf::from("settings"), stamp: Stamp::of(&metadata) }];
+            let failure = || Failure { status: Status::FORBIDDEN, message: String::new() };
+            let files = Files { list, opened: Vec::new(), name: Box::default(), is_fresh: false };
+            let (chain, scope) = (Err(failure()), Err(failure()));
+            keep(base, overlay, Found { files, chain, decisions: Box::default(), scope });
+            assert_eq!([&first, &second].map(Arc::strong_count), counts);
+        }
+        forget();
+        assert_eq!(Arc::strong_count(&second), 1);
+        assert!(ENTRIES.with_borrow(|entries| entries.is_empty()));
+    }
 }
