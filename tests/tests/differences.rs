@@ -319,21 +319,29 @@ fn what_is_compressed() {
             root %%ROOT%%;
             location /coded { add_header Content-Encoding br; return 200 "01234567890123456789"; }
             location /charset { default_type "text/html; charset=utf-8"; return 200 "01234567890123456789"; }
+            location / { default_type text/html; return 200 "01234567890123456789"; }
         }
         "#,
     );
+    let asked = [
+        ("/coded", "gzip"),
+        ("/charset", "gzip"),
+        ("/", "identity, gzip;q=0.5"),
+        ("/", "identity;q=0, *"),
+        ("/", "identity;q=0.5, gzip;q=0.5"),
+    ];
     let codings = |server| {
         let running = site.start(server);
-        let codings = ["/coded", "/charset"].map(|path| {
-            let answer = running.ask(&format!("GET {path}\nAccept-Encoding: gzip"));
+        let codings = asked.map(|(path, accept)| {
+            let answer = running.ask(&format!("GET {path}\nAccept-Encoding: {accept}"));
             let fields = answer.responses[0].fields.iter().filter(|(name, _)| name == "Content-Encoding");
             fields.map(|(_, value)| value.clone()).collect::<Vec<_>>().join(" ")
         });
         running.stop();
         codings
     };
-    assert_eq!(codings(Server::Fulmar), ["br", "gzip"]);
+    assert_eq!(codings(Server::Fulmar), ["br", "gzip", "", "gzip", "gzip"]);
     if have_nginx() {
-        assert_eq!(codings(Server::Nginx), ["br gzip", ""], "nginx no longer differs");
+        assert_eq!(codings(Server::Nginx), ["br gzip", "", "gzip", "", "gzip"], "nginx no longer differs");
     }
 }

@@ -11,6 +11,7 @@ pub mod conf_pattern;
 pub mod conf_values;
 pub mod fcgi_head;
 pub mod fcgi_records;
+pub mod gunzip;
 pub mod h1_chunked;
 pub mod h1_request;
 pub mod h1_response;
@@ -28,12 +29,13 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 16] = [
+pub const ALL: [(&str, Target); 17] = [
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
     ("conf_values", conf_values::run),
     ("fcgi_head", fcgi_head::run),
     ("fcgi_records", fcgi_records::run),
+    ("gunzip", gunzip::run),
     ("h1_chunked", h1_chunked::run),
     ("h1_request", h1_request::run),
     ("h1_response", h1_response::run),

@@ -11,6 +11,7 @@ use crate::served;
 
 const SETTINGS: &str = r#"
     gzip on; gzip_min_length 1; gzip_types *; gzip_vary on; gzip_proxied any; gzip_disable msie6;
+    brotli on; brotli_min_length 1; brotli_types *; zstd on; zstd_min_length 1; zstd_types *;
     real_ip_header X-Forwarded-For; set_real_ip_from 127.0.0.0/8; real_ip_recursive on;
     allow 127.0.0.0/8; deny all; auth_basic "realm"; auth_basic_user_file /dev/null;
     expires 1h; add_header X-Cookie $cookie_a; add_header X-All
