@@ -14,6 +14,7 @@ mod configurations;
 mod differences;
 mod differential;
 mod fastcgi;
+mod filters;
 mod htaccess;
 mod logs;
 mod manual;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tests::binary::{Server, have_nginx};
+use tests::binary::{Server, have_nginx, nginx_has};
 use tests::manual::{self, Document};
 
 #[test]
@@ -18,7 +18,8 @@ fn examples_are_true() {
         match manual::parse(&source) {
             Ok(document) => {
                 wrong.extend(run(&document, Server::Fulmar).map(|text| format!("{name}\n{text}")));
-                if nginx && document.nginx {
+                let has_option = || document.option.as_deref().is_none_or(nginx_has);
+                if nginx && document.nginx && has_option() {
                     wrong.extend(run(&document, Server::Nginx).map(|text| format!("{name}\n{text}")));
                 }
             }

@@ -9,6 +9,8 @@
 //! The content's length is not known beforehand, so that ranges are not on offer, and the entity tag becomes a weak
 //! one.
 //!
+//! nginx: --with-http_addition_module
+//!
 //! ```file html/page.html
 //! page
 //! ```

@@ -10,6 +10,8 @@
 //! and how it is cut; a compressed one is not looked into. Since it is another one, `Last-Modified` and `ETag` are
 //! left out, unless `sub_filter_last_modified on` keeps the time, and a weak tag.
 //!
+//! nginx: --with-http_sub_module
+//!
 //! ```file html/page.html
 //! <a href="http://INSIDE.example/">in</a> <a href="http://inside.example/x">x</a>
 //! ```

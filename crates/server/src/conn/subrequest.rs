@@ -219,3 +219,102 @@ async fn append(piece: &Piece, content: &mut Vec<u8>) -> Option<()> {
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{run, start};
+    use crate::pipeline::Flow;
+    use crate::site::Site;
+    use crate::{prototypes, testing};
+    use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Subrequest, Work};
+    use http::Status;
+    use std::future::Future;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use tokio::task::{JoinSet, LocalSet};
+
+    fn flow(site: &Site) -> Flow {
+        let server = Arc::clone(site.listens[0].hosts(None).default_server());
+        let connection = Rc::new(testing::connection("127.0.0.1:1"));
+        let scope = Arc::clone(&server.scope);
+        let request = testing::request("GET", "/", "localhost");
+        Flow::new(Exchange::new(connection, request, scope, Arc::clone(&site.variables)), server)
+    }
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        LocalSet::new().block_on(&runtime, future)
+    }
+
+    fn text(piece: Piece) -> String {
+        let Piece::Bytes(bytes) = piece else { panic!("a file") };
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn content_that_is_collected() {
+        let site = prototypes::site("location / { slice /part; } location /part { body $uri; }");
+        let outcome = wait(run(&flow(&site), Subrequest::get("/x", Content::Collected), 0));
+        let Outcome::Subresponse(answer) = outcome else { panic!("no answer") };
+        assert_eq!(answer.content, "/part1/part2/part3");
+        let outcome = wait(run(&flow(&site), Subrequest::get("/part", Content::Unused), 0));
+        let Outcome::Subresponse(answer) = outcome else { panic!("no answer") };
+        assert!(answer.content.is_empty() && answer.exchange.response.status == Status::OK);
+    }
+
+    #[test]
+    fn content_that_is_streamed_asks_on_its_own_behalf() {
+        let site = prototypes::site("location / { slice /part; } location /part { body $uri; }");
+        let flow = flow(&site);
+        let outcome = wait(run(&flow, Subrequest::get("/x", Content::Streamed), 0));
+        let Outcome::Streamed(answer) = outcome else { panic!("no answer") };
+        let Body::Source(mut source) = answer.body else { panic!("no source") };
+        for part in ["/part1", "/part2", "/part3"] {
+            let Pull::Await(Work::Task(task)) = source.pull() else { panic!("{part} is there already") };
+            source.resume(Outcome::Task(wait(task)));
+            let Pull::Piece(piece) = source.pull() else { panic!("no {part}") };
+            assert_eq!(text(piece), part);
+        }
+        assert!(matches!(source.pull(), Pull::End));
+    }
+
+    #[test]
+    fn what_is_lost_on_the_way_is_a_failure() {
+        let site = prototypes::site("location / { slice /part; } location /part { body $uri; }");
+        let flow = flow(&site);
+        let outcome = wait(run(&flow, Subrequest::get("/x", Content::Streamed), 0));
+        let Outcome::Streamed(answer) = outcome else { panic!("no answer") };
+        let Body::Source(mut source) = answer.body else { panic!("no source") };
+        assert!(matches!(source.pull(), Pull::Await(_)));
+        source.resume(Outcome::Failed(Status::CLIENT_CLOSED));
+        assert!(matches!(source.pull(), Pull::Failed));
+    }
+
+    #[test]
+    fn circles_end_however_they_branch() {
+        let site = prototypes::site("location / { auth /; body x; } location /s { slice /s; }");
+        assert!(matches!(
+            wait(run(&flow(&site), Subrequest::get("/s", Content::Collected), 0)),
+            Outcome::Subresponse(answer) if answer.content.is_empty()
+        ));
+        let deep = wait(run(&flow(&site), Subrequest::get("/s", Content::Collected), super::DEPTH_MAX));
+        assert!(matches!(deep, Outcome::Failed(Status::INTERNAL_SERVER_ERROR)));
+    }
+
+    #[test]
+    fn what_runs_aside_ends_with_the_request() {
+        let site = prototypes::site("location / { delay 1s; body x; }");
+        let flow = flow(&site);
+        let owners = || Rc::strong_count(&flow.exchange.connection);
+        let before = owners();
+        wait(async {
+            let mut aside = JoinSet::new();
+            start(&flow, Subrequest::get("/", Content::Unused), &mut aside);
+            tokio::task::yield_now().await;
+            assert_eq!(owners(), before + 1);
+            drop(aside);
+            tokio::task::yield_now().await;
+            assert_eq!(owners(), before, "it goes on");
+        });
+    }
+}
