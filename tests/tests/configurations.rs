@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tests::binary::have_nginx;
 
 /// How many configurations there are at least.
-const COUNT_MIN: usize = 60;
+const COUNT_MIN: usize = 200;
 
 /// How many are tried at once.
 const THREADS: usize = 2;

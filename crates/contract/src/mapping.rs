@@ -29,6 +29,14 @@ pub struct LocationName {
     pub text: Box<[u8]>,
 }
 
+impl LocationName {
+    /// Whether it is a prefix, or a path, that ends with a slash: what passes requests on from there is asked for
+    /// without the slash, too, and answers that with a redirection.
+    pub fn ends_with_slash(&self) -> bool {
+        !matches!(self.kind, LocationKind::Regex | LocationKind::Named) && self.text.ends_with(b"/")
+    }
+}
+
 /// Where a location's files are.
 #[derive(Clone, Debug)]
 pub struct Root {

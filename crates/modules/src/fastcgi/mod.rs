@@ -91,16 +91,16 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_settings, accel_redirect, answered, body_to_read, has_body_file, intercept,
-    is_buffered, is_idempotent, upload,
+    Answered, accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
+    is_idempotent, upload,
 };
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::policy::ScriptPolicy;
 use contract::{
-    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Rule,
-    ScopeBuilder, Step, Variable, View,
+    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationName, Module, Outcome,
+    Rule, ScopeBuilder, Step, Variable, View,
 };
 use http::{Method, Status};
 use params::Param;
@@ -185,6 +185,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     };
     let Some(written) = view.written(&FASTCGI_PASS) else { return Ok(()) };
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = crate::upstream::tag(view, location, written.value.text());
     builder.content(Application {

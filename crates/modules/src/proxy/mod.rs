@@ -66,14 +66,14 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_settings, accel_redirect, answered, body_to_read, has_body_file, intercept,
-    is_buffered, is_idempotent,
+    Answered, accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
+    is_idempotent,
 };
 use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
-    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationKind, Module, Outcome,
-    Rule, ScopeBuilder, Step, Template, Variable, View,
+    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationKind, LocationName,
+    Module, Outcome, Rule, ScopeBuilder, Step, Template, Variable, View,
 };
 use http::{Status, Version};
 use redirect::Redirect;
@@ -168,10 +168,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let name = builder.name.as_ref();
     let location = name.filter(|name| name.kind != LocationKind::Named);
     let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
-    let is_prefix = name.is_some_and(|name| {
-        matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Exact)
-    });
-    builder.policy.redirects.to_slash = is_prefix && location.ends_with(b"/");
+    builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
     let tag = crate::upstream::tag(view, &location, pass.text());
     builder.content(Proxy {
         redirects: redirects(view, &pass, fixed.as_ref(), &location)?,
