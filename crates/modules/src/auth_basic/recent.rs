@@ -40,16 +40,15 @@ impl Tag {
 }
 
 /// Stands for a state of a file, and a field with credentials: what is seen without reading the file, and without
-/// decoding the field. It is of no use to another process. Two hashes with keys of their own: nobody guesses a field
-/// that has the same.
+/// decoding the field. It is of no use to another process. The first part is a keyed hash of the field that nobody
+/// finds another field for; the second ties it to the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QuickTag(u64, u64);
 
 impl QuickTag {
     pub(super) fn new(file: &FileIdentity, field: &[u8]) -> QuickTag {
         static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        let state = Keyed::default().hash_one(file);
-        QuickTag(KEYS.hash_one((state, field)), Keyed::default().hash_one((state, field)))
+        QuickTag(KEYS.hash_one(field), Keyed::default().hash_one((file, field)))
     }
 }
 

@@ -68,7 +68,9 @@ impl<T> Shards<T> {
         // In a small zone parts would fill up too unevenly.
         const LEAST_PART: u64 = 32 * PAGE;
         let count = (spec.capacity() / LEAST_PART).clamp(1, COUNT_MAX);
-        let shards = (0..count).map(|_| Mutex::new(make(spec.capacity() / count))).collect();
+        // Rounded up, so that all parts together hold no less than a zone that is in one piece.
+        let part = (spec.capacity() / count).next_multiple_of(PAGE);
+        let shards = (0..count).map(|_| Mutex::new(make(part))).collect();
         Shards { shards, hasher: Keyed::default() }
     }
 
