@@ -20,6 +20,7 @@ mod logs;
 mod manual;
 mod node;
 mod packaging;
+mod patterns;
 mod process;
 mod proxy;
 mod proxy_protocol;

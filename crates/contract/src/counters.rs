@@ -28,10 +28,12 @@ pub enum Count {
     FileCacheMisses,
     /// Lines of logs that could not be written.
     LostLogLines,
+    /// Regular expressions that took too many steps and gave up.
+    PatternsGivenUp,
 }
 
 impl Count {
-    const ALL: usize = Count::LostLogLines as usize + 1;
+    const ALL: usize = Count::PatternsGivenUp as usize + 1;
 }
 
 /// What one thread counted. Only that thread writes; differences of all threads together are what counts, so that

@@ -2,8 +2,8 @@
 
 use crate::log::LogFiles;
 use crate::{LocationName, Origin, Regex, Template, Variables};
-use conf::value::template;
-use conf::{Diagnostic, Word};
+use conf::value::{ValueError, template};
+use conf::{Diagnostic, Span, Word};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,8 +53,13 @@ impl Loading {
 
     /// Compiles a regular expression and defines variables for its named captures.
     pub fn regex(&mut self, word: &Word, text: &[u8], ignore_case: bool) -> Result<Regex, Diagnostic> {
-        Regex::new(text, ignore_case, &mut self.variables)
-            .map_err(|error| Diagnostic::emerg(error).at(word.span))
+        Regex::new(text, ignore_case, &mut self.variables).map_err(|error| {
+            let place = match &error {
+                ValueError::Pattern(wrong) => place_in(word, text, wrong.offset),
+                _ => word.span,
+            };
+            Diagnostic::emerg(error.to_string()).at(word.span).under(place)
+        })
     }
 
     /// A path relative to the prefix.
@@ -66,5 +71,19 @@ impl Loading {
     /// Adds a warning.
     pub fn note(&mut self, note: Diagnostic) {
         self.notes.push(note);
+    }
+}
+
+/// Where a byte of a pattern stands that is in a word; the whole word, where it is not written as it is meant.
+fn place_in(word: &Word, pattern: &[u8], offset: usize) -> Span {
+    let quotes = usize::from(word.quoted);
+    let written = (word.span.end - word.span.start) as usize;
+    let found = word.text.windows(pattern.len().max(1)).rposition(|part| part == pattern);
+    match found.filter(|_| written == word.text.len() + 2 * quotes) {
+        Some(begin) => {
+            let start = word.span.start + u32::try_from(quotes + begin + offset).unwrap_or(0);
+            Span { start, end: word.span.end.max(start), ..word.span }
+        }
+        None => word.span,
     }
 }

@@ -55,14 +55,6 @@ impl Template {
         self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
     }
 
-    /// The variable that this text is, if it is one variable and nothing else.
-    pub fn single_variable(&self) -> Option<VariableId> {
-        match &*self.parts {
-            [Part::Variable(id)] => Some(*id),
-            _ => None,
-        }
-    }
-
     /// Appends the text with the values that the variables have for this exchange; a variable
     /// without a value is empty.
     pub fn write(&self, exchange: &Exchange, out: &mut Vec<u8>) {

@@ -49,7 +49,8 @@ use crate::shared::names;
 use conf::spec::unexpected_block;
 use conf::{Arity, Contexts, Diagnostic, Node};
 use contract::{
-    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, Regex, Rule, Template,
+    Args, Definition, Directive, Evaluate, Exchange, HostNames, Loading, Module, Regex, Regexes, Rule,
+    Template,
 };
 use std::sync::Arc;
 
@@ -85,9 +86,11 @@ fn parse_map(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let source = loading.template(args.word(0)?)?;
     let name = names::variable(args, args.word(1)?)?;
     let mut map = Map { source, ..Map::default() };
+    let mut patterns = Vec::new();
     for entry in args.node.children() {
-        map.read(entry, loading)?;
+        map.read(entry, loading, &mut patterns)?;
     }
+    map.patterns = Regexes::new(patterns);
     loading.variables.define(&name, Definition::Evaluated(Arc::new(map)));
     Ok(())
 }
@@ -98,7 +101,9 @@ struct Map {
     volatile: bool,
     /// Keys in lower case.
     table: HostNames<Template>,
-    regexes: Vec<(Regex, Template)>,
+    patterns: Regexes,
+    /// The values of the patterns.
+    matched: Vec<Template>,
     default: Option<Template>,
 }
 
@@ -109,14 +114,20 @@ impl Default for Map {
             hostnames: false,
             volatile: false,
             table: HostNames::default(),
-            regexes: Vec::new(),
+            patterns: Regexes::default(),
+            matched: Vec::new(),
             default: None,
         }
     }
 }
 
 impl Map {
-    fn read(&mut self, entry: &Node, loading: &mut Loading) -> Result<(), Diagnostic> {
+    fn read(
+        &mut self,
+        entry: &Node,
+        loading: &mut Loading,
+        patterns: &mut Vec<Regex>,
+    ) -> Result<(), Diagnostic> {
         let error = |message: String| Diagnostic::emerg(message).at(entry.span).under(entry.name.span);
         if entry.block.is_some() {
             return Err(unexpected_block(entry));
@@ -142,7 +153,8 @@ impl Map {
             [b'~', pattern @ ..] => {
                 let (pattern, ignore_case) =
                     pattern.strip_prefix(b"*").map_or((pattern, false), |pattern| (pattern, true));
-                self.regexes.push((loading.regex(&entry.name, pattern, ignore_case)?, value));
+                patterns.push(loading.regex(&entry.name, pattern, ignore_case)?);
+                self.matched.push(value);
                 Ok(())
             }
             key => {
@@ -163,8 +175,9 @@ impl Map {
 
     fn find(&self, exchange: &Exchange, value: &[u8]) -> Option<&Template> {
         self.table.get(&value.to_ascii_lowercase()).or_else(|| {
-            let candidates = self.regexes.iter().filter(|_| !value.is_empty());
-            candidates.into_iter().find(|(regex, _)| regex.matches(exchange, value)).map(|(_, value)| value)
+            // A pattern that gives up leaves the default.
+            let first = if value.is_empty() { None } else { self.patterns.first(exchange, value).ok()? };
+            self.matched.get(first?)
         })
     }
 }

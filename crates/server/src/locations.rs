@@ -4,8 +4,9 @@ mod considered;
 
 use crate::structure::LimitExcept;
 use conf::Span;
+use conf::value::TooManySteps;
 use contract::hash::KeyedMap;
-use contract::{Exchange, LocationKind, LocationName, Regex, Scope};
+use contract::{Exchange, LocationKind, LocationName, Regex, Regexes, Scope};
 use http::Method;
 use std::sync::Arc;
 
@@ -50,7 +51,9 @@ impl Location {
 pub(crate) struct Locations {
     exact: KeyedMap<Box<[u8]>, Arc<Location>>,
     prefixes: Prefixes,
-    regexes: Vec<(Regex, Arc<Location>)>,
+    patterns: Regexes,
+    /// The locations of the patterns.
+    matched: Vec<Arc<Location>>,
     /// Locations that a path without their last slash is redirected to, by that path.
     behind_slash: KeyedMap<Box<[u8]>, Arc<Location>>,
     /// Whether there are such locations here or deeper.
@@ -70,7 +73,7 @@ impl Locations {
     /// Sorts locations for finding.
     pub(crate) fn new(locations: Vec<(Option<Regex>, Location)>) -> Locations {
         let mut sorted = Locations::default();
-        let mut prefixes = Vec::new();
+        let (mut prefixes, mut patterns) = (Vec::new(), Vec::new());
         for (regex, location) in locations {
             let location = Arc::new(location);
             sorted.redirects |= location.inner.redirects;
@@ -84,21 +87,32 @@ impl Locations {
                 (LocationKind::Exact, _) => {
                     sorted.exact.insert(location.name.text.clone(), location);
                 }
-                (LocationKind::Regex, Some(regex)) => sorted.regexes.push((regex, location)),
+                (LocationKind::Regex, Some(regex)) => {
+                    patterns.push(regex);
+                    sorted.matched.push(location);
+                }
                 _ => prefixes.push(location),
             }
         }
         sorted.prefixes = Prefixes::new(prefixes);
+        sorted.patterns = Regexes::new(patterns);
         sorted
     }
 
     /// The location for a path: an exact one, else the longest prefix, unless a pattern matches and
     /// that prefix does not forbid patterns; inside of what was found the same again.
-    pub(crate) fn find(&self, exchange: &Exchange, path: &[u8]) -> Option<&Arc<Location>> {
-        match self.search(exchange, path) {
+    ///
+    /// # Errors
+    /// [`TooManySteps`] where a pattern gave up.
+    pub(crate) fn find(
+        &self,
+        exchange: &Exchange,
+        path: &[u8],
+    ) -> Result<Option<&Arc<Location>>, TooManySteps> {
+        Ok(match self.search(exchange, path)? {
             Found::Final(location) | Found::Tentative(location) => Some(location),
             Found::Nothing => None,
-        }
+        })
     }
 
     /// The location whose text is the path and a slash, where such a path is redirected to it and no other
@@ -114,30 +128,30 @@ impl Locations {
         self.behind_slash.get(path).or_else(|| longest?.inner.behind_slash(path))
     }
 
-    fn search(&self, exchange: &Exchange, path: &[u8]) -> Found<'_> {
+    fn search(&self, exchange: &Exchange, path: &[u8]) -> Result<Found<'_>, TooManySteps> {
         if let Some(location) = self.exact.get(path) {
-            return Found::Final(location);
+            return Ok(Found::Final(location));
         }
         let mut found = Found::Nothing;
         let mut patterns_allowed = true;
         if let Some(prefix) = self.prefixes.longest(path) {
             patterns_allowed = prefix.name.kind != LocationKind::PrefixOnly;
-            found = match prefix.inner.search(exchange, path) {
+            found = match prefix.inner.search(exchange, path)? {
                 Found::Nothing => Found::Tentative(prefix),
                 inner => inner,
             };
         }
         if matches!(found, Found::Final(_)) || !patterns_allowed {
-            return found;
+            return Ok(found);
         }
-        let matching = self.regexes.iter().find(|(regex, _)| regex.matches(exchange, path));
-        match matching {
-            Some((_, location)) => Found::Final(match location.inner.search(exchange, path) {
+        let first = self.patterns.first(exchange, path)?;
+        Ok(match first.and_then(|index| self.matched.get(index)) {
+            Some(location) => Found::Final(match location.inner.search(exchange, path)? {
                 Found::Nothing => location,
                 Found::Final(inner) | Found::Tentative(inner) => inner,
             }),
             None => found,
-        }
+        })
     }
 }
 
@@ -203,7 +217,7 @@ mod tests {
         let found = |path: &&str| {
             let exchange = testing::exchange(path, "", |_| {});
             let server = site.listens[0].hosts(None).default_server();
-            let location = server.locations.find(&exchange, path.as_bytes());
+            let location = server.locations.find(&exchange, path.as_bytes()).unwrap();
             let text = location.map(|location| location.name.text.to_vec()).unwrap_or_default();
             String::from_utf8(text).unwrap()
         };

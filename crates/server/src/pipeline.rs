@@ -254,7 +254,11 @@ impl Flow {
             self.exchange.scope = Arc::clone(location.scope_for(self.exchange.request.method));
             return Some(redirect::to_slash(&mut self.exchange, &location.name.text));
         }
-        let location = self.server.locations.find(&self.exchange, &self.exchange.request.path);
+        let found = self.server.locations.find(&self.exchange, &self.exchange.request.path);
+        let Ok(location) = found else {
+            point(&mut self.exchange.scope, &self.server.scope);
+            return Some(Step::Finish(Status::INTERNAL_SERVER_ERROR));
+        };
         let method = self.exchange.request.method;
         point(
             &mut self.exchange.scope,

@@ -327,11 +327,7 @@ mod tests {
     fn the_worst_parameter_is_told() {
         let told = judge("listen 443 http2 spdy;", Contexts::SERVER).expect("a refusal");
         assert_eq!(told.level, Level::Emerg);
-        assert!(
-            told.message.starts_with("parameter \"spdy\" of \"listen\" is not "),
-            "{}",
-            told.message
-        );
+        assert!(told.message.starts_with("parameter \"spdy\" of \"listen\" is not "), "{}", told.message);
         let loaded = crate::parse_bytes(b"listen 80 fastopen=512;");
         let words = &loaded.nodes[0].args;
         assert_eq!(judge_parameter("listen", &words[0]), None);

@@ -6,6 +6,7 @@ mod network;
 mod number;
 mod path;
 mod pattern;
+mod pattern_set;
 mod subset;
 mod template;
 mod time;
@@ -18,7 +19,8 @@ pub use choice::{access, bitmask, choice, flag};
 pub use network::{Network, cidr, subnet};
 pub use number::{bounded, number, offset, size, size_in_text, status};
 pub use path::{full_name, path};
-pub use pattern::{Captures, Pattern, TooManySteps, pattern};
+pub use pattern::{Captures, Pattern, TooManySteps, Wrong, pattern};
+pub use pattern_set::{Candidate, PatternSet};
 pub use template::{Part, Template, template};
 pub use time::{time_ms, time_s};
 
@@ -47,8 +49,8 @@ pub enum ValueError {
     #[error("invalid parameter")]
     Network,
     /// Not a pattern; the message of the pattern compiler.
-    #[error("{0}")]
-    Pattern(String),
+    #[error("{}", .0.message)]
+    Pattern(Wrong),
     /// Not a text with variables; why.
     #[error("{0}")]
     Template(String),
@@ -66,7 +68,8 @@ impl ValueError {
             ValueError::Range(least, Some(most)) => format!("value must be between {least} and {most}"),
             ValueError::Address(why) => format!("{why} in \"{word}\" of the \"{name}\" directive"),
             ValueError::Network => format!("invalid parameter \"{word}\""),
-            ValueError::Pattern(why) | ValueError::Template(why) => why.clone(),
+            ValueError::Pattern(wrong) => wrong.message.clone(),
+            ValueError::Template(why) => why.clone(),
         };
         let error = Diagnostic::emerg(message).at(node.span).under(word.span);
         match self {

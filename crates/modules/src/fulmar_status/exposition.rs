@@ -48,6 +48,7 @@ impl Collector for Process {
             ("connections_accepted", "Connections that clients opened", Count::Accepted),
             ("connections_handled", "Connections that there was a place for", Count::Handled),
             ("requests", "Requests, those of broken heads included", Count::Requests),
+            ("patterns_given_up", "Regular expressions that took too many steps", Count::PatternsGivenUp),
             ("log_lines_lost", "Lines of logs that could not be written", Count::LostLogLines),
         ];
         for (name, help, count) in counters {

@@ -4,7 +4,7 @@ use super::replacement::{Told, shown};
 use super::text::Text;
 use crate::open_file_cache::{self, Files, Opened};
 use crate::shared::files;
-use conf::value::Captures;
+use conf::value::{Captures, TooManySteps};
 use conf::{Diagnostic, Span};
 use contract::log::Level;
 use contract::{Args, Event, Exchange, Loading, Regex, VariableId};
@@ -64,7 +64,16 @@ impl Condition {
     }
 
     /// Whether the condition holds. A pattern leaves its captures to the exchange.
-    pub(super) fn holds(&self, exchange: &Exchange, lookup: &Files, escapes: bool, told: Told) -> bool {
+    ///
+    /// # Errors
+    /// [`TooManySteps`] where it gave up.
+    pub(super) fn holds(
+        &self,
+        exchange: &Exchange,
+        lookup: &Files,
+        escapes: bool,
+        told: Told,
+    ) -> Result<bool, TooManySteps> {
         let value = |id| {
             let mut value = Vec::new();
             exchange.variable(id, &mut value);
@@ -73,7 +82,7 @@ impl Condition {
         let is_so = match &self.test {
             Test::Variable(id) => !matches!(value(*id).as_slice(), b"" | b"0"),
             Test::Equal(id, text) => value(*id) == text.evaluate(exchange, escapes),
-            Test::Match(id, regex) => matches(exchange, regex, &value(*id), told),
+            Test::Match(id, regex) => matches(exchange, regex, &value(*id), told)?,
             Test::File(kind, path) => kind.is_at(exchange, lookup, &path.evaluate(exchange, escapes)),
         };
         let holds = is_so != self.is_negated;
@@ -81,13 +90,18 @@ impl Condition {
             let text = if holds { "the condition holds" } else { "the condition does not hold" };
             Event::new("if", text).at(Some(told.place))
         });
-        holds
+        Ok(holds)
     }
 }
 
 /// Whether a pattern matches; captures are the exchange's afterwards, and there are none if it does not.
-pub(super) fn matches(exchange: &Exchange, regex: &Regex, subject: &[u8], told: Told) -> bool {
-    let is_match = regex.matches(exchange, subject);
+pub(super) fn matches(
+    exchange: &Exchange,
+    regex: &Regex,
+    subject: &[u8],
+    told: Told,
+) -> Result<bool, TooManySteps> {
+    let is_match = regex.try_matches(exchange, subject)?;
     if !is_match {
         exchange.set_captures(Captures::default(), b"");
     }
@@ -97,7 +111,7 @@ pub(super) fn matches(exchange: &Exchange, regex: &Regex, subject: &[u8], told: 
         let event = Event::new("pattern", text).with("pattern", regex.text()).with("subject", subject);
         captures(exchange, event)
     });
-    is_match
+    Ok(is_match)
 }
 
 /// The event with the captures of the pattern.

@@ -6,6 +6,7 @@ use super::text::was_escaped;
 use super::{Instruction, REWRITE};
 use crate::open_file_cache::Files;
 use conf::Span;
+use conf::value::TooManySteps;
 use contract::{Event, Exchange, Handler, Phase, Reroute, Scope, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
@@ -94,6 +95,9 @@ enum Flow {
     End(Step),
 }
 
+/// What becomes of a request whose pattern took too many steps.
+const GIVEN_UP: Flow = Flow::End(Step::Finish(Status::INTERNAL_SERVER_ERROR));
+
 struct Run<'a> {
     exchange: &'a mut Exchange,
     /// Whether captures in values are escaped: until the first rewrite, if the path came with escapes.
@@ -119,8 +123,10 @@ impl Run<'_> {
     }
 
     fn branch(&mut self, branch: &Branch) -> Flow {
-        if !branch.condition.holds(self.exchange, self.lookup, self.escapes, self.told(branch.place)) {
-            return Flow::On;
+        match branch.condition.holds(self.exchange, self.lookup, self.escapes, self.told(branch.place)) {
+            Ok(true) => {}
+            Ok(false) => return Flow::On,
+            Err(TooManySteps) => return GIVEN_UP,
         }
         if let Some(scope) = &branch.scope {
             self.exchange.scope = Arc::clone(scope);
@@ -156,8 +162,10 @@ impl Run<'_> {
             }
             Instruction::Replace(replacement) => {
                 let exchange = &mut *self.exchange;
-                if !matches(exchange, &replacement.regex, &exchange.request.path, told) {
-                    return Flow::On;
+                match matches(exchange, &replacement.regex, &exchange.request.path, told) {
+                    Ok(true) => {}
+                    Ok(false) => return Flow::On,
+                    Err(TooManySteps) => return GIVEN_UP,
                 }
                 let replaced = replacement.apply(exchange, told);
                 self.replaced(replaced)

@@ -39,7 +39,7 @@ impl Locations {
     fn all(&self) -> Vec<(&Arc<Location>, Option<&Regex>)> {
         let exact = self.exact.values().map(|location| (location, None));
         let prefixes = self.prefixes.entries.iter().map(|(location, _)| (location, None));
-        let regexes = self.regexes.iter().map(|(regex, location)| (location, Some(regex)));
+        let regexes = self.matched.iter().zip(self.patterns.iter().map(Some));
         exact.chain(prefixes).chain(regexes).collect()
     }
 }
@@ -84,7 +84,7 @@ mod tests {
         let (_, site) = testing::site(&format!("server {{ {server} }}"), &[]).unwrap();
         let exchange = testing::exchange(path, "", |_| {});
         let locations = &site.listens[0].hosts(None).default_server().locations;
-        let chosen = locations.find(&exchange, path.as_bytes());
+        let chosen = locations.find(&exchange, path.as_bytes()).unwrap();
         let events = locations.considered(path.as_bytes(), chosen);
         let shown = |event: contract::Event| format!("{}: {}", event.member("location").unwrap(), event.text);
         events.into_iter().map(shown).collect()
