@@ -1,9 +1,8 @@
 //! What was written, level by level, and the one implementation of inheritance.
 
-use crate::{AnyDirective, Directive, Origin, Rule};
+use crate::{AnyDirective, Directive, Info, Origin, Rule};
 use conf::{Contexts, Diagnostic, Span};
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A level of the configuration: the main level or the inside of a block.
@@ -18,20 +17,38 @@ pub struct Config {
     first: u32,
     sections: Vec<Section>,
     origin: Arc<Origin>,
-    /// The slots that any level has an entry in.
-    written: HashSet<&'static str>,
+    /// The slots that any level has an entry in, those of the base without.
+    written: Vec<&'static str>,
+    /// Their marks, with those of the base: of very many scopes each asks for every directive, and nearly all of them are
+    /// written nowhere.
+    marks: Marks,
+}
+
+/// A set of slots' marks.
+#[derive(Clone, Copy, Default)]
+struct Marks([u64; 4]);
+
+impl Marks {
+    fn add(&mut self, mark: u8) {
+        self.0[usize::from(mark >> 6)] |= 1 << (mark & 63);
+    }
+
+    fn has(&self, mark: u8) -> bool {
+        self.0[usize::from(mark >> 6)] & (1 << (mark & 63)) != 0
+    }
 }
 
 struct Section {
     parent: Option<SectionId>,
     children: Vec<SectionId>,
     context: Contexts,
-    entries: HashMap<&'static str, Vec<Entry>>,
+    /// By their slots; few of them.
+    entries: Vec<(&'static str, Vec<Entry>)>,
 }
 
 impl Section {
     fn new(parent: Option<SectionId>, context: Contexts) -> Section {
-        Section { parent, children: Vec::new(), context, entries: HashMap::new() }
+        Section { parent, children: Vec::new(), context, entries: Vec::new() }
     }
 }
 
@@ -62,7 +79,7 @@ impl Config {
     /// A configuration with an empty main level that comes from there.
     pub fn within(origin: Arc<Origin>) -> Config {
         let sections = vec![Section::new(None, Contexts::MAIN)];
-        Config { base: None, first: 0, sections, origin, written: HashSet::new() }
+        Config { base: None, first: 0, sections, origin, written: Vec::new(), marks: Marks::default() }
     }
 
     /// A configuration that adds levels to this one.
@@ -73,7 +90,8 @@ impl Config {
             first,
             sections: Vec::new(),
             origin: Arc::default(),
-            written: HashSet::new(),
+            written: Vec::new(),
+            marks: base.marks,
         }
     }
 
@@ -97,7 +115,12 @@ impl Config {
     ) -> Result<(), Diagnostic> {
         let info = directive.info();
         let foreign = || Diagnostic::emerg("a level of another configuration cannot be changed").at(span);
-        let entries = self.section_mut(section).ok_or_else(foreign)?.entries.entry(info.slot).or_default();
+        let slots = &mut self.section_mut(section).ok_or_else(foreign)?.entries;
+        let place = slots.iter().position(|(slot, _)| *slot == info.slot).unwrap_or_else(|| {
+            slots.push((info.slot, Vec::new()));
+            slots.len() - 1
+        });
+        let entries = &mut slots[place].1;
         if let Some(earlier) = entries.first()
             && !info.repeats
         {
@@ -110,7 +133,10 @@ impl Config {
             return Err(Diagnostic::emerg(message).at(span));
         }
         entries.push(Entry { name: info.name, value, span });
-        self.written.insert(info.slot);
+        if !self.written.contains(&info.slot) {
+            self.written.push(info.slot);
+            self.marks.add(info.mark);
+        }
         Ok(())
     }
 
@@ -141,13 +167,18 @@ impl Config {
         self.sections.get_mut(index as usize)
     }
 
-    fn entries(&self, section: SectionId, info: &crate::Info) -> &[Entry] {
-        let entries = &self.section(section).entries;
-        entries.get(info.slot).map_or(&[], Vec::as_slice)
+    fn entries(&self, section: SectionId, info: &Info) -> &[Entry] {
+        if !self.marks.has(info.mark) {
+            return &[];
+        }
+        let mut slots = self.section(section).entries.iter();
+        slots.find(|(slot, _)| *slot == info.slot).map_or(&[], |(_, entries)| entries)
     }
 
-    fn is_written(&self, slot: &'static str) -> bool {
-        self.written.contains(slot) || self.base.as_ref().is_some_and(|base| base.is_written(slot))
+    fn is_written(&self, info: &Info) -> bool {
+        self.marks.has(info.mark)
+            && (self.written.contains(&info.slot)
+                || self.base.as_ref().is_some_and(|base| base.is_written(info)))
     }
 
     /// Whether a level hands even unnamed settings down: `if`, `limit_except` and `.htaccess` files are
@@ -215,7 +246,7 @@ impl<'a> View<'a> {
 
     /// Whether any level of the whole configuration sets it.
     pub fn is_anywhere<T>(&self, directive: &Directive<T>) -> bool {
-        self.config.is_written(directive.info.slot)
+        self.config.is_written(&directive.info)
     }
 
     /// The levels outside of this one, from the nearest to the main level.
@@ -226,7 +257,10 @@ impl<'a> View<'a> {
             .map(move |section| config.view(section))
     }
 
-    fn effective(&self, info: &crate::Info) -> &'a [Entry] {
+    fn effective(&self, info: &Info) -> &'a [Entry] {
+        if !self.config.marks.has(info.mark) {
+            return &[];
+        }
         let mut section = self.section;
         loop {
             let entries = self.config.entries(section, info);

@@ -24,6 +24,8 @@ pub struct Info {
     pub name: &'static str,
     /// Directives of one slot share one place: `root` and `alias`, or the instructions of a rewrite.
     pub slot: &'static str,
+    /// Few slots have the same mark, so that most are told apart at a glance.
+    pub(crate) mark: u8,
     /// Where it may stand.
     pub contexts: Contexts,
     /// How many arguments it takes, and whether a block.
@@ -59,6 +61,7 @@ impl<T> Directive<T> {
         let info = Info {
             name,
             slot: name,
+            mark: mark(name),
             contexts: Contexts::EMPTY,
             shape: Shape::simple(Arity::Exactly(1)),
             opens: None,
@@ -112,6 +115,7 @@ impl<T> Directive<T> {
     /// The slot that it shares with others of the same value type.
     pub const fn slot(mut self, slot: &'static str) -> Directive<T> {
         self.info.slot = slot;
+        self.info.mark = mark(slot);
         self
     }
 
@@ -136,6 +140,16 @@ impl Directive<bool> {
         self.info.splices = true;
         self
     }
+}
+
+/// A number of a text: FNV-1a, folded.
+const fn mark(text: &str) -> u8 {
+    let (bytes, mut index, mut hash) = (text.as_bytes(), 0, 0x811c_9dc5_u32);
+    while index < bytes.len() {
+        hash = (hash ^ bytes[index] as u32).wrapping_mul(0x0100_0193);
+        index += 1;
+    }
+    (hash ^ (hash >> 8) ^ (hash >> 16) ^ (hash >> 24)).to_le_bytes()[0]
 }
 
 /// The value of one use of a directive, without its type.

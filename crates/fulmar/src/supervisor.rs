@@ -309,9 +309,9 @@ impl Supervisor {
 
     /// Tells workers what they could not be told before.
     fn tell_again(&mut self) {
-        let told = self.workers.iter_mut().map(Worker::tell_again);
-        let all_know = told.fold(true, |all, knows| all && knows);
-        self.again = (!all_know).then(|| Instant::now() + AGAIN);
+        let behind =
+            self.workers.iter_mut().filter_map(|worker| (!worker.tell_again()).then_some(())).count();
+        self.again = (behind > 0).then(|| Instant::now() + AGAIN);
     }
 
     fn time_left(&self) -> Option<Duration> {

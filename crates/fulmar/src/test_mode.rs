@@ -49,6 +49,8 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
     if detail.dump {
         dump(&configuration);
     }
+    // The process ends with it: to take a large one apart would be for nothing.
+    std::mem::forget(configuration);
     ExitCode::SUCCESS
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc as events, watch};
 const JOBS: usize = 32;
 
 /// How long a thread for jobs waits for the next one.
-const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+const FOR_EVER: Duration = Duration::from_secs(0xffff_ffff);
 
 /// What a worker process serves, and how.
 pub struct Worker {
