@@ -8,26 +8,18 @@ use brotli::enc::encode::{BrotliEncoderOperation as Operation, BrotliEncoderPara
 /// A compressor.
 pub(super) struct Brotli {
     state: BrotliEncoderStateStruct<StandardAlloc>,
+    window: u32,
 }
 
 /// The smallest window, as a power of two.
 const WINDOW_MIN: u32 = 10;
 
 impl Brotli {
-    /// A compressor of a quality from 0 to 11, whose window is a power of two from 10 to 24. Content whose length is
-    /// known takes no more memory than it needs.
-    pub(super) fn new(quality: u8, window: u8, length: Option<u64>) -> Brotli {
+    /// A compressor of a quality from 0 to 11, whose window is a power of two from 10 to 24.
+    pub(super) fn new(quality: u8, window: u8) -> Brotli {
         let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
-        let mut window = u32::from(window);
-        if let Some(length) = length {
-            let needed = u64::BITS - length.leading_zeros();
-            window = window.min(needed.max(WINDOW_MIN));
-            let hint = u32::try_from(length).unwrap_or(u32::MAX);
-            state.set_parameter(Parameter::BROTLI_PARAM_SIZE_HINT, hint);
-        }
-        state.set_parameter(Parameter::BROTLI_PARAM_QUALITY, u32::from(quality));
-        state.set_parameter(Parameter::BROTLI_PARAM_LGWIN, window);
-        Brotli { state }
+        state.set_parameter(Parameter::BROTLI_PARAM_QUALITY, quality.into());
+        Brotli { state, window: window.into() }
     }
 
     fn run(&mut self, bytes: &[u8], operation: Operation, out: &mut Vec<u8>) -> Result<(), Broken> {
@@ -61,6 +53,18 @@ impl Brotli {
 }
 
 impl Coder for Brotli {
+    /// Content whose length is known takes no more memory than it needs.
+    fn begin(&mut self, length: Option<u64>) -> Result<(), Broken> {
+        let mut window = self.window;
+        if let Some(length) = length {
+            window = window.min((u64::BITS - length.leading_zeros()).max(WINDOW_MIN));
+            let hint = u32::try_from(length).unwrap_or(u32::MAX);
+            self.state.set_parameter(Parameter::BROTLI_PARAM_SIZE_HINT, hint);
+        }
+        self.state.set_parameter(Parameter::BROTLI_PARAM_LGWIN, window);
+        Ok(())
+    }
+
     fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         self.run(bytes, Operation::BROTLI_OPERATION_PROCESS, out)
     }

@@ -39,6 +39,10 @@ impl Deflate {
 }
 
 impl Coder for Deflate {
+    fn begin(&mut self, _: Option<u64>) -> Result<(), Broken> {
+        Ok(())
+    }
+
     fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         self.run(bytes, FlushCompress::None, out)
     }

@@ -42,6 +42,9 @@ pub(crate) struct Broken;
 
 /// A coding's compressor. What comes out is appended.
 pub(super) trait Coder {
+    /// Begins, once before anything else, with content of this length, where it is known.
+    fn begin(&mut self, length: Option<u64>) -> Result<(), Broken>;
+
     /// Takes bytes, and gives what comes out by now, which may be nothing.
     fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken>;
 
@@ -51,7 +54,7 @@ pub(super) trait Coder {
     /// Gives the rest.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), Broken>;
 
-    /// Makes it ready for other content; `false` where a new one is as good.
+    /// Makes it ready to begin again; `false` where a new one is as good.
     fn restart(&mut self) -> bool;
 }
 
@@ -75,10 +78,11 @@ pub(super) struct Encoder {
 impl Encoder {
     /// A compressor for content of this length, where it is known.
     pub(super) fn new(settings: &Settings, length: Option<u64>) -> Result<Encoder, Broken> {
-        let coder = match idle(settings) {
+        let mut coder = match idle(settings) {
             Some(coder) => coder,
-            None => make(settings, length)?,
+            None => make(settings)?,
         };
+        coder.begin(length)?;
         Ok(Encoder { coder, settings: settings.clone(), holds_back: false, lengths: (0, 0) })
     }
 
@@ -129,10 +133,10 @@ fn idle(settings: &Settings) -> Option<Box<dyn Coder>> {
     })
 }
 
-fn make(settings: &Settings, length: Option<u64>) -> Result<Box<dyn Coder>, Broken> {
+fn make(settings: &Settings) -> Result<Box<dyn Coder>, Broken> {
     Ok(match settings {
         Settings::Gzip { level, window } => Box::new(Deflate::new(*level, *window)),
-        Settings::Brotli { quality, window } => Box::new(Brotli::new(*quality, *window, length)),
+        Settings::Brotli { quality, window } => Box::new(Brotli::new(*quality, *window)),
         Settings::Zstd { level, dictionary } => {
             let dictionary = dictionary.as_ref().map_or(&[][..], |dictionary| &dictionary.0);
             Box::new(Zstd::new(*level, dictionary)?)

@@ -244,7 +244,9 @@ impl Offer {
         let ratio = Rc::new(Ratio::default());
         exchange.attach(RatioOf { coding: self.coding, ratio: Rc::clone(&ratio) });
         let key = key(exchange, &blocks, &self.settings, Time::now().seconds);
-        compress(blocks, &self.settings, key, ratio)
+        // Another server may have said how long the content is that comes bit by bit.
+        let length = blocks.length().or(exchange.response.content_length);
+        compress((blocks, length), &self.settings, key, ratio)
     }
 }
 
@@ -257,17 +259,23 @@ fn key(exchange: &Exchange, blocks: &Blocks, settings: &Settings, now: i64) -> O
     (whole && unchanged && fits).then(|| kept::Key { file, settings: settings.clone() })
 }
 
-/// Compresses content, or takes its compressed form from those that are kept.
-fn compress(blocks: Blocks, settings: &Settings, key: Option<kept::Key>, ratio: Rc<Ratio>) -> Body {
-    let length = blocks.length();
+/// Compresses content whose length may be known, or takes its compressed form from those that are kept.
+fn compress(
+    content: (Blocks, Option<u64>),
+    settings: &Settings,
+    key: Option<kept::Key>,
+    ratio: Rc<Ratio>,
+) -> Body {
+    let is_there = content.0.length().is_some();
+    let length = content.1;
     if let Some(content) = key.as_ref().and_then(kept::get) {
         ratio.set(length.unwrap_or_default(), content.len() as u64);
         return Body::bytes(content);
     }
-    let compressed = Compressed::new(blocks, settings.clone(), ratio, key);
-    match length {
-        Some(length) if length <= AT_ONCE_MAX => compressed.at_once(),
-        _ => Body::Source(Box::new(compressed)),
+    let compressed = Compressed::new(content, settings.clone(), ratio, key);
+    match is_there && length.is_some_and(|length| length <= AT_ONCE_MAX) {
+        true => compressed.at_once(),
+        false => Body::Source(Box::new(compressed)),
     }
 }
 
@@ -395,6 +403,11 @@ mod tests {
         Blocks::of(Body::Piece(piece)).ok().unwrap()
     }
 
+    fn with_length(blocks: Blocks) -> (Blocks, Option<u64>) {
+        let length = blocks.length();
+        (blocks, length)
+    }
+
     #[test]
     fn a_state_of_a_file_is_compressed_once_for_each_coding() {
         let site = Site::location("");
@@ -410,8 +423,9 @@ mod tests {
             let piece = Piece::File { file: file.into(), offset: 0, length: text.len() as u64 };
             for settings in CODINGS {
                 let key = || Some(kept::Key { file: identity, settings: settings.clone() });
-                let run =
-                    |piece: Piece| drain(compress(blocks(piece), &settings, key(), Rc::default())).unwrap();
+                let run = |piece: Piece| {
+                    drain(compress(with_length(blocks(piece)), &settings, key(), Rc::default())).unwrap()
+                };
                 let once = run(piece.clone());
                 assert_eq!(decode(&settings, &once).unwrap(), text.as_bytes());
                 assert_eq!(run(Piece::Bytes("something else".into())), once, "{settings:?}");

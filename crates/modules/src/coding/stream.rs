@@ -18,6 +18,8 @@ const TAKEN_MAX: usize = 512 * 1024;
 /// Plain content on its way through a compressor.
 pub(super) struct Compressed {
     blocks: Blocks,
+    /// The length of the plain content, where it is known beforehand.
+    length: Option<u64>,
     settings: Settings,
     /// Made for the first block, since it is large.
     encoder: Option<Encoder>,
@@ -37,15 +39,17 @@ enum State {
 }
 
 impl Compressed {
-    /// The compressed form of content; with a key it is kept when it is complete.
+    /// The compressed form of content whose length may be known; with a key it is kept when it is complete.
     pub(super) fn new(
-        blocks: Blocks,
+        content: (Blocks, Option<u64>),
         settings: Settings,
         ratio: Rc<Ratio>,
         key: Option<kept::Key>,
     ) -> Compressed {
         let keep = key.map(|key| (key, Vec::new()));
-        Compressed { blocks, settings, encoder: None, out: Vec::new(), state: State::Running, ratio, keep }
+        let (blocks, length) = content;
+        let out = Vec::new();
+        Compressed { blocks, length, settings, encoder: None, out, state: State::Running, ratio, keep }
     }
 
     /// Compresses all that is there without waiting, which is all or nearly all of content that is short.
@@ -65,7 +69,7 @@ impl Compressed {
 
     fn encoder(&mut self) -> Result<&mut Encoder, Broken> {
         if self.encoder.is_none() {
-            self.encoder = Some(Encoder::new(&self.settings, self.blocks.length())?);
+            self.encoder = Some(Encoder::new(&self.settings, self.length)?);
         }
         self.encoder.as_mut().ok_or(Broken)
     }
@@ -175,7 +179,9 @@ mod tests {
     use std::rc::Rc;
 
     fn compressed(body: Body, settings: &Settings, ratio: &Rc<Ratio>) -> Compressed {
-        Compressed::new(Blocks::of(body).ok().unwrap(), settings.clone(), Rc::clone(ratio), None)
+        let blocks = Blocks::of(body).ok().unwrap();
+        let length = blocks.length();
+        Compressed::new((blocks, length), settings.clone(), Rc::clone(ratio), None)
     }
 
     fn settings() -> impl Strategy<Value = Settings> {
@@ -256,6 +262,19 @@ mod tests {
         }
         let (last, others) = lengths.split_last().unwrap();
         assert!(others.len() > 2 && others.iter().all(|&length| length >= 1000), "{others:?}, {last}");
+    }
+
+    #[test]
+    fn who_knows_the_length_compresses_no_worse() {
+        let number = |number: u32| (number % 997).pow(3).to_string().into_bytes();
+        let page: Vec<u8> = (0..6000).flat_map(number).collect();
+        for settings in CODINGS {
+            let known = compressed(Body::bytes(page.clone()), &settings, &Rc::default()).at_once();
+            let slow = Body::Source(Box::new(Slow::new(std::slice::from_ref(&page))));
+            let unknown = Body::Source(Box::new(compressed(slow, &settings, &Rc::default())));
+            let [known, unknown] = [known, unknown].map(|body| drain(body).unwrap().len());
+            assert!(known <= unknown + 100, "{settings:?}: {known}, {unknown}");
+        }
     }
 
     #[test]

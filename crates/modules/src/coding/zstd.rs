@@ -49,6 +49,10 @@ impl Zstd {
 }
 
 impl Coder for Zstd {
+    fn begin(&mut self, length: Option<u64>) -> Result<(), Broken> {
+        self.encoder.set_pledged_src_size(length).map_err(|_| Broken)
+    }
+
     fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let mut input = InBuffer::around(bytes);
         while input.pos() < bytes.len() {
