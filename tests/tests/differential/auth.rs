@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tests::binary::{Server, have_nginx};
-use tests::client;
+use tests::client::{self, Client};
 use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
+use tests::wait::pause;
 
 const LOGS: [&str; 2] = ["access.log", "error.log"];
 
@@ -335,4 +336,83 @@ fn mistakes() {
         let site = Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; {wrong} }}"));
         tests::differential::agree_on_mistake(&site);
     }
+}
+
+/// Whether the file was left alone for a while, so that nobody reads it again, or has just been written.
+#[test]
+fn a_change_of_the_file_counts_at_once() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            auth_basic x;
+            auth_basic_user_file %%DIR%%/users;
+        }
+        "#,
+    )
+    .beside("users", "u:{PLAIN}one\n")
+    .file("a", "a\n");
+    let file = site.prefix().join("users");
+    for server in [Server::Nginx, Server::Fulmar] {
+        if matches!(server, Server::Nginx) && !have_nginx() {
+            continue;
+        }
+        std::fs::write(&file, "u:{PLAIN}one\n").expect("write");
+        let running = site.start(server);
+        let status = |password: &str| {
+            running.ask(&format!("GET /a\n{}", basic(&format!("u:{password}")))).statuses()[0]
+        };
+        assert_eq!((status("one"), status("two")), (200, 401), "{}", server.name());
+        // Longer than the times of a file are taken to lag.
+        pause(Duration::from_millis(2500));
+        for _ in 0..2 {
+            assert_eq!((status("one"), status("two")), (200, 401), "{}", server.name());
+        }
+        std::fs::write(&file, "u:{PLAIN}two\n").expect("write");
+        assert_eq!((status("one"), status("two")), (401, 200), "{}", server.name());
+        std::fs::write(&file, "v:{PLAIN}two\n").expect("write");
+        assert_eq!((status("one"), status("two")), (401, 401), "{}", server.name());
+        std::fs::remove_file(&file).expect("remove");
+        assert_eq!((status("one"), status("two")), (403, 403), "{}", server.name());
+        running.stop();
+    }
+}
+
+/// More wrong passwords at once than are computed: some are refused without a look, and who is known is let in.
+#[test]
+fn a_crowd_that_guesses() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            auth_basic x;
+            auth_basic_user_file %%DIR%%/users;
+        }
+        "#,
+    )
+    .beside("users", "u:$2y$11$fNy6jUtnz6hzpdwxg6eAyutUNfwcK157xMeOVLUd5ICJIDkv6paci\nplain:{PLAIN}p\n")
+    .file("a", "a\n");
+    let running = site.start(Server::Fulmar);
+    let good = format!("GET /a\n{}", basic("plain:p"));
+    assert_eq!(running.ask(&good).statuses(), [200]);
+    let mut crowd: Vec<Client> = (0..150)
+        .map(|n| {
+            let mut client = running.connect();
+            client.extend(Duration::from_mins(2));
+            let field = basic(&format!("u:guess{n}"));
+            client.send(format!("GET /a HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n").as_bytes());
+            client
+        })
+        .collect();
+    assert_eq!(running.ask(&good).statuses(), [200], "in the midst of it");
+    let statuses: Vec<u16> = crowd
+        .iter_mut()
+        .map(|client| {
+            client.response_within("GET", Duration::from_mins(2)).map_or(0, |response| response.status)
+        })
+        .collect();
+    assert!(statuses.iter().all(|status| [401, 503].contains(status)), "{statuses:?}");
+    assert!(statuses.contains(&401) && statuses.contains(&503), "{statuses:?}");
 }
