@@ -12,6 +12,8 @@
 //! for common charsets come with nginx; `include` takes them in. Where no map is, and nobody could know it when
 //! the configuration was read, the content stays as it is, and the error log tells. Compressed content is not recoded.
 //!
+//! A server that a request is passed to may ask for a charset by `X-Accel-Charset`.
+//!
 //! The names in `charset` and `source_charset` may be variables. What requests inside of the server answer is recoded
 //! to the charset of the response that it becomes a part of.
 //!
@@ -208,7 +210,7 @@ impl Charset {
     fn destination(&self, exchange: &Exchange) -> Option<Vec<u8>> {
         let media_type = exchange.response.content_type.as_deref()?;
         if let Some(said) = exchange.attached::<NamedCharset>() {
-            return Some(said.0.to_vec());
+            return self.known(exchange, &said.0);
         }
         let name = self.name.as_ref()?;
         let is_meant = match named(media_type) {
@@ -216,6 +218,18 @@ impl Charset {
             None => self.types.hold(Some(media_type)),
         };
         is_meant.then(|| name.evaluate(exchange))
+    }
+
+    /// A charset that another server asks for, where the configuration has it.
+    fn known(&self, exchange: &Exchange, name: &[u8]) -> Option<Vec<u8>> {
+        let own = [&self.name, &self.source].into_iter().flatten().filter_map(Template::constant);
+        let mut known = own.chain(self.maps.iter().filter_map(|map| map.spelling(name)));
+        let is_known = known.any(|known| known.eq_ignore_ascii_case(name));
+        if !is_known {
+            let name = String::from_utf8_lossy(name);
+            exchange.log(Level::Error, &format!("unknown charset \"{name}\" to override"));
+        }
+        is_known.then(|| name.to_vec())
     }
 
     /// Gives content this charset, and says so.
@@ -371,6 +385,22 @@ mod tests {
         assert_eq!(named, ("text/html; charset=A".into(), b"Y".into(), Some(1)));
         let kept = recoded("charset A;", "text/html; charset=\"B\"", b"X");
         assert_eq!(kept, ("text/html; charset=\"B\"".into(), b"X".into(), Some(1)));
+    }
+
+    #[test]
+    fn another_server_may_ask_for_one() {
+        let site = Site::location(&format!("{MAPS} charset utf-8;"));
+        for (asked, expected) in [("a", "text/html; charset=a"), ("z", "text/html; charset=B")] {
+            let mut exchange = site.get("/");
+            exchange.response.content_type = Some("text/html; charset=B".into());
+            exchange.attach(super::NamedCharset(asked.into()));
+            let body = filtered(&mut exchange, Body::bytes("X"));
+            let text = drain(body).unwrap();
+            assert_eq!(
+                (media_type_of(&exchange).as_str(), text),
+                (expected, vec![b"XY"[usize::from(asked == "a")]])
+            );
+        }
     }
 
     #[test]
