@@ -21,6 +21,7 @@ mod logs;
 mod overlay;
 mod pipeline;
 mod places;
+mod protocols;
 #[cfg(test)]
 mod prototypes;
 mod redirect;

@@ -6,6 +6,7 @@ use crate::listens::ListenSpec;
 use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
 use crate::overlay::{Base, Choose};
+use crate::protocols::{Agreement, Protocols};
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
@@ -309,10 +310,7 @@ struct Addresses {
 struct AddressUse {
     options: Option<ListenOptions>,
     default: Option<Arc<Server>>,
-    /// Whether any `listen` says `ssl`.
-    ssl: bool,
-    /// Whether any says `proxy_protocol`.
-    proxy_protocol: bool,
+    protocols: Agreement,
     servers: Vec<(Arc<Server>, Vec<ServerName>, Span)>,
 }
 
@@ -347,8 +345,7 @@ impl Addresses {
             AddressUse {
                 options: None,
                 default: None,
-                ssl: false,
-                proxy_protocol: false,
+                protocols: Agreement::new(listen),
                 servers: Vec::new(),
             }
         });
@@ -363,9 +360,9 @@ impl Addresses {
         if listen.default_server && entry.default.replace(Arc::clone(server)).is_some() {
             return complain("a duplicate default server for");
         }
-        // One `listen` says it for all of the address.
-        entry.ssl |= listen.ssl;
-        entry.proxy_protocol |= listen.proxy_protocol;
+        if !entry.servers.is_empty() {
+            entry.protocols.add(listen);
+        }
         entry.servers.push((Arc::clone(server), names.to_vec(), listen.span));
         Ok(())
     }
@@ -403,12 +400,15 @@ impl AddressUse {
     ) -> Result<Option<Hosts>, Diagnostic> {
         let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
         let Some(default) = self.default.clone().or(first) else { return Ok(None) };
-        if self.ssl {
+        let Protocols { ssl, proxy_protocol } = self.protocols.all;
+        if ssl {
             self.check_certificates(&default)?;
         }
-        let mut hosts = Hosts::new(default, self.ssl);
+        let message = format!("protocol options redefined for {address}");
+        notes.extend(self.protocols.dissenting.iter().map(|span| Diagnostic::warn(&message).at(*span)));
+        let mut hosts = Hosts::new(default, ssl);
         hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
-        hosts.takes_proxy_header = self.proxy_protocol;
+        hosts.takes_proxy_header = proxy_protocol;
         let single = self.servers.len() == 1;
         for (server, names, span) in &self.servers {
             let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));
