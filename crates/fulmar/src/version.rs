@@ -31,6 +31,8 @@ pub(crate) fn help() -> String {
         "{}\
 Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directives]
        fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls]
+       fulmar explain [-c file] [-X method] [-H field] [--json] url
+       fulmar lint [-c file] [--deny level] [--allow rule] [--json]
 
   -?, -h         show this help
   -v             show the version
@@ -47,6 +49,8 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   -g directives  directives of the main level, read before the file
 
   serve          a file server without configuration; see fulmar serve --help
+  explain        what would become of a request, and why; see fulmar explain --help
+  lint           traps in a configuration; see fulmar lint --help
 ",
         version()
     )

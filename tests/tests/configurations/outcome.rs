@@ -34,6 +34,7 @@ pub(super) fn shown(stage: &Stage, explained: &Value) -> String {
                     stage.plain(&field(explained, "location").unwrap_or_default())
                 }
                 () if explained["file"].is_string() => text("file"),
+                () if field(explained, "content-encoding").is_some() => "(compressed)".to_owned(),
                 () if content.contains("<hr><center>") || content.is_empty() => String::new(),
                 () => format!("{content:.60}"),
             };

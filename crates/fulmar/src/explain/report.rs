@@ -75,7 +75,9 @@ impl Report<'_> {
                         object.insert("file".to_owned(), self.file().into());
                     }
                     Content::Bytes(bytes) => {
-                        object.insert("content".to_owned(), String::from_utf8_lossy(bytes).into());
+                        if let Ok(text) = std::str::from_utf8(bytes) {
+                            object.insert("content".to_owned(), text.into());
+                        }
                     }
                 }
             }

@@ -40,7 +40,7 @@ pub(crate) static ADD_HEADER_LOST: Rule = Rule {
     check: |tree| {
         tree.all()
             .filter(|spot| spot.node.is("server") || spot.node.is("location"))
-            .filter(|spot| has(spot.node, "add_header") && !merges(spot))
+            .filter(|spot| has(spot.node, "add_header") && !has(spot.node, "return") && !merges(spot))
             .filter_map(|spot| {
                 let own: Vec<String> = children(spot.node, "add_header").map(name_of).collect();
                 let lost = outer(spot, "add_header")

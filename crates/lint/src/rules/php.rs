@@ -70,7 +70,7 @@ pub(crate) static UNANCHORED_SCRIPT: Rule = Rule {
     good: "server { root /srv/public; location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
     check: |tree| {
         scripts(tree)
-            .filter(|(_, _, pattern)| pattern.ends_with(".php"))
+            .filter(|(_, _, pattern)| pattern.ends_with(".php") && !pattern.contains('|'))
             .map(|(_, location, pattern)| {
                 Found::at(location, format!("\"{pattern}\" has no end"), format!("location ~ {pattern}$"))
             })

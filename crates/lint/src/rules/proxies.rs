@@ -49,12 +49,15 @@ pub(crate) static VARIABLE_WITHOUT_RESOLVER: Rule = Rule {
             .filter_map(|spot| {
                 let word = spot.node.arg(0)?;
                 let (_, rest) = word.as_str()?.split_once("://")?;
-                let host = rest.split(['/', ':']).next()?;
+                let host = first_variable(rest)?;
                 // An address that a variable brings needs no look-up.
-                let is_address = host_values(tree, host).iter().all(|value| {
-                    value.split(':').next().is_some_and(|ip| ip.parse::<std::net::Ipv4Addr>().is_ok())
+                let is_address = host_values(tree, host).is_some_and(|values| {
+                    let is_address = |value: &String| {
+                        value.split(':').next().is_some_and(|ip| ip.parse::<std::net::Ipv4Addr>().is_ok())
+                    };
+                    values.iter().all(|value| value.is_empty() || is_address(value))
                 });
-                (host.starts_with('$') && !is_address).then(|| {
+                (!is_address).then(|| {
                     let text = format!("\"{host}\" can only be an address");
                     Found::at(spot.node, text, "add a resolver, or an upstream of that name").under(word.span)
                 })
@@ -63,18 +66,26 @@ pub(crate) static VARIABLE_WITHOUT_RESOLVER: Rule = Rule {
     },
 };
 
-/// What `set` and `map` give a variable, as far as it is written; an empty value where nothing is known.
-fn host_values(tree: &Tree<'_>, variable: &str) -> Vec<String> {
+/// The variable that a text begins with.
+fn first_variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('$')?;
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
+    (end > 0).then(|| &text[..=end])
+}
+
+/// What `set` and tables give a variable; none where nothing is known.
+fn host_values(tree: &Tree<'_>, variable: &str) -> Option<Vec<String>> {
     let is_it = |word: Option<&Word>| word.is_some_and(|word| word.is(variable));
     let sets = tree.named("set").filter(|spot| is_it(spot.node.arg(0)));
     let mut values: Vec<String> = sets.filter_map(|spot| spot.node.arg(1).map(ToString::to_string)).collect();
-    for spot in tree.named("map").filter(|spot| is_it(spot.node.arg(1))) {
-        values.extend(spot.node.children().iter().filter_map(|entry| entry.arg(0).map(ToString::to_string)));
+    for table in ["map", "split_clients"] {
+        for spot in tree.named(table).filter(|spot| is_it(spot.node.arg(1))) {
+            values.extend(
+                spot.node.children().iter().filter_map(|entry| entry.arg(0).map(ToString::to_string)),
+            );
+        }
     }
-    for spot in tree.named("split_clients").filter(|spot| is_it(spot.node.arg(1))) {
-        values.extend(spot.node.children().iter().filter_map(|entry| entry.arg(0).map(ToString::to_string)));
-    }
-    if values.is_empty() { vec![String::new()] } else { values }
+    (!values.is_empty()).then_some(values)
 }
 
 pub(crate) static HOST_PASSED_ON: Rule = Rule {

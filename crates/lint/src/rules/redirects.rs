@@ -79,6 +79,10 @@ pub(crate) static IF_WITH_MORE: Rule = Rule {
                 let safe =
                     ["return", "rewrite", "set", "break", "access_log", "limit_rate", "limit_rate_after"];
                 let odd = spot.node.children().iter().find(|node| !safe.iter().any(|name| node.is(name)))?;
+                // What answers at once has all that stands beside it.
+                if has(spot.node, "return") {
+                    return None;
+                }
                 let location = spot.parent()?;
                 let conditions = location.children().iter().filter(|node| node.is("if")).count();
                 // One condition that only chooses another content is what many write, and works.
