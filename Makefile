@@ -89,6 +89,7 @@ nodejs|node|a Node.js application behind Fulmar
 chromium|chromium|the lab's report as a browser shows it
 systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
+valgrind|valgrind|what a request costs among thousands of servers
 haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
 brotli|brotli|brotli as another program reads it
 zstd|zstd|zstd as another program reads it

@@ -26,6 +26,7 @@ mod patterns;
 mod process;
 mod proxy;
 mod proxy_protocol;
+mod scaling;
 mod status;
 mod stock;
 mod throttling;

@@ -29,12 +29,20 @@ impl Peer {
     pub fn write_address(&self, out: &mut Vec<u8>) {
         match self {
             Peer::Inet(SocketAddr::V4(address)) => {
-                for (at, &octet) in address.ip().octets().iter().enumerate() {
-                    if at > 0 {
-                        out.push(b'.');
-                    }
-                    http::write_number(octet.into(), 1, out);
+                const LENGTH: usize = 4 * "255.".len();
+                let (mut text, mut end) = ([0; LENGTH], 0);
+                // What is not part of the text is written over.
+                let mut put = |byte, counts: bool| {
+                    text[end % LENGTH] = byte;
+                    end += usize::from(counts);
+                };
+                for octet in address.ip().octets() {
+                    put(b'0' + octet / 100, octet >= 100);
+                    put(b'0' + octet / 10 % 10, octet >= 10);
+                    put(b'0' + octet % 10, true);
+                    put(b'.', true);
                 }
+                out.extend_from_slice(&text[..end - 1]);
             }
             other => out.extend_from_slice(other.address().as_bytes()),
         }

@@ -1,7 +1,8 @@
 //! Response heads (RFC 9112, section 4), with nginx's fields in nginx's order and spelling.
 
 use http::{
-    Fields, HTTP_DATE_LENGTH, Method, ResponseHead, Status, Version, breaks_framing, date_text, write_number,
+    Fields, HTTP_DATE_LENGTH, Method, Places, ResponseHead, Status, Version, breaks_framing, date_text,
+    write_number,
 };
 
 /// What the connection does after the response.
@@ -99,8 +100,8 @@ fn settings(options: &HeadOptions<'_>) -> [u64; 3] {
     [options.server.map_or(0, |server| server.as_ptr() as u64), connection, seconds]
 }
 
-/// Appends a head, and gives the place of its date.
-fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>) -> usize {
+/// Appends a head, and gives places in it.
+fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>) -> Places {
     let start = out.len();
     write_status_line(out, head.status, options.reason);
     if let Some(server) = options.server.filter(|_| head.fields.get("Server").is_none()) {
@@ -126,12 +127,14 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
     if let Some(etag) = &head.etag {
         write_field(out, b"ETag: ", etag);
     }
-    write_fields(out, &head.fields);
+    let fields_at = out.len() - start;
+    head.fields.write_unframed(out);
+    let fields = fields_at..out.len() - start;
     if head.accept_ranges {
         out.extend_from_slice(b"Accept-Ranges: bytes\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    date_at
+    Places { date_at, fields }
 }
 
 const DATE: &[u8] = b"Date: ";
@@ -139,7 +142,7 @@ const DATE: &[u8] = b"Date: ";
 /// Appends an interim (1xx) response.
 pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
     write_status_line(out, status, None);
-    write_fields(out, fields);
+    fields.write_unframed(out);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -182,12 +185,6 @@ fn write_connection(out: &mut Vec<u8>, connection: Connection) {
                 out.extend_from_slice(b"\r\n");
             }
         }
-    }
-}
-
-fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
-    for field in fields.iter().filter(|field| !field.is("Content-Length") && !field.is("Transfer-Encoding")) {
-        out.extend_from_slice(field.line);
     }
 }
 
@@ -261,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_head_that_was_written_before_says_what_it_would_say_anew() {
-        let changes: [fn(&mut ResponseHead, &mut HeadOptions<'_>); 14] = [
+        let changes: [fn(&mut ResponseHead, &mut HeadOptions<'_>); 20] = [
             |_, _| {},
             |_, options| options.date = b"Mon, 07 Nov 1994 08:49:38 GMT",
             |_, options| options.server = Some("another"),
@@ -276,6 +273,15 @@ mod tests {
             |head, _| head.accept_ranges = false,
             |head, _| head.vary = true,
             |head, _| head.fields.push(b"X-Two", b"2").unwrap(),
+            |head, _| head.fields.push(b"Content-Length", b"2").unwrap(),
+            |head, _| head.fields.push(b"Server", b"own").unwrap(),
+            |head, _| head.fields.push(b"date", b"own").unwrap(),
+            |head, _| head.location = Some((*b"/").into()),
+            |head, _| head.status = Status::PARTIAL_CONTENT,
+            |head, options| {
+                head.fields.push(b"X-Two", b"2").unwrap();
+                options.date = b"Mon, 07 Nov 1994 08:49:38 GMT";
+            },
         ];
         let plain = ResponseHead { location: None, fields: Fields::new(), ..full_head(200) };
         let memo = std::rc::Rc::default();

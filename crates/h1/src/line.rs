@@ -1,6 +1,6 @@
 //! The lines of a head, each without its end: the request line and the field lines.
 
-use http::words::{any_word, where_blank, where_is};
+use http::words::{any_marked, where_blank, where_is};
 use http::{Method, RequestHead, Status, Version};
 use memchr::memchr;
 
@@ -47,8 +47,7 @@ pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<
 fn usual_target(line: &[u8]) -> Option<(usize, usize)> {
     const METHOD: &[u8] = b"GET ";
     let target = line.strip_prefix(METHOD)?.strip_suffix(b" HTTP/1.1")?;
-    let is_unusual = |word| where_blank(word) | where_is(word, 0x7f) != 0;
-    let is_usual = !target.is_empty() && !any_word(target, is_unusual);
+    let is_usual = !target.is_empty() && !any_marked(target, |word| where_blank(word) | where_is(word, 0x7f));
     is_usual.then_some((METHOD.len(), METHOD.len() + target.len()))
 }
 

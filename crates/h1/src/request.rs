@@ -95,7 +95,11 @@ impl HeadParser {
             }
             self.stage = Stage::Fields;
         }
-        while let Some(line) = self.next_field_line(input, limits)? {
+        loop {
+            if self.is_at_end(input) {
+                return Ok(self.complete());
+            }
+            let Some(line) = self.next_field_line(input, limits)? else { return Ok(HeadProgress::Partial) };
             let (content, ended) = split_line_end(line, limits);
             if !ended {
                 return Err(INVALID_FIELD);
@@ -105,7 +109,17 @@ impl HeadParser {
             }
             store_field(line, content, head, limits)?;
         }
-        Ok(HeadProgress::Partial)
+    }
+
+    /// Whether the empty line is there that ends a head, which is then passed over.
+    fn is_at_end(&mut self, input: &[u8]) -> bool {
+        const END: &[u8] = b"\r\n";
+        let is_end = input.get(self.line_start..).is_some_and(|rest| rest.starts_with(END))
+            && self.buffers.left >= END.len();
+        if is_end {
+            self.line_start += END.len();
+        }
+        is_end
     }
 
     fn complete(&mut self) -> HeadProgress {

@@ -93,6 +93,16 @@ const OTHER_SINGLES: [&str; 8] = [
     "Proxy-Authorization",
 ];
 
+/// A bit for each length that one of them has.
+const OTHER_LENGTHS: u64 = {
+    let (mut lengths, mut at) = (0, 0);
+    while at < OTHER_SINGLES.len() {
+        lengths |= 1 << OTHER_SINGLES[at].len();
+        at += 1;
+    }
+    lengths
+};
+
 fn collect(head: &RequestHead) -> Result<Found<'_>, HeadError> {
     let mut found = Found::default();
     for field in head.fields.iter() {
@@ -108,7 +118,7 @@ fn collect(head: &RequestHead) -> Result<Found<'_>, HeadError> {
                 }
                 continue;
             }
-            8.. => {
+            length if OTHER_LENGTHS & 1 << length % 64 != 0 => {
                 if let Some(at) = OTHER_SINGLES.iter().position(|name| field.is(name)) {
                     if found.seen & 1 << at != 0 {
                         return Err(DUPLICATE);

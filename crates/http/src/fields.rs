@@ -1,5 +1,6 @@
 //! An ordered list of fields (RFC 9110, section 5) that keeps the case, order and bytes of the wire.
 
+use crate::words::{any_marked, where_control};
 use std::ops::Range;
 
 /// One field line: a name and a value without surrounding white space.
@@ -39,6 +40,8 @@ pub struct Fields {
     spans: Vec<Span>,
     /// A bit for each length that names have or had, so that most names that are not there are known not to be.
     lengths: u64,
+    /// Whether lines in the arena are no fields any more.
+    has_gaps: bool,
 }
 
 impl Fields {
@@ -52,21 +55,35 @@ impl Fields {
         self.arena.clear();
         self.spans.clear();
         self.lengths = 0;
+        self.has_gaps = false;
     }
 
     /// Adds a field behind the others. This is the one gate through which every field of a response
     /// passes, so a CR, LF or NUL cannot reach the wire (RFC 9110, section 5.5).
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidField> {
-        if breaks_framing(name) || breaks_framing(value) {
-            return Err(InvalidField);
-        }
-        self.add_span(name.len(), value.len())?;
+        let start = self.arena.len();
         self.arena.reserve(name.len() + COLON.len() + value.len() + LINE_END.len());
         self.arena.extend_from_slice(name);
         self.arena.extend_from_slice(COLON);
         self.arena.extend_from_slice(value);
+        if breaks_framing(&self.arena[start..]) {
+            self.arena.truncate(start);
+            return Err(InvalidField);
+        }
         self.arena.extend_from_slice(LINE_END);
-        Ok(())
+        self.add_span(start, name.len(), value.len())
+    }
+
+    /// Appends the lines of all fields but those that tell where the content ends, which belong to whoever frames it.
+    pub fn write_unframed(&self, out: &mut Vec<u8>) {
+        const FRAMING: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
+        if !self.has_gaps && FRAMING.iter().all(|name| self.get(name).is_none()) {
+            out.extend_from_slice(&self.arena);
+            return;
+        }
+        for field in self.iter().filter(|field| !FRAMING.iter().any(|name| field.is(name))) {
+            out.extend_from_slice(field.line);
+        }
     }
 
     /// Adds a field as [`Fields::push`] does, whose name and value stand in this line. Most lines are as they would
@@ -81,16 +98,20 @@ impl Fields {
         if breaks_framing(&line[..line.len() - LINE_END.len()]) {
             return Err(InvalidField);
         }
-        self.add_span(name.len(), value.len())?;
+        let start = self.arena.len();
         self.arena.extend_from_slice(line);
-        Ok(())
+        self.add_span(start, name.len(), value.len())
     }
 
-    /// Takes note of a line that is then appended to the arena.
-    fn add_span(&mut self, name_length: usize, value_length: usize) -> Result<(), InvalidField> {
-        let start = self.arena.len();
-        let end = start + name_length + value_length;
-        if name_length == 0 || u32::try_from(end).is_err() {
+    /// Takes note of the line that was appended to the arena.
+    fn add_span(
+        &mut self,
+        start: usize,
+        name_length: usize,
+        value_length: usize,
+    ) -> Result<(), InvalidField> {
+        if name_length == 0 || u32::try_from(self.arena.len()).is_err() {
+            self.arena.truncate(start);
             return Err(InvalidField);
         }
         let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
@@ -102,9 +123,11 @@ impl Fields {
 
     /// Takes away every field of this name.
     pub fn remove(&mut self, name: &str) {
-        let Fields { arena, spans, lengths } = self;
+        let Fields { arena, spans, lengths, has_gaps } = self;
         if *lengths & length_bit(name.len()) != 0 {
+            let before = spans.len();
             spans.retain(|span| !arena[name_range(*span)].eq_ignore_ascii_case(name.as_bytes()));
+            *has_gaps |= spans.len() < before;
         }
     }
 
@@ -167,18 +190,7 @@ const LINE_END: &[u8] = b"\r\n";
 
 /// Whether bytes have a CR, LF or NUL in them, which would end a field.
 pub fn breaks_framing(bytes: &[u8]) -> bool {
-    let breaks = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
-    let Some(last) = bytes.last_chunk() else { return breaks(bytes) };
-    let (words, _) = bytes.as_chunks();
-    words.iter().chain([last]).fold(false, |found, word| found | has_control(*word)) && breaks(bytes)
-}
-
-/// Whether any of eight bytes is less than a space.
-fn has_control(word: [u8; 8]) -> bool {
-    const LOW: u64 = u64::from_ne_bytes([b' '; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let word = u64::from_ne_bytes(word);
-    word.wrapping_sub(LOW) & !word & HIGH != 0
+    any_marked(bytes, where_control) && bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
 /// The bit of names of this length.
@@ -216,6 +228,20 @@ mod tests {
         fields.push(b"X-Two", b"").unwrap();
         fields.remove("x-one");
         assert_eq!(fields.iter().map(|field| field.line).collect::<Vec<_>>(), [b"X-Two: \r\n"]);
+        let written = |fields: &Fields| {
+            let mut out = b"before ".to_vec();
+            fields.write_unframed(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(&fields), "before X-Two: \r\n");
+        fields.clear();
+        fields.set("A", b"1").unwrap();
+        fields.set("B", b"2").unwrap();
+        assert_eq!(written(&fields), "before A: 1\r\nB: 2\r\n");
+        fields.push(b"content-length", b"1").unwrap();
+        fields.push(b"TRANSFER-ENCODING", b"chunked").unwrap();
+        fields.push(b"C", b"3").unwrap();
+        assert_eq!(written(&fields), "before A: 1\r\nB: 2\r\nC: 3\r\n");
     }
 
     #[test]

@@ -3,21 +3,33 @@
 use crate::{HTTP_DATE_LENGTH, ResponseHead, Status};
 use bytes::Bytes;
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// The text of the last plain head about some content, which lives beside the content. Whoever writes heads puts it
-/// here, and takes it as long as all that it was made of is the same; the date is written into it anew. It is a
-/// memory and no source: a head that says something else is never answered with it.
+/// here, and takes it as long as all that it was made of is the same; the date and the fields of the list are written
+/// into it anew. It is a memory and no source: a head that says something else is never answered with it.
 #[derive(Debug, Default)]
 pub struct HeadMemo(RefCell<Option<Written>>);
 
 #[derive(Debug)]
 struct Written {
     key: Key,
+    /// Without the fields of the list.
     text: Vec<u8>,
     date_at: usize,
+    fields_at: usize,
 }
 
-/// What a plain head is made of, beside its date.
+/// Where something stands in a head that was written.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The value of `Date`.
+    pub date_at: usize,
+    /// The fields of the list.
+    pub fields: Range<usize>,
+}
+
+/// What a plain head is made of, beside its date and the fields of its list.
 #[derive(Debug)]
 struct Key {
     /// What the text depends on beside the head, as numbers that tell all cases apart.
@@ -57,10 +69,11 @@ fn is_same(known: Option<&Bytes>, other: Option<&Bytes>) -> bool {
 }
 
 impl ResponseHead {
-    /// Whether a head has nothing but what describes whole content: most are such.
+    /// Whether a head has nothing but what describes whole content and fields that belong behind that: most are such.
     pub fn is_plain(&self) -> bool {
         self.status == Status::OK
-            && self.fields.is_empty()
+            && self.fields.get("Server").is_none()
+            && self.fields.get("Date").is_none()
             && self.location.is_none()
             && self.reason.is_none()
             && !self.vary
@@ -68,26 +81,30 @@ impl ResponseHead {
 }
 
 impl HeadMemo {
-    /// Appends the text of a plain head with this date; `write` makes it where it is not known, and gives the place
-    /// of the date in it. What the text depends on beside the head is told by numbers that tell all cases apart.
+    /// Appends the text of a plain head with this date; `write` makes it where it is not known, and gives the
+    /// places in it. What the text depends on beside the head is told by numbers that tell all cases apart.
     pub fn append(
         &self,
         head: &ResponseHead,
         (settings, date): ([u64; 3], &[u8; HTTP_DATE_LENGTH]),
         out: &mut Vec<u8>,
-        write: impl FnOnce(&mut Vec<u8>) -> usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Places,
     ) {
         let mut known = self.0.borrow_mut();
         let start = out.len();
         match known.as_ref().filter(|known| known.key.fits(head, settings)) {
             Some(known) => {
-                out.extend_from_slice(&known.text);
+                let (before, behind) = known.text.split_at(known.fields_at);
+                out.extend_from_slice(before);
+                head.fields.write_unframed(out);
+                out.extend_from_slice(behind);
                 out[start + known.date_at..][..HTTP_DATE_LENGTH].copy_from_slice(date);
             }
             None => {
-                let date_at = write(out);
-                let text = out[start..].to_vec();
-                *known = Some(Written { key: Key::of(head, settings), text, date_at });
+                let Places { date_at, fields } = write(out);
+                let (before, behind) = (&out[start..start + fields.start], &out[start + fields.end..]);
+                let (text, fields_at) = ([before, behind].concat(), fields.start);
+                *known = Some(Written { key: Key::of(head, settings), text, date_at, fields_at });
             }
         }
     }

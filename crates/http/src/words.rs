@@ -1,15 +1,28 @@
-//! Looking at eight bytes at a time, for what most texts do not have.
+//! Looking at many bytes at a time, for what most texts do not have.
 
-/// Whether a predicate holds for some word of eight neighbouring bytes, where every two neighbours are in one of the
-/// words; what a shorter text lacks is taken to be letters.
+/// Whether any byte is marked by a function that marks those of eight at once.
+#[inline]
+pub fn any_marked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> bool {
+    let marks = |word: &[u8; 8]| marks(u64::from_le_bytes(*word));
+    let Some(last) = bytes.last_chunk() else { return marks(&filled_up(bytes)) != 0 };
+    let (words, _) = bytes.as_chunks();
+    words.iter().fold(marks(last), |found, word| found | marks(word)) != 0
+}
+
+/// A text of fewer than eight bytes; what it lacks are letters.
+#[inline]
+fn filled_up(bytes: &[u8]) -> [u8; 8] {
+    let mut word = [b'a'; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    word
+}
+
+/// Whether a predicate holds for some eight neighbours, where each two neighbours are among some eight. What a shorter
+/// text lacks is taken to be letters.
 #[inline]
 pub fn any_word(bytes: &[u8], predicate: impl Fn(u64) -> bool) -> bool {
     const STEP: usize = 7;
-    let Some(last) = bytes.last_chunk() else {
-        let mut word = [b'a'; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        return predicate(u64::from_le_bytes(word));
-    };
+    let Some(last) = bytes.last_chunk() else { return predicate(u64::from_le_bytes(filled_up(bytes))) };
     let mut found = predicate(u64::from_le_bytes(*last));
     let mut rest = bytes;
     while let Some((word, _)) = rest.split_first_chunk().filter(|(_, behind)| !behind.is_empty() && !found) {
@@ -30,10 +43,23 @@ pub const fn where_is(word: u64, byte: u8) -> u64 {
     !(((others & !HIGH_BITS) + !HIGH_BITS) | others) & HIGH_BITS
 }
 
+/// The high bit of each byte before a space, and maybe of others behind one such byte.
+#[inline]
+pub const fn where_control(word: u64) -> u64 {
+    word.wrapping_sub(LOW_BITS * 0x20) & !word & HIGH_BITS
+}
+
 /// The high bit of each byte up to a space, and maybe of others behind one such byte.
 #[inline]
 pub const fn where_blank(word: u64) -> u64 {
     word.wrapping_sub(LOW_BITS * 0x21) & !word & HIGH_BITS
+}
+
+/// The high bit of each byte that is no printable ASCII, and maybe of others behind one such byte.
+#[inline]
+pub const fn where_unprintable(word: u64) -> u64 {
+    let is_delete = ((word & !HIGH_BITS) + LOW_BITS) & HIGH_BITS;
+    where_control(word) | is_delete | (word & HIGH_BITS)
 }
 
 /// The high bit of each byte that is a capital letter.
@@ -47,11 +73,11 @@ pub const fn where_upper(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{any_word, where_blank, where_is, where_upper};
+    use super::{any_marked, any_word, where_blank, where_control, where_is, where_unprintable, where_upper};
 
     #[test]
     fn words_have_what_their_bytes_have() {
-        for length in 0..26 {
+        for length in 0..50 {
             for at in 0..length {
                 for byte in 0..=255 {
                     let mut text = vec![b'x'; length];
@@ -60,7 +86,11 @@ mod tests {
                     assert_eq!(found(|word| where_is(word, 0)), byte == 0, "{text:?}");
                     assert_eq!(found(|word| where_is(word, 0x7f)), byte == 0x7f, "{text:?}");
                     assert_eq!(found(|word| where_is(word, b'.')), byte == b'.', "{text:?}");
-                    assert_eq!(found(where_blank), byte <= b' ', "{text:?}");
+                    assert_eq!(any_marked(&text, |word| where_is(word, b'.')), byte == b'.', "{text:?}");
+                    assert_eq!(any_marked(&text, where_control), byte < b' ', "{text:?}");
+                    assert_eq!(any_marked(&text, where_blank), byte <= b' ', "{text:?}");
+                    let is_unprintable = !(b' '..0x7f).contains(&byte);
+                    assert_eq!(any_marked(&text, where_unprintable), is_unprintable, "{text:?}");
                     assert_eq!(found(where_upper), byte.is_ascii_uppercase(), "{text:?}");
                 }
             }

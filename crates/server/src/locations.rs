@@ -180,6 +180,9 @@ impl Prefixes {
     }
 
     fn longest(&self, path: &[u8]) -> Option<&Arc<Location>> {
+        if self.entries.is_empty() {
+            return None;
+        }
         let start = beginning(path);
         let before = self.beginnings.partition_point(|&beginning| beginning < start);
         let same = self.beginnings[before..].partition_point(|&beginning| beginning == start);

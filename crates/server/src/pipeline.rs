@@ -77,6 +77,8 @@ impl Flow {
         point(&mut self.exchange.server_name, &server.name);
         point(&mut self.exchange.scope, &server.scope);
         self.follow();
+        let rewrites = !server.scope.handlers(Phase::ServerRewrite).is_empty();
+        self.stage = if rewrites { Stage::Handlers(Phase::ServerRewrite) } else { Stage::FindLocation };
     }
 
     /// Forgets the request, and keeps the memory for another one, which is to be [started](Flow::start).
@@ -190,30 +192,27 @@ impl Flow {
         Some(step)
     }
 
-    /// Goes on with the next phase that has handlers in this scope.
     fn end_of(&mut self, phase: Phase) -> Option<Step> {
-        self.follow();
-        let mut phase = phase;
-        loop {
-            phase = match phase {
-                Phase::ServerRewrite => {
-                    self.enter(Stage::FindLocation);
-                    return None;
-                }
-                Phase::Rewrite => Phase::Preaccess,
-                // Access was checked for the request that it belongs to.
-                Phase::Preaccess if self.exchange.subrequest => Phase::Precontent,
-                Phase::Preaccess => Phase::Access,
-                Phase::Access if self.denied.is_some() => return self.deny(),
-                Phase::Access => Phase::Precontent,
-                Phase::Precontent => Phase::Content,
-                Phase::Content | Phase::Log => return Some(self.no_content()),
-            };
-            if !self.running.handlers(phase).is_empty() {
-                self.enter(Stage::Handlers(phase));
-                return None;
+        match phase {
+            Phase::ServerRewrite => {
+                self.enter(Stage::FindLocation);
+                None
             }
+            Phase::Rewrite => self.reach(Phase::Preaccess),
+            // Access was checked for the request that it belongs to.
+            Phase::Preaccess if self.exchange.subrequest => self.reach(Phase::Precontent),
+            Phase::Preaccess => self.reach(Phase::Access),
+            Phase::Access if self.denied.is_some() => self.deny(),
+            Phase::Access => self.reach(Phase::Precontent),
+            Phase::Precontent => self.reach(Phase::Content),
+            Phase::Content | Phase::Log => Some(self.no_content()),
         }
+    }
+
+    /// Goes on with a phase, or with the next one where nothing was configured for it.
+    fn reach(&mut self, phase: Phase) -> Option<Step> {
+        self.enter(Stage::Handlers(phase));
+        if self.running.handlers(phase).is_empty() { self.end_of(phase) } else { None }
     }
 
     /// Ends the access phase where, under `satisfy any`, nothing was said in favour of the request.
@@ -278,8 +277,7 @@ impl Flow {
             self.exchange.log(Level::Error, &message);
             return Some(Step::Finish(Status::CONTENT_TOO_LARGE));
         }
-        self.enter(Stage::Handlers(Phase::Rewrite));
-        None
+        self.reach(Phase::Rewrite)
     }
 
     /// Tells whoever looks for a fault which location it is, and for which path.

@@ -4,6 +4,7 @@ use super::json::Json;
 use crate::variables;
 use contract::clock::{self, Time};
 use contract::{Exchange, Template};
+use http::words::{any_marked, where_is, where_unprintable};
 
 /// What a line consists of.
 pub enum Line {
@@ -77,7 +78,8 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Writes what could end a value or a line, or is not ASCII, as `\xHH`, from this place on.
 fn escape_hex(out: &mut Vec<u8>, start: usize) {
-    if !out[start..].iter().copied().any(is_escaped) {
+    let marks = |word| where_unprintable(word) | where_is(word, b'"') | where_is(word, b'\\');
+    if !any_marked(&out[start..], marks) {
         return;
     }
     for byte in out.split_off(start) {
@@ -91,7 +93,7 @@ fn escape_hex(out: &mut Vec<u8>, start: usize) {
 }
 
 fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
+    byte < b' ' || byte >= 0x7f || byte == b'"' || byte == b'\\'
 }
 
 /// Escapes as in a string of JSON, from this place on.

@@ -7,6 +7,7 @@ use contract::{Args, Exchange, Loading, Template};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use std::cell::Cell;
 
 /// What `expires` asks for.
 #[derive(Clone)]
@@ -54,7 +55,7 @@ impl Expires {
             write_control(age, control);
             let fields = &mut exchange.response.fields;
             // Both texts are made here, of digits and letters.
-            let _ = fields.set("Expires", &http::date_text(expires));
+            let _ = fields.set("Expires", &date_text(expires));
             let _ = fields.set("Cache-Control", control);
         });
     }
@@ -156,6 +157,21 @@ fn next(time: i64, now: i64, zone: &TimeZone) -> Option<i64> {
         let moment = at.to_zoned(zone.clone()).ok()?.timestamp().as_second();
         (moment > now).then_some(moment)
     })
+}
+
+/// The date of a second, which is most often the one that was asked for last.
+fn date_text(seconds: i64) -> [u8; http::HTTP_DATE_LENGTH] {
+    thread_local! {
+        static LATEST: Cell<Option<(i64, [u8; http::HTTP_DATE_LENGTH])>> = const { Cell::new(None) };
+    }
+    match LATEST.get() {
+        Some((known, text)) if known == seconds => text,
+        _ => {
+            let text = http::date_text(seconds);
+            LATEST.set(Some((seconds, text)));
+            text
+        }
+    }
 }
 
 #[cfg(test)]
