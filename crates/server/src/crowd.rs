@@ -21,17 +21,17 @@ const TURN_CALLS: u32 = 128;
 /// How often members are polled before the runtime looks at all else: new connections, timers, servers behind.
 const ROUNDS: usize = 16;
 
-/// How long those who let others go first are polled before it is looked for others.
+/// After how long it does so in any case.
 const SLICE: Duration = Duration::from_micros(500);
 
-/// How much of a file a member sends in one turn, in bytes.
-const FILE_TURN: u64 = 1024 * 1024;
+/// How much of files all members send that have something to do at once, in bytes, until the last one has its turn.
+const FILES_AT_ONCE: u64 = 32 * 1024 * 1024;
 
-/// The same, where many have something to do at once.
-const SHORT_FILE_TURN: u64 = 128 * 1024;
+/// The least and the most of it for each of them.
+const FILE_TURN: std::ops::RangeInclusive<u64> = 128 * 1024..=2 * 1024 * 1024;
 
 /// Where more members than this have something to do at once, those with much to send let others go first.
-const MANY: usize = 256;
+const MANY: usize = 64;
 
 thread_local! {
     /// How many members have something to do at once, and whether the one that is polled lets them go first.
@@ -60,7 +60,8 @@ pub(crate) fn is_busy() -> bool {
 
 /// How much of a file may be sent in this turn, in bytes, so that others have theirs soon.
 pub(crate) fn file_turn() -> u64 {
-    if is_busy() { SHORT_FILE_TURN } else { FILE_TURN }
+    let share = FILES_AT_ONCE / (MEMBERS_READY.get() as u64).max(1);
+    share.clamp(*FILE_TURN.start(), *FILE_TURN.end())
 }
 
 /// Tasks that are polled in turn. What wakes them may be anywhere; they stay on their thread.
@@ -174,17 +175,17 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
 
     /// Ready when the runtime should look at all else.
     fn poll_rounds(&self, cx: &mut Context<'_>, batch: &mut Vec<u32>) -> Poll<io::Result<()>> {
+        let started = Instant::now();
         for _ in 0..ROUNDS {
-            if let Poll::Ready(Err(error)) = self.events.poll(cx) {
-                return Poll::Ready(Err(error));
-            }
+            // Whoever goes to sleep has to have looked in vain: what happened may have been of interest to nobody.
+            let is_in_vain = self.events.poll(cx)?.is_pending();
             let waited = self.later.borrow().len();
             let is_quiet = {
                 let mut queue = self.lock();
                 if batch.is_empty() {
                     std::mem::swap(&mut queue.ready, batch);
                 }
-                if batch.is_empty() && waited == 0 {
+                if batch.is_empty() && waited == 0 && is_in_vain {
                     queue.driver = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
@@ -192,9 +193,9 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
             };
             self.poll_batch(batch);
             if waited > 0 {
-                self.poll_later(is_quiet);
+                self.poll_later(is_quiet.then_some(started));
             }
-            if is_quiet || !coop::has_budget_remaining() {
+            if (is_quiet && waited > 0) || started.elapsed() > SLICE || !coop::has_budget_remaining() {
                 break;
             }
         }
@@ -216,8 +217,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
     }
 
     /// Polls those who let others go first: for a while if nobody else has anything to do, or else one.
-    fn poll_later(&self, for_a_while: bool) {
-        let started = for_a_while.then(Instant::now);
+    fn poll_later(&self, started: Option<Instant>) {
         while let Some(seat) = { self.later.borrow_mut().pop_front() } {
             MEMBERS_READY.set(self.later.borrow().len() + 1);
             if let Some(seat) = self.seats.borrow().all.get(seat as usize) {
@@ -264,11 +264,14 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
 mod tests {
     use super::{Bell, Crowd, MANY, Seat, is_busy, yield_turn};
     use crate::worker::runtime;
-    use net::Events;
+    use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
-    use std::future::Future;
+    use std::future::{Future, pending, poll_fn};
+    use std::io::Write;
+    use std::net::TcpStream;
     use std::pin::Pin;
     use std::rc::Rc;
+    use std::time::Duration;
     use tokio::sync::Notify;
     use tokio::task::{JoinHandle, spawn_blocking, spawn_local, yield_now};
 
@@ -280,7 +283,7 @@ mod tests {
             let crowd = Crowd::new(Events::new().unwrap());
             let driver = Rc::clone(&crowd);
             let driver: JoinHandle<_> = spawn_local(async move { driver.run().await });
-            test(crowd).await;
+            tokio::time::timeout(Duration::from_secs(20), test(crowd)).await.expect("nobody is woken");
             driver.abort();
         });
     }
@@ -300,7 +303,7 @@ mod tests {
                     let (done, wake) = (Rc::clone(&done), Rc::clone(&wake));
                     crowd.add(Box::pin(async move {
                         spawn_blocking(|| ()).await.unwrap();
-                        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                        tokio::time::sleep(Duration::from_millis(1)).await;
                         done.set(done.get() + 1);
                         wake.notified().await;
                         done.set(done.get() + 1);
@@ -340,7 +343,7 @@ mod tests {
         with_crowd(async |crowd| {
             let done = Rc::new(Cell::new(false));
             let told = Rc::clone(&done);
-            crowd.add(Box::pin(std::future::poll_fn(|cx| {
+            crowd.add(Box::pin(poll_fn(|cx| {
                 cx.waker().wake_by_ref();
                 std::task::Poll::Pending
             })));
@@ -368,6 +371,36 @@ mod tests {
     }
 
     #[test]
+    fn what_interests_nobody_hides_nothing_that_comes_later() {
+        with_crowd(async |crowd| {
+            let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
+            let listener = socket.into_tokio().unwrap();
+            let (read, mut peers) = (Rc::new(Cell::new(0)), Vec::new());
+            for _ in 0..2 {
+                peers.push(TcpStream::connect(address).unwrap());
+                let (mut client, _) = listener.accept(crowd.events()).await.unwrap();
+                let read = Rc::clone(&read);
+                crowd.add(Box::pin(async move {
+                    poll_fn(|cx| client.poll_read(cx, &mut [0; 9])).await.unwrap();
+                    read.set(read.get() + 1);
+                    pending::<()>().await;
+                }));
+            }
+            yield_now().await;
+            for (at, peer) in peers.iter_mut().enumerate() {
+                for _ in 0..2 {
+                    peer.write_all(b"x").unwrap();
+                    until(|| read.get() == at + 1).await;
+                    // Nobody reads the second time.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        });
+    }
+
+    #[test]
     fn a_fault_ends_one_member() {
         with_crowd(async |crowd| {
             let done = Rc::new(Cell::new(false));
@@ -391,7 +424,7 @@ mod tests {
             for _ in 0..3 {
                 let held = Rc::clone(&held);
                 crowd.add(Box::pin(async move {
-                    std::future::pending::<()>().await;
+                    pending::<()>().await;
                     drop(held);
                 }));
             }
