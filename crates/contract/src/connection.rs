@@ -5,6 +5,7 @@ use crate::clock::Time;
 use conf::value::Network;
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 /// An end of a connection.
@@ -99,6 +100,8 @@ pub struct Connection {
     pub tls: Option<Box<Tls>>,
     /// What a proxy in front told of the connection that it passes on.
     pub passed: Option<Box<PassedConnection>>,
+    /// The number of its socket, where there is one, for what only the kernel knows.
+    pub socket: Option<RawFd>,
 }
 
 /// A connection that a proxy passes on, as it tells by the PROXY protocol.

@@ -149,6 +149,7 @@ impl Site {
             debug: false,
             tls: None,
             passed: None,
+            socket: None,
             events: None,
         };
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));

@@ -29,6 +29,7 @@ pub mod process;
 pub mod processors;
 pub mod signal;
 pub mod stream;
+pub mod tcp_info;
 #[cfg(test)]
 mod testing;
 
@@ -41,3 +42,4 @@ pub use errno::system_message;
 pub use events::Events;
 pub use listener::Listener;
 pub use stream::Stream;
+pub use tcp_info::TcpInfo;

@@ -172,6 +172,7 @@ fn connection(question: &Question, local: IpAddr, events: &Rc<Events>) -> Connec
         events: Some(Rc::clone(events)),
         tls: None,
         passed: None,
+        socket: None,
     }
 }
 

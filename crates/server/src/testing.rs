@@ -58,6 +58,7 @@ pub(crate) fn connection(local: &str) -> Connection {
         debug: false,
         tls: None,
         passed: None,
+        socket: None,
         events: None,
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
         secure: false,
         tls: None,
         passed: None,
+        socket: None,
         events: None,
         debug: false,
     };

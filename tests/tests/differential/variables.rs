@@ -110,3 +110,20 @@ fn across_a_connection() {
         ],
     );
 }
+
+#[test]
+fn what_the_kernel_knows_of_the_connection() {
+    let site = Site::new(
+        r#"
+        map "$tcpinfo_rtt,$tcpinfo_rttvar,$tcpinfo_snd_cwnd,$tcpinfo_rcv_space" $are_numbers {
+            default "no: $tcpinfo_rtt";
+            "~^[0-9]+,[0-9]+,[1-9][0-9]*,[1-9][0-9]*$" "yes";
+        }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location / { return 200 "$are_numbers"; }
+        }
+        "#,
+    );
+    agree(&site, &["GET /"]);
+}

@@ -3,6 +3,7 @@
 use super::lists::{put, put_shown};
 use super::request::put_seconds;
 use contract::{Exchange, Peer};
+use net::TcpInfo;
 use std::net::IpAddr;
 
 pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -59,6 +60,21 @@ pub(super) fn connection_requests(exchange: &Exchange, _: &str, out: &mut Vec<u8
 
 pub(super) fn connection_time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put_seconds(exchange.connection.accepted.instant.elapsed(), out)
+}
+
+/// `rtt` and `rttvar` in microseconds, `snd_cwnd` in segments, `rcv_space` in bytes, of a TCP connection.
+pub(super) fn tcpinfo(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let Some(info) = exchange.connection.socket.and_then(|socket| TcpInfo::of(socket).ok()) else {
+        return false;
+    };
+    let value = match name {
+        "rtt" => info.rtt_us,
+        "rttvar" => info.rttvar_us,
+        "snd_cwnd" => info.snd_cwnd,
+        "rcv_space" => info.rcv_space,
+        _ => return false,
+    };
+    put_shown(value, out)
 }
 
 /// `p` for a request that came before the response to the one before it was sent, else `.`.

@@ -97,6 +97,10 @@ static VARIABLES: &[Variable] = &[
     Variable::new("connection_requests", client::connection_requests),
     Variable::new("connection_time", client::connection_time),
     Variable::new("pipe", client::pipe),
+    Variable::new("tcpinfo_rtt", |exchange, _, out| client::tcpinfo(exchange, "rtt", out)),
+    Variable::new("tcpinfo_rttvar", |exchange, _, out| client::tcpinfo(exchange, "rttvar", out)),
+    Variable::new("tcpinfo_snd_cwnd", |exchange, _, out| client::tcpinfo(exchange, "snd_cwnd", out)),
+    Variable::new("tcpinfo_rcv_space", |exchange, _, out| client::tcpinfo(exchange, "rcv_space", out)),
     // The server.
     Variable::new("server_name", server::server_name),
     Variable::new("hostname", server::hostname),

@@ -35,6 +35,7 @@ use net::{Client, SocketAddress};
 use std::cell::Cell;
 use std::future::Future;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -161,6 +162,7 @@ impl Connection {
             secure: false,
             tls: None,
             passed: None,
+            socket: Some(stream.as_fd().as_raw_fd()),
             events: None,
         };
         let timer = Timer::new(&thread.timers);

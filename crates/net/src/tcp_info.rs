@@ -1,0 +1,68 @@
+//! What the kernel knows of a TCP connection, see tcp(7), `TCP_INFO`.
+
+use nix::libc;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+/// How a connection fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// The time of a way there and back, in microseconds.
+    pub rtt_us: u32,
+    /// How much that varies, in microseconds.
+    pub rttvar_us: u32,
+    /// How many segments may be on their way.
+    pub snd_cwnd: u32,
+    /// How much the peer may send, in bytes.
+    pub rcv_space: u32,
+}
+
+impl TcpInfo {
+    /// Asks about the socket of this number; an error where it is none of TCP.
+    #[allow(unsafe_code)]
+    pub fn of(socket: RawFd) -> io::Result<TcpInfo> {
+        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+        let mut size = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
+        // SAFETY: the pointers are to `info` and to its size, beyond which the kernel does not write; a number
+        // that is no open socket is an error.
+        let result = unsafe {
+            libc::getsockopt(
+                socket,
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut size,
+            )
+        };
+        if result == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: all of it is numbers, which zeros are, too, where the kernel wrote less.
+        let info = unsafe { info.assume_init() };
+        Ok(TcpInfo {
+            rtt_us: info.tcpi_rtt,
+            rttvar_us: info.tcpi_rttvar,
+            snd_cwnd: info.tcpi_snd_cwnd,
+            rcv_space: info.tcpi_rcv_space,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TcpInfo;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_tcp_has_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let info = TcpInfo::of(stream.as_raw_fd()).unwrap();
+        assert!(info.snd_cwnd > 0 && info.rcv_space > 0, "{info:?}");
+        let (pair, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(TcpInfo::of(pair.as_raw_fd()).is_err());
+        assert!(TcpInfo::of(-1).is_err());
+    }
+}
