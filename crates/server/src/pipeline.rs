@@ -8,7 +8,8 @@ use crate::redirect;
 use crate::site::Server;
 use contract::log::Level;
 use contract::{
-    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, Reroute, Scope, Step, Subrequest, Work,
+    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, RequestBody, Reroute, Scope, Step,
+    Subrequest, Work,
 };
 use http::{Method, Status};
 use std::sync::Arc;
@@ -95,8 +96,11 @@ impl Flow {
         let mut request = parent.request.clone();
         request.path = wanted.path;
         request.args = wanted.args;
-        request.method = Method::Get;
-        request.content_length = None;
+        if !wanted.same_method {
+            request.method = Method::Get;
+        }
+        request.body = request.body.filter(|_| wanted.with_body);
+        request.content_length = request.body.as_ref().map(RequestBody::length);
         request.chunked = false;
         request.stream = None;
         let mut exchange = parent.inner(request);
@@ -377,9 +381,8 @@ impl Flow {
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         self.follow();
         let mut body = body;
-        // Filters are about what a client sees.
-        let filters = if self.exchange.subrequest { &[] } else { self.running.filters() };
-        for filter in filters {
+        let inside = self.exchange.subrequest;
+        for filter in self.running.filters().iter().filter(|filter| !inside || filter.is_for_subrequests()) {
             let was_good = !self.exchange.response.status.is_error();
             body = filter.apply(&mut self.exchange, body);
             let status = self.exchange.response.status;
