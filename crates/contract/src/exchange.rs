@@ -416,6 +416,9 @@ impl Exchange {
         if !self.request.head.line().is_empty() {
             about.push(("request", text(self.request.head.line())));
         }
+        if self.subrequest {
+            about.push(("subrequest", text(&self.request.path)));
+        }
         let fields = [("host", "host"), ("referer", "referrer")]
             .into_iter()
             .filter_map(|(name, shown)| self.request.head.fields.get(name).map(|value| (shown, text(value))));
