@@ -9,7 +9,8 @@
 //! #? -X POST http://shop.example/cart => -> http://shop/cart | location / | shop.example
 //! ```
 //!
-//! Behind `=>` is the outcome, the location and the server; `UPDATE_EXPECT=1` writes that. Ports of `listen` are
+//! Behind `=>` is the outcome, the location and the server; `UPDATE_EXPECT=1` writes that, once nginx agrees, and
+//! `CONFIGURATION=TEXT` tries those only that have the text in their path. Ports of `listen` are
 //! replaced by free ones, addresses with a port and sockets by those of an origin that tells what it was asked.
 
 mod case;
@@ -37,7 +38,8 @@ fn nginx_does_what_explain_says() {
         return;
     }
     let files = files();
-    assert!(files.len() >= COUNT_MIN, "only {} configurations", files.len());
+    let is_part = std::env::var_os("CONFIGURATION").is_some();
+    assert!(is_part || files.len() >= COUNT_MIN, "only {} configurations", files.len());
     let next = AtomicUsize::new(0);
     let (report, cases) = (Mutex::new(String::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
