@@ -24,6 +24,7 @@ pub const COMMON: &str = r#"
     variables_hash_max_size 65536;
     map_hash_max_size 65536;
     server_names_hash_max_size 65536;
+    keepalive_requests 100000;
     types { text/plain txt; text/html html; }
     server {
         listen 127.0.0.1:%%PORT%% default_server;

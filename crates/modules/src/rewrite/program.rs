@@ -250,6 +250,11 @@ mod tests {
         exchange.request.path = b"/a?/b&".to_vec();
         let step = site.run(Phase::Rewrite, &mut exchange);
         assert_eq!(outcome(&step, &exchange), "find /c??x=%26");
+        let mut exchange = site.get("/a%3f/b%26");
+        exchange.request.path = b"/a?/b&".to_vec();
+        exchange.subrequest = true;
+        let step = site.run(Phase::Rewrite, &mut exchange);
+        assert_eq!(outcome(&step, &exchange), "find /c??x=&", "a subrequest's path came without escapes");
         assert_eq!(run("rewrite ^/a(.*) /c?x=$1;", "/a&"), "find /c?x=&", "what came plain stays plain");
         let site = Site::location("if ($uri ~ (.)$) { set $x $1; } rewrite (.)$ /c; set $y $1;");
         let mut exchange = site.get("/%26");

@@ -73,8 +73,11 @@ pub(super) fn parts(text: &[u8], span: Span) -> Result<Vec<Part>, Diagnostic> {
 }
 
 /// Whether the path was sent with escapes, so that what a pattern captured of it was decoded and has to be
-/// encoded again where it goes into a query or a redirect.
+/// encoded again where it goes into a query or a redirect. The path of a subrequest never was.
 pub(super) fn was_escaped(exchange: &Exchange) -> bool {
+    if exchange.subrequest {
+        return false;
+    }
     let mut parts = exchange.request.uri.split(|byte| matches!(byte, b'?' | b'#'));
     let path = parts.next().unwrap_or_default();
     path.iter().any(|byte| matches!(byte, b'%' | b'+'))
