@@ -11,8 +11,9 @@
 //! have a coding already, and what subrequests answer are left as they are. `gzip_vary on` adds
 //! `Vary: Accept-Encoding` for all codings.
 //!
-//! What comes bit by bit is sent bit by bit: whenever the server waits for more, all that it has is flushed. A
-//! connection costs up to 64 KB of content beside the compressor, which for gzip has about 330 KB.
+//! What comes bit by bit is sent bit by bit: whenever the server waits for more, all that it has is flushed. Until its
+//! end such a connection costs up to 64 KB of content and the compressor, which has about 320 KB for gzip, 160 KB for
+//! zstd and 2.4 MB for brotli at their default levels.
 //!
 //! Compressed forms of files are kept in memory until the file changes, up to 8 MB a thread, of files up to 1 MB:
 //! a file is compressed once, so that its level costs little. Files beside which a compressed one stands already are
