@@ -118,7 +118,7 @@ fn collect(head: &RequestHead) -> Result<Found<'_>, HeadError> {
                 }
                 continue;
             }
-            length if OTHER_LENGTHS & 1 << length % 64 != 0 => {
+            length if OTHER_LENGTHS & (1 << (length % 64)) != 0 => {
                 if let Some(at) = OTHER_SINGLES.iter().position(|name| field.is(name)) {
                     if found.seen & 1 << at != 0 {
                         return Err(DUPLICATE);

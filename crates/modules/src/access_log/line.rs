@@ -93,7 +93,7 @@ fn escape_hex(out: &mut Vec<u8>, start: usize) {
 }
 
 fn is_escaped(byte: u8) -> bool {
-    byte < b' ' || byte >= 0x7f || byte == b'"' || byte == b'\\'
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
 }
 
 /// Escapes as in a string of JSON, from this place on.
