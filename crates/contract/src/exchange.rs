@@ -333,6 +333,9 @@ impl Exchange {
                 self.evaluating.set(depth + 1);
                 let found = source.evaluate(self, out);
                 self.evaluating.set(depth);
+                if self.connection.debug {
+                    self.tell(|| variable(self.variables.name(id), &out[start..]));
+                }
                 if found && !source.is_volatile() {
                     self.set_slot(id, &out[start..]);
                 }
@@ -432,6 +435,12 @@ impl Exchange {
             fields: fields.collect(),
         }
     }
+}
+
+/// A variable got its value.
+fn variable(name: &str, value: &[u8]) -> Event {
+    let text = format!("${name} is \"{}\"", String::from_utf8_lossy(value));
+    Event::new("variable", text).with("name", name).with("value", value)
 }
 
 /// An error log together with what nginx tells of a request.
