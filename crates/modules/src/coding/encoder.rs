@@ -146,7 +146,7 @@ fn make(settings: &Settings) -> Result<Box<dyn Coder>, Broken> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoder, Settings};
+    use super::{Dictionary, Encoder, Settings};
     use crate::coding::testing::{decode, decode_start};
 
     fn all() -> Vec<Settings> {
@@ -218,6 +218,26 @@ mod tests {
             assert!(out.len() < noise.len() + noise.len() / 10, "{} with {settings:?}", out.len());
             assert_eq!(decode(&settings, &out).unwrap(), noise);
         }
+    }
+
+    #[test]
+    fn what_is_in_a_dictionary_need_not_be_sent() {
+        let text = b"something that both ends have known for long, word by word and letter by letter";
+        let run = |dictionary: Option<Dictionary>| {
+            let settings = Settings::Zstd { level: 3, dictionary };
+            let lengths = [0, 1].map(|_| {
+                let mut encoder = Encoder::new(&settings, Some(text.len() as u64)).unwrap();
+                let mut out = Vec::new();
+                encoder.add(text, &mut out).unwrap();
+                encoder.finish(&mut out).unwrap();
+                assert_eq!(decode(&settings, &out).unwrap(), text);
+                out.len()
+            });
+            assert_eq!(lengths[0], lengths[1], "a compressor that is used again has it still");
+            lengths[0]
+        };
+        let dictionary = Dictionary(text.repeat(2).into());
+        assert!(run(Some(dictionary)) * 2 < run(None));
     }
 
     #[test]
