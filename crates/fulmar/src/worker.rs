@@ -98,6 +98,8 @@ pub(crate) fn launch(
         channel: worker_end,
     };
     let running = if process.master_process {
+        // What reading the configuration left behind is in pieces between all that stays.
+        process::tidy_memory();
         match process::fork()? {
             Fork::Parent(pid) => Running::Process(pid),
             Fork::Child => {
