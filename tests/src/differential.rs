@@ -77,6 +77,8 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
     if std::env::var_os("SHOW_ANSWERS").is_some() {
         println!("{report}");
     }
+    // Counted by `cargo test -p tests differential:: -- --nocapture`.
+    println!("differential: {} requests on a configuration", cases.len());
     assert!(differing == 0, "{differing} differences over {} requests\n{report}", cases.len());
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tests::client::End;
+use tests::origin::{Origin, ok};
 use tests::wait;
 
-use super::{Refused, answered, log_lines, refused, refused_everywhere, start};
+use super::{Refused, SMUGGLED, answered, log_lines, refused, refused_everywhere, start};
 
 const SERVER: &str = r#"server { listen 127.0.0.1:%%PORT%%; return 200 "ok"; }"#;
 
@@ -270,4 +271,47 @@ fn bodies_over_the_limit() {
         assert!(statuses == [413] || statuses == [200, 200], "A52: {statuses:?}");
     }
     running.stop();
+}
+
+/// A17: what follows the head of a request of HTTP/1.0 is its body as far as it said, whatever its method, here and for a
+/// server behind; the connection ends with the answer, so that nothing can be taken for another request.
+#[test]
+fn a17_bodies_of_old_requests() {
+    let targets = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&targets);
+    let origin = Origin::start(move |asked| {
+        seen.lock().expect("lock").push(asked.target.clone());
+        let text = String::from_utf8_lossy(&asked.text).into_owned();
+        let is_framed = text.contains("\r\nContent-Length: 5\r\n") && text.ends_with("\r\n\r\nhello");
+        ok(if is_framed { "framed" } else { "not framed" })
+    });
+    let running = start(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://{}; }} location /made {{ return 200 made; }} }}",
+        origin.address()
+    ));
+    for method in ["GET", "HEAD", "DELETE"] {
+        for (path, body) in [("/", "framed"), ("/made", "made")] {
+            let head = format!("{method} {path} HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\n");
+            for connection in ["", "Connection: keep-alive\r\n"] {
+                let mut client = running.connect();
+                client.send(format!("{head}{connection}\r\nhello").as_bytes());
+                let answer = client.response(method).expect("an answer");
+                assert_eq!(answer.status, 200, "{method} {path}");
+                assert!(method == "HEAD" || answer.text() == body, "{method} {path}: {}", answer.text());
+                if connection.is_empty() {
+                    assert!(client.closes_within(Duration::from_secs(10)), "{method} {path}");
+                    assert_eq!(client.rest(), b"", "{method} {path}");
+                } else {
+                    // The next request begins behind the body and nowhere else, or there is none.
+                    client.send(b"GET /made HTTP/1.0\r\nHost: a\r\n\r\n");
+                    let next = client.response("GET").map(|answer| answer.text());
+                    assert!(next.is_none_or(|text| text == "made"), "{method} {path}");
+                }
+            }
+            let smuggled = [format!("{head}\r\nhello").as_bytes(), SMUGGLED].concat();
+            assert_eq!(running.ask_bytes(&smuggled).responses.len(), 1, "{method} {path}");
+        }
+    }
+    running.stop();
+    assert!(targets.lock().expect("lock").iter().all(|target| target == "/"), "{targets:?}");
 }

@@ -6,6 +6,7 @@
 //! | M4 | `process::reload::five_upgrades_under_load`, `an_upgrade_taken_back` |
 //! | M6 | `process::signals::quit_lets_a_download_finish`, `worker_shutdown_timeout` |
 //! | M9 | `process::listening::a_killed_worker_is_replaced` |
+//! | M12 | `process::soak`, long by `make soak` |
 //! | M11 | `tls::a_reload_brings_a_renewed_certificate_…`, `sessions_are_resumed_…_even_after_a_reload` |
 
 use std::fs::{self, File};

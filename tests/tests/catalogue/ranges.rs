@@ -1,4 +1,8 @@
 //! Ranges, conditions and codings (rows J1–J13).
+//!
+//! | row | elsewhere |
+//! |---|---|
+//! | J12 | TLS compresses nothing (`tls`), and `gzip` is off unless it is asked for: docs/security.md |
 
 use std::fs;
 
