@@ -1,7 +1,8 @@
 //! `fulmar explain` as a program: what it prints, with which status it ends, and that nothing is left behind.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -139,4 +140,25 @@ fn nothing_is_left_behind_or_counted() {
         fs::read_dir(site.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["html", "site.conf"], "the logs' directory does not even exist");
+}
+
+#[test]
+fn no_other_server_is_asked() {
+    let site = site();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let address = other.local_addr().unwrap();
+    // Choosing the server evaluates a table, which is told, too.
+    let configuration = format!(
+        "events {{}} http {{ map $arg_u $shard {{ default a; }} upstream app {{ hash $shard; server {address}; }}
+         server {{ listen 8080; location / {{ proxy_pass http://app; }}
+             location /script {{ fastcgi_pass app; }} }} }}"
+    );
+    fs::write(site.path().join("site.conf"), configuration).unwrap();
+    for path in ["/", "/script"] {
+        let output = explain(site.path(), &["--json", "-X", "DELETE", &format!("http://a:8080{path}")], "");
+        let told = text(&output.stdout);
+        assert!(told.contains("\"end\":\"passed\""), "{told}");
+    }
+    assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }

@@ -56,6 +56,11 @@ impl ResponseHead {
         }
     }
 
+    /// Whether the content is in a coding, such as gzip (RFC 9110, section 8.4).
+    pub fn is_coded(&self) -> bool {
+        self.fields.get("content-encoding").is_some_and(|coding| !coding.is_empty())
+    }
+
     /// Makes it what [`ResponseHead::new`] gives, and keeps the memory of the fields.
     pub fn clear(&mut self, to: Status) {
         let ResponseHead {

@@ -199,8 +199,7 @@ impl Compression {
 
 /// Whether a response is one whose content is compressed, if it is long enough and of the right kind.
 fn may_be_coded(response: &ResponseHead) -> bool {
-    let is_coded = response.fields.get("content-encoding").is_some_and(|coding| !coding.is_empty());
-    matches!(response.status, Status::OK | Status::FORBIDDEN | Status::NOT_FOUND) && !is_coded
+    matches!(response.status, Status::OK | Status::FORBIDDEN | Status::NOT_FOUND) && !response.is_coded()
 }
 
 /// Takes note that the content has other bytes now, which mean the same: its length is not known, parts of it are not

@@ -233,6 +233,8 @@ impl Application {
     fn start(&self, exchange: &mut Exchange) -> Result<Step, Status> {
         let group = self.target.group(exchange)?;
         let request = self.prepare(exchange)?;
+        let key = group.key(exchange);
+        // Nothing is evaluated behind this: an explanation ends with it.
         exchange.tell(|| {
             let url = format!("fastcgi://{}", group.name);
             let script = params::value(exchange, &self.params, b"SCRIPT_FILENAME");
@@ -241,7 +243,7 @@ impl Application {
             Event::new("fastcgi", text).with("upstream", url).with("script", script)
         });
         let call = Call {
-            key: group.key(exchange),
+            key,
             group,
             settings: Arc::clone(&self.settings),
             log: exchange.request_log(),

@@ -55,10 +55,10 @@ mod written;
 
 pub use written::Written;
 
-use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{Body, Directive, Exchange, Filter, Handler, Module, Phase, Rule, ScopeBuilder, Step, View};
+use h1::Host;
 use http::{Fields, Status};
 use written::{Field, Form, Name};
 
@@ -257,8 +257,18 @@ fn change_request(exchange: &mut Exchange, field: &Field, only_replaces: bool) {
     // What a request has passed on is a field: the name was checked when it was read.
     let _ = fields.push(name.as_bytes(), &value);
     if name.eq_ignore_ascii_case("host") {
-        let host = value.rsplitn(2, |&byte| byte == b':').last().unwrap_or_default();
-        exchange.request.host = Bytes::copy_from_slice(host).to_ascii_lowercase();
+        name_host(exchange, &value);
+    }
+}
+
+/// Makes the host of a request another one. What is none changes the field only.
+fn name_host(exchange: &mut Exchange, value: &[u8]) {
+    let mut host = Host::default();
+    if host.parse(value).is_ok() {
+        (exchange.request.host, exchange.request.port) = (host.name, host.port);
+    } else {
+        let value = String::from_utf8_lossy(value);
+        exchange.log(Level::Warn, &format!("\"{value}\" is no host, and the request keeps its own"));
     }
 }
 

@@ -152,6 +152,7 @@ impl Filter for SubFilter {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         let response = &exchange.response;
         if response.content_length == Some(0)
+            || response.is_coded()
             || !self.types.hold(response.content_type.as_deref())
             || matches!(body, Body::Tunnel(_))
         {
