@@ -103,6 +103,31 @@ fn nobody_waits_for_a_copy() {
 }
 
 #[test]
+fn the_end_of_an_answer_waits_for_no_copy() {
+    let (let_go, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let origin = Origin::start(move |_| {
+        let _ = held.lock().unwrap().recv();
+        ok("nobody reads this")
+    });
+    let running = start(
+        &origin,
+        "location / { mirror /copy; try_files /page.html =404; }
+         location = /copy { internal; proxy_pass http://ORIGIN; }",
+    );
+    let mut client = running.connect();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert!(client.closes_within(PATIENCE), "the end is not told");
+    assert!(wait::until(PATIENCE, || origin.open() == 1), "no copy");
+    drop(client);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(origin.open(), 1, "a client that has its answer ends no copy");
+    drop(let_go);
+    assert!(wait::until(PATIENCE, || origin.open() == 0), "the copy is done");
+    running.stop();
+}
+
+#[test]
 fn a_copy_that_fails_is_no_failure() {
     let origin = Origin::start(|_| raw("", After::Reset));
     let running = start(

@@ -173,6 +173,16 @@ pub(crate) async fn client_left(io: &mut Io) {
     .await;
 }
 
+/// Ready when places are scarce and this one is to be given to others.
+pub(crate) async fn place_is_wanted(io: &Io) {
+    poll_fn(|cx| match io.thread().places.give_way(false, io.info.accepted.instant) {
+        true => Poll::Ready(()),
+        // By it all who wait are found when others need places, and when the time of a site is over.
+        false => io.timer.poll(cx),
+    })
+    .await;
+}
+
 /// Reads more of a body, or with `only_ready` what is there without waiting, and tells whether there was anything.
 async fn more_of_body(io: &mut Io, begun: &mut Begun, only_ready: bool) -> Result<bool, Status> {
     let policy = &begun.flow.exchange.scope.policy.request_body;

@@ -10,6 +10,7 @@ use contract::{Body, Outcome, Task, Work};
 use http::Status;
 use std::future::Future;
 use std::pin::Pin;
+use tokio::task::JoinSet;
 
 /// Finishes a request; gives the connection back if it stays open.
 pub(crate) async fn finish(
@@ -57,7 +58,11 @@ pub(crate) async fn finish(
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
     follow_up(&mut begun.flow).await;
     if let Some(aside) = begun.aside.take() {
-        aside.join_all().await;
+        if !kept {
+            // Who reads up to the end has all of the answer. One that is gone already is noticed below.
+            drop(io.stream.shutdown_write());
+        }
+        run_out(&mut io, aside).await;
     }
     begun.flow.log();
     let unread = !begun.body_done || is_tunnel;
@@ -68,6 +73,22 @@ pub(crate) async fn finish(
     }
     io.rewind(&scope.policy);
     Some(io)
+}
+
+/// Lets what runs aside come to its end behind the answer. A client that leaves with its answer ends none of it, but then
+/// the place is for others where those are scarce.
+async fn run_out(io: &mut Io, mut aside: JoinSet<()>) {
+    // One that broke says so itself, and is no reason to end the others.
+    let all = async { while aside.join_next().await.is_some() {} };
+    let gives_way = async {
+        body::client_left(io).await;
+        body::place_is_wanted(io).await;
+    };
+    tokio::select! {
+        biased;
+        () = all => {}
+        () = gives_way => {}
+    }
 }
 
 /// Goes through what follows a response; what it answers goes nowhere.
