@@ -185,6 +185,8 @@ pub struct Exchange {
     variables: Arc<VariableTable>,
     /// Made when something is kept, so that most requests do without.
     kept: OnceCell<Rc<Kept>>,
+    /// What is attached to this exchange alone.
+    own: RefCell<Vec<Rc<dyn Any>>>,
     evaluating: Cell<u32>,
     /// How many values were computed for the one that is asked for.
     evaluated: Cell<u32>,
@@ -235,6 +237,7 @@ impl Exchange {
             file: None,
             variables,
             kept: OnceCell::new(),
+            own: RefCell::new(Vec::new()),
             evaluating: Cell::new(0),
             evaluated: Cell::new(0),
             captured: RefCell::new(None),
@@ -261,12 +264,14 @@ impl Exchange {
             file,
             variables: _,
             kept,
+            own,
             evaluating,
             evaluated,
             captured,
         } = self;
         // What is attached may look at nothing of the exchange when it ends.
         *kept = OnceCell::new();
+        own.get_mut().clear();
         request.clear();
         response.clear(Status::OK);
         (*internal, *valid_location, *uri_behind_alias) = (false, true, false);
@@ -288,7 +293,7 @@ impl Exchange {
     }
 
     /// An exchange for a request inside of the server, on behalf of this one. The two share the
-    /// variables that were set, and what is attached.
+    /// variables that were set, and what is attached, but for what either has of its own.
     #[must_use]
     pub fn inner(&self, request: Request) -> Exchange {
         let variables = Arc::clone(&self.variables);
@@ -297,15 +302,21 @@ impl Exchange {
     }
 
     /// Keeps a value until the exchange ends, for whatever reason that is; its destructor runs then.
-    /// A feature attaches types of its own.
+    /// A feature attaches types of its own. The request and all those inside of the server on its behalf
+    /// have it in common: what is about the client, or is decided once for all of them.
     pub fn attach<T: 'static>(&self, value: T) {
         self.kept().attached.borrow_mut().push(Rc::new(value));
     }
 
-    /// The value of a type that was attached last.
+    /// Keeps a value as [`Exchange::attach`] does, for this exchange alone: what is about the way that it
+    /// is answered. Another one may be answered at the same time, and must not see it.
+    pub fn attach_own<T: 'static>(&self, value: T) {
+        self.own.borrow_mut().push(Rc::new(value));
+    }
+
+    /// The value of a type that was attached last; what is attached to this exchange alone comes first.
     pub fn attached<T: 'static>(&self) -> Option<Rc<T>> {
-        let attached = self.kept.get()?.attached.borrow();
-        attached.iter().rev().find_map(|value| Rc::clone(value).downcast().ok())
+        last(&self.own.borrow()).or_else(|| last(&self.kept.get()?.attached.borrow()))
     }
 
     fn kept(&self) -> &Rc<Kept> {
@@ -435,6 +446,11 @@ impl Exchange {
             fields: fields.collect(),
         }
     }
+}
+
+/// The last value of a type.
+fn last<T: 'static>(attached: &[Rc<dyn Any>]) -> Option<Rc<T>> {
+    attached.iter().rev().find_map(|value| Rc::clone(value).downcast().ok())
 }
 
 /// A variable got its value.

@@ -269,6 +269,71 @@ fn mirrored_requests() {
 }
 
 #[test]
+fn requests_inside_of_the_server_keep_what_is_theirs() {
+    let site = Site::new(
+        r#"
+        log_format told "$uri $proxy_host $upstream_status $upstream_http_x_from";
+        charset_map koi8-r utf-8 { 80 e28094; }
+        upstream app { server 127.0.0.1:%%PORT_1%%; }
+        upstream first { server 127.0.0.1:%%PORT_2%%; }
+        upstream second { server 127.0.0.1:%%PORT_3%%; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            access_log %%LOGS%%/access.log told;
+            location /copied/ {
+                mirror /first;
+                mirror /second;
+                proxy_pass http://app;
+                proxy_redirect http://$proxy_host/ /;
+            }
+            location /first {
+                internal;
+                log_subrequest on;
+                access_log %%LOGS%%/first.log told;
+                proxy_pass http://first;
+            }
+            location /second {
+                internal;
+                log_subrequest on;
+                access_log %%LOGS%%/second.log told;
+                proxy_pass http://second;
+            }
+            location /page/ {
+                alias %%ROOT%%/;
+                default_type text/html;
+                charset utf-8;
+                auth_request /named;
+            }
+            location /named { internal; proxy_pass http://app; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            access_log off;
+            location /copied/ { add_header X-From app; return 302 http://app/elsewhere; }
+            location /named { add_header X-Accel-Charset koi8-r; return 204; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_2%%;
+            access_log off;
+            location / { add_header X-From first; return 201 one; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_3%%;
+            access_log off;
+            location / { add_header X-From second always; return 403 two; }
+        }
+        "#,
+    )
+    .file("page", "page\n");
+    agree_with_logs(
+        &site,
+        &["GET /copied/a", "HEAD /copied/b", "POST /copied/c\n\nbody", "GET /page/page"],
+        &["access.log", "first.log", "second.log"],
+    );
+}
+
+#[test]
 fn fields_set_and_taken_away() {
     if !nginx_has("headers-more") {
         return;

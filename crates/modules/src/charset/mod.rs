@@ -393,7 +393,7 @@ mod tests {
         for (asked, expected) in [("a", "text/html; charset=a"), ("z", "text/html; charset=B")] {
             let mut exchange = site.get("/");
             exchange.response.content_type = Some("text/html; charset=B".into());
-            exchange.attach(super::NamedCharset(asked.into()));
+            exchange.attach_own(super::NamedCharset(asked.into()));
             let body = filtered(&mut exchange, Body::bytes("X"));
             let text = drain(body).unwrap();
             assert_eq!(
@@ -401,6 +401,16 @@ mod tests {
                 (expected, vec![b"XY"[usize::from(asked == "a")]])
             );
         }
+    }
+
+    #[test]
+    fn what_a_server_asks_for_a_part_is_not_for_the_whole() {
+        let site = Site::location(&format!("{MAPS} charset utf-8;"));
+        let mut whole = site.get("/");
+        whole.inner(whole.request.clone()).attach_own(super::NamedCharset("a".into()));
+        whole.response.content_type = Some("text/html".into());
+        filtered(&mut whole, Body::Empty);
+        assert_eq!(media_type_of(&whole), "text/html; charset=utf-8");
     }
 
     #[test]

@@ -268,7 +268,7 @@ impl Proxy {
             Some(target) => target.clone(),
             None => self.pass.dynamic(exchange, &self.groups)?,
         };
-        exchange.attach(Passing(target.clone()));
+        exchange.attach_own(Passing(target.clone()));
         let uri = request::uri(self, exchange, &target);
         let prepared = request::prepare(self, exchange, &target, &uri)?;
         exchange.tell(|| {

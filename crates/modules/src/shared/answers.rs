@@ -135,7 +135,7 @@ pub(crate) fn accel_settings(settings: &Settings, exchange: &mut Exchange, field
     }
     let charset = fields.get("X-Accel-Charset").filter(|_| !settings.ignored.has(Ignored::CHARSET));
     if let Some(charset) = charset.filter(|name| !name.is_empty()) {
-        exchange.attach(NamedCharset(Bytes::copy_from_slice(charset)));
+        exchange.attach_own(NamedCharset(Bytes::copy_from_slice(charset)));
     }
 }
 

@@ -4,28 +4,19 @@ use ::upstream::{Attempt, Attempts};
 use contract::{Exchange, Variable};
 use std::time::Duration;
 
-/// The servers that were asked on behalf of a request inside of the server; it shares what is attached
-/// with the request around it, which has a list of its own.
-struct Inner(Attempts);
-
-/// The list of servers that were asked, begun if there is none yet.
+/// The list of servers that were asked, begun if there is none yet. A request inside of the server has one
+/// of its own.
 pub(crate) fn attempts(exchange: &Exchange) -> Attempts {
     if let Some(known) = known(exchange) {
         return known;
     }
     let new = Attempts::new();
-    match exchange.subrequest {
-        true => exchange.attach(Inner(new.clone())),
-        false => exchange.attach(new.clone()),
-    }
+    exchange.attach_own(new.clone());
     new
 }
 
 fn known(exchange: &Exchange) -> Option<Attempts> {
-    match exchange.subrequest {
-        true => exchange.attached::<Inner>().map(|inner| inner.0.clone()),
-        false => exchange.attached::<Attempts>().map(|attempts| (*attempts).clone()),
-    }
+    exchange.attached::<Attempts>().map(|attempts| (*attempts).clone())
 }
 
 pub(super) static VARIABLES: &[Variable] = &[
@@ -111,5 +102,20 @@ mod tests {
         };
         assert_eq!(shows("upstream_addr").as_deref(), Some("a:1, b:2 : c:3"));
         assert_eq!(shows("upstream_status").as_deref(), Some("502, - : -"));
+    }
+
+    #[test]
+    fn requests_inside_of_the_server_have_lists_of_their_own() {
+        let whole = Site::location("set $x $upstream_addr;").get("/");
+        let [mut one, other] = [(); 2].map(|()| whole.inner(whole.request.clone()));
+        super::attempts(&one).begin("a:1", false);
+        assert!(super::known(&other).is_none());
+        super::attempts(&other).begin("b:2", false);
+        super::attempts(&one).note(|attempt| attempt.status = Some(Status(502)));
+        let told = |exchange| super::attempts(exchange).with(|attempts| format!("{attempts:?}"));
+        assert!(told(&one).contains("502") && !told(&other).contains("502"));
+        assert!(super::known(&whole).is_none());
+        one.clear();
+        assert!(super::known(&one).is_none() && super::known(&other).is_some());
     }
 }
