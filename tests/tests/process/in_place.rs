@@ -197,6 +197,38 @@ fn what_began_before_is_cut_off_in_the_end() {
     running.stop();
 }
 
+/// What waits for no client is bounded by the time of its site, too.
+#[test]
+fn what_outlasts_its_client_does_not_outlast_its_site() {
+    let origin = Origin::start(|_| origin::raw("", origin::After::Hang));
+    let with = |text: &str| {
+        let passed = format!(
+            "location /lasts {{ proxy_ignore_client_abort on; proxy_pass http://{0}; }}
+             location /copied {{ mirror /copy; root %%ROOT%%; }}
+             location /copy {{ proxy_pass http://{0}; }}
+             location /followed {{ post_action /copy; return 200 followed; }} location /made",
+            origin.address()
+        );
+        whole("worker_shutdown_timeout 300ms;", &made(text).replace("location /made", &passed))
+    };
+    let site = Site::whole(&with("first")).file("copied", "copied");
+    let running = site.start(Server::Fulmar);
+    let process = worker::of(&running);
+    let mut clients = ["/lasts", "/copied", "/followed"].map(|path| {
+        let mut client = running.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+        client
+    });
+    assert!(wait::until(LIMIT, || origin.open() == 3), "{}", running.all_logs());
+    must_reload(&site, &running, &with("second"));
+    for client in &mut clients {
+        assert!(client.closes_within(LIMIT), "nothing cuts it");
+    }
+    assert!(wait::until(LIMIT, || origin.open() == 0), "{} stay", origin.open());
+    assert_eq!(worker::of(&running), process);
+    running.stop();
+}
+
 /// A tunnel goes on under the site that it was opened by, as long as that may: then it is cut, and nothing of the site
 /// before is left.
 #[test]

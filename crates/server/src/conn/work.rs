@@ -8,8 +8,9 @@ use crate::pipeline::{Flow, Progress};
 use contract::log::Level;
 use contract::{Body, Outcome, Task, Work};
 use http::Status;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use tokio::task::JoinSet;
 
 /// Finishes a request; gives the connection back if it stays open.
@@ -47,7 +48,7 @@ pub(crate) async fn finish(
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
         let text = format!("{error} while sending response to client");
         begun.flow.exchange.log(Level::Info, &text);
-        follow_up(&mut begun.flow).await;
+        alone(&io, follow_up(&mut begun.flow)).await;
         begun.flow.log();
         send::reset_if_timed_out(&io, &error, &begun.flow.exchange.scope.policy.lingering);
         return None;
@@ -56,7 +57,7 @@ pub(crate) async fn finish(
     // A client that is answered before it has sent its body learns by the end that the rest is not wanted.
     let is_cut_short = begun.feed.take().is_some();
     let kept = answer.keep_alive && !is_tunnel && !is_cut_short && body::discard(&mut io, &mut begun).await;
-    follow_up(&mut begun.flow).await;
+    alone(&io, follow_up(&mut begun.flow)).await;
     if let Some(aside) = begun.aside.take() {
         if !kept {
             // Who reads up to the end has all of the answer. One that is gone already is noticed below.
@@ -91,6 +92,21 @@ async fn run_out(io: &mut Io, mut aside: JoinSet<()>) {
     }
 }
 
+/// Waits for what the client has no part in.
+async fn alone<T>(io: &Io, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    io.timer.clear();
+    poll_fn(|cx| {
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending() {
+            // It is not set: by it all who wait are found when the time of a site is over.
+            let _: Poll<()> = io.timer.poll(cx);
+        }
+        polled
+    })
+    .await
+}
+
 /// Goes through what follows a response; what it answers goes nowhere.
 async fn follow_up(flow: &mut Flow) {
     // By this the log tells whether the response was sent whole.
@@ -118,7 +134,7 @@ pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outco
             Outcome::Done
         }
         // It is done soon, and then the answer, even for a client that has closed its side of the connection.
-        Work::Job(_) => perform_inside(&begun.flow, work, 0).await,
+        Work::Job(_) => alone(io, perform_inside(&begun.flow, work, 0)).await,
         other => {
             let left = body::client_left(io);
             tokio::select! {
@@ -136,7 +152,7 @@ async fn beside_client(io: &mut Io, begun: &mut Begun, task: Task, lasts: bool) 
     let failed = async {
         match body::bring(io, begun).await {
             Err(status) => status,
-            Ok(()) if lasts => std::future::pending().await,
+            Ok(()) if lasts => alone(io, pending()).await,
             Ok(()) => {
                 body::client_left(io).await;
                 Status::CLIENT_CLOSED
