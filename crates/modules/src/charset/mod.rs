@@ -245,7 +245,7 @@ impl Charset {
         };
         let table = match self.table(&from, to) {
             _ if from.eq_ignore_ascii_case(to) => None,
-            _ if is_compressed(exchange) => return body,
+            _ if exchange.response.is_coded() => return body,
             None => {
                 exchange.log(Level::Error, &no_map(&from, to));
                 return body;
@@ -274,10 +274,6 @@ fn say(exchange: &mut Exchange, media_type: &[u8], charset: &[u8]) {
     if !exchange.subrequest && !is_moved && !charset.is_empty() {
         exchange.response.content_type = Some([media_type, b"; charset=", charset].concat().into());
     }
-}
-
-fn is_compressed(exchange: &Exchange) -> bool {
-    exchange.response.fields.get("content-encoding").is_some_and(|coding| !coding.is_empty())
 }
 
 fn no_map(from: &[u8], to: &[u8]) -> String {

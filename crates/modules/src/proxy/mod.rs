@@ -271,6 +271,8 @@ impl Proxy {
         exchange.attach_own(Passing(target.clone()));
         let uri = request::uri(self, exchange, &target);
         let prepared = request::prepare(self, exchange, &target, &uri)?;
+        let key = target.group.key(exchange);
+        // Nothing is evaluated behind this: an explanation ends with it.
         exchange.tell(|| {
             let url = format!("http://{}{}", target.group.name, String::from_utf8_lossy(&uri));
             let event = Event::new("proxy", format!("passes the request to {url}"));
@@ -278,7 +280,7 @@ impl Proxy {
         });
         let call = Call {
             group: Arc::clone(&target.group),
-            key: target.group.key(exchange),
+            key,
             settings: Arc::clone(&self.settings),
             log: exchange.request_log(),
             attempts: crate::upstream::attempts(exchange),
