@@ -280,6 +280,22 @@ fn a_client_that_leaves_frees_the_server() {
 }
 
 #[test]
+fn a_client_that_leaves_with_more_said_frees_the_server() {
+    let origin = Origin::start(|_| raw("", After::Hang));
+    let running = simple(&origin, "");
+    let mut client = running.connect();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(wait::until(PATIENCE, || origin.open() == 1));
+    client.send(b"GET /next HTTP/1.1\r\n");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(origin.open(), 1, "the client is there");
+    drop(client);
+    assert!(wait::until(PATIENCE, || origin.open() == 0), "the origin still waits");
+    running.wait_for_log("access.log", "499 -");
+    running.stop();
+}
+
+#[test]
 fn long_content_goes_both_ways() {
     let content: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
     let copy = content.clone();

@@ -46,6 +46,11 @@ impl Client {
         })
     }
 
+    /// Ready when the peer sends no more or is gone, whatever of what it sent was not read yet.
+    pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.registration.poll_ended(cx, self.socket.as_fd())
+    }
+
     /// Writes a part of the bytes and returns how many.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_send(cx, bytes, SendFlags::NOSIGNAL)
@@ -228,6 +233,20 @@ mod tests {
             assert_eq!(end.read_some().await, b"last");
             assert!(end.read_some().await.is_empty());
             assert!(end.read_some().await.is_empty());
+        });
+    }
+
+    #[test]
+    fn an_end_is_seen_behind_what_was_not_read() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.write_all(b"more").unwrap();
+            assert_eq!(end.until(|client, cx| client.poll_peek(cx, &mut [0; 9])).await.unwrap(), 4);
+            let waits = poll_fn(|cx| Poll::Ready(end.client.poll_ended(cx))).await;
+            assert!(waits.is_pending(), "the peer is there");
+            peer.shutdown(std::net::Shutdown::Write).unwrap();
+            end.until(Client::poll_ended).await.unwrap();
+            assert_eq!(end.read_some().await, b"more");
         });
     }
 

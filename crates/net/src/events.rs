@@ -80,6 +80,8 @@ impl State {
 pub(crate) enum Wanted {
     Read,
     Write,
+    /// That the peer sends no more.
+    End,
 }
 
 impl Wanted {
@@ -87,6 +89,7 @@ impl Wanted {
         match self {
             Wanted::Read => State::READABLE | State::ENDED,
             Wanted::Write => State::WRITABLE,
+            Wanted::End => State::ENDED,
         }
     }
 }
@@ -251,6 +254,20 @@ impl Registration {
             (Stage::Untried | Stage::Emptied, _) => {}
         }
         self.events.poll_allowance(cx).map(Ok)
+    }
+
+    /// Waits until the peer sends no more. The task of the last call is woken.
+    pub(crate) fn poll_ended(
+        &self,
+        cx: &mut Context<'_>,
+        descriptor: BorrowedFd<'_>,
+    ) -> Poll<io::Result<()>> {
+        let index = match self.stage.get() {
+            Stage::Placed(index) => index,
+            // Only who has a place is told.
+            Stage::Untried | Stage::Emptied => self.place(descriptor)?,
+        };
+        self.events.poll_place(cx, index, Wanted::End).map(Ok)
     }
 
     /// Takes note that the descriptor was not ready.

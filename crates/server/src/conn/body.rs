@@ -2,6 +2,7 @@
 
 use super::exchange::Begun;
 use super::pace::Pace;
+use super::transport::Transport;
 use super::{Io, READ_SIZE, send};
 use bytes::Bytes;
 use contract::log::Level;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 /// Reads the whole body, into memory or a file; `client_max_body_size` bounds it.
@@ -134,7 +135,7 @@ pub(crate) async fn bring(io: &mut Io, begun: &mut Begun) -> Result<(), Status> 
         tokio::select! {
             biased;
             () = poll_fn(|cx| feed.poll_room(cx)) => {}
-            () = client_left(io) => return Err(give_up(begun, Status::CLIENT_CLOSED)),
+            () = sends_no_more(io) => return Err(give_up(begun, Status::CLIENT_CLOSED)),
         }
         let mut piece = Vec::new();
         let taken = take(io, begun, |bytes| {
@@ -160,15 +161,31 @@ pub(crate) async fn bring(io: &mut Io, begun: &mut Begun) -> Result<(), Status> 
     Ok(())
 }
 
-/// Ready when the client has closed its side. What it sends meanwhile stays where it is.
+/// Ready when the client has closed its side. What it sent before, such as a further request or the end of its
+/// encryption, stays where it is and does not hide that.
 pub(crate) async fn client_left(io: &mut Io) {
+    until_gone(io, Transport::poll_ended).await;
+}
+
+/// Ready when nothing is there of the rest of a body, and nothing will come.
+async fn sends_no_more(io: &mut Io) {
+    until_gone(io, |stream, cx| match ready!(stream.poll_peek(cx, &mut [0])) {
+        Ok(0) | Err(_) => Poll::Ready(Ok(())),
+        Ok(_) => Poll::Pending,
+    })
+    .await;
+}
+
+async fn until_gone(
+    io: &mut Io,
+    mut look: impl FnMut(&mut Transport, &mut Context<'_>) -> Poll<io::Result<()>>,
+) {
     io.timer.clear();
-    poll_fn(|cx| match io.stream.poll_peek(cx, &mut [0]) {
-        Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
-        Poll::Ready(Ok(_)) | Poll::Pending => {
-            // It is not set: by it all who wait are found when the time of a site is over.
-            io.timer.poll(cx)
-        }
+    poll_fn(|cx| match look(&mut io.stream, cx) {
+        // What cannot be waited for is as good as gone.
+        Poll::Ready(_) => Poll::Ready(()),
+        // It is not set: by it all who wait are found when the time of a site is over.
+        Poll::Pending => io.timer.poll(cx),
     })
     .await;
 }

@@ -89,6 +89,11 @@ impl Transport {
         self.stream_mut().poll_peek(cx, buffer)
     }
 
+    /// Ready when the client sends no more or is gone, whatever of what it sent was not read yet.
+    pub(crate) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream_mut().poll_ended(cx)
+    }
+
     /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
     /// in front.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
