@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rustix::process::{Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tests::binary::Server;
 use tests::client::{self, Client};
 use tests::origin::{self, Origin};
@@ -62,6 +62,33 @@ fn a_connection_goes_over_and_the_worker_stays() {
     );
     assert_eq!(worker::of(&running), before);
     running.stop();
+}
+
+#[test]
+fn an_empty_line_keeps_no_site() {
+    // The log of each site is a descriptor that only it has.
+    let with = |text: &str| {
+        whole("", &made(text)).replace("access_log off", &format!("access_log %%LOGS%%/{text}.log"))
+    };
+    let site = Site::whole(&with("first"));
+    let running = site.start(Server::Fulmar);
+    let process = worker::of(&running);
+    let mut idle = running.connect();
+    assert_eq!(ask(&mut idle), ("first".to_owned(), true));
+    idle.send(b"\r\n");
+    // That is read by the time another connection is answered; if not, there is nothing to keep.
+    assert_eq!(ask(&mut running.connect()).0, "first");
+    must_reload(&site, &running, &with("second"));
+    assert!(wait::until(LIMIT, || !has_open(process, "first.log")), "the site before stays");
+    assert_eq!(ask(&mut idle), ("second".to_owned(), true));
+    assert_eq!(worker::of(&running), process);
+    running.stop();
+}
+
+/// Whether a process has a file of this name open.
+fn has_open(process: Pid, name: &str) -> bool {
+    let links = fs::read_dir(format!("/proc/{process}/fd")).expect("descriptors").flatten();
+    links.filter_map(|link| fs::read_link(link.path()).ok()).any(|path| path.ends_with(name))
 }
 
 #[test]
@@ -254,10 +281,7 @@ fn tunnels_last_as_long_as_their_site_may() {
         tunnel.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
         assert_eq!(tunnel.response("GET").expect("an answer").status, 101);
         must_reload(&site, &running, &with(limit, "second"));
-        let has_log = || {
-            let names = fs::read_dir(format!("/proc/{process}/fd")).expect("descriptors").flatten();
-            names.filter_map(|name| fs::read_link(name.path()).ok()).any(|path| path.ends_with("first.log"))
-        };
+        let has_log = || has_open(process, "first.log");
         if limit.is_empty() {
             for _ in 0..3 {
                 tunnel.send(b"ping");

@@ -30,6 +30,8 @@ impl Io {
             && let Some(home) = self.home()
         {
             (self.serving, self.listen, self.named) = (home.serving, home.listen, home.named);
+            // No more than empty lines came, of which it has nothing but the site before.
+            self.unread = None;
         }
     }
 
