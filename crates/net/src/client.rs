@@ -87,6 +87,11 @@ impl Client {
         })
     }
 
+    /// Lets the next writes be made in this turn, however much was done in it: who ends has no other.
+    pub fn allow_last(&self) {
+        self.registration.allow_last();
+    }
+
     /// Holds back what does not fill a segment until our side ends (TCP_CORK), so that both leave together; an error
     /// for Unix domain sockets.
     pub fn hold_until_end(&self) -> io::Result<()> {

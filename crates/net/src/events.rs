@@ -21,6 +21,9 @@ const AT_ONCE: usize = 256;
 /// So many events at once are taken as a sign that there are more by now.
 const BUSY: usize = 8;
 
+/// How many calls the end of a connection may take, whatever was made before in that turn.
+const LAST_CALLS: u32 = 2;
+
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The events of the connections of one thread.
@@ -141,6 +144,11 @@ impl Events {
         self.allowance.set(calls);
     }
 
+    /// Lets the task that has its turn make so many calls more, if it has not that many left.
+    fn allow_more(&self, calls: u32) {
+        self.allowance.set(self.allowance.get().max(calls));
+    }
+
     fn note(&self, data: u64, state: State) {
         let mut places = self.places.borrow_mut();
         let Ok(generation) = u32::try_from(data >> 32) else { return };
@@ -254,6 +262,11 @@ impl Registration {
             (Stage::Untried | Stage::Emptied, _) => {}
         }
         self.events.poll_allowance(cx).map(Ok)
+    }
+
+    /// Lets the task that has its turn do something last that does not wait for another turn.
+    pub(crate) fn allow_last(&self) {
+        self.events.allow_more(LAST_CALLS);
     }
 
     /// Waits until the peer sends no more. The task of the last call is woken.
@@ -408,8 +421,11 @@ mod tests {
             events.allow(1);
             assert!(is_ready(&ours, &registration, Wanted::Write).await);
             assert!(!is_ready(&ours, &registration, Wanted::Write).await);
-            events.allow(1);
-            assert!(is_ready(&ours, &registration, Wanted::Write).await);
+            registration.allow_last();
+            for left in (0..LAST_CALLS).rev() {
+                assert!(is_ready(&ours, &registration, Wanted::Write).await);
+                assert_eq!(events.allowance.get(), left);
+            }
         });
     }
 

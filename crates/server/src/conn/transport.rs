@@ -355,7 +355,9 @@ impl Encrypted {
         }
     }
 
+    /// Sends what the client takes at once; nobody comes again for the rest.
     fn flush_once(&mut self) {
+        self.stream.allow_last();
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
     }
 
