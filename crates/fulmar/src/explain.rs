@@ -10,7 +10,7 @@ mod text;
 use std::ffi::OsString;
 use std::io::{self, BufRead};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,9 +20,10 @@ use contract::log::ErrorLog;
 
 use crate::command_line::Flags;
 use crate::configuration::{Configuration, Reader};
-use crate::console::{err, out, say};
+use crate::console::{out, say};
 use crate::messages;
 use crate::paths::Paths;
+use crate::subcommand::{self, Named};
 use question::Url;
 use report::Report;
 
@@ -33,15 +34,8 @@ use report::Report;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fulmar explain", bin_name = "fulmar explain", version = server::VERSION)]
 pub(crate) struct Arguments {
-    /// The configuration [default: /etc/fulmar/fulmar.conf]
-    #[arg(short, value_name = "FILE")]
-    configuration: Option<PathBuf>,
-    /// Where relative paths start [default: the directory of the configuration]
-    #[arg(short, value_name = "DIRECTORY")]
-    prefix: Option<PathBuf>,
-    /// Directives of the main level, read before the file
-    #[arg(short, value_name = "DIRECTIVES")]
-    globals: Option<String>,
+    #[command(flatten)]
+    named: Named,
     #[command(flatten)]
     request: Request,
     /// Print a JSON object for each request
@@ -80,32 +74,23 @@ struct Line {
 
 /// Explains; `arguments` begins with the program's own name, and `explain` follows.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments.get(1..).unwrap_or_default()) {
+    let Arguments { named, request, json } = match subcommand::arguments(arguments, ExitCode::FAILURE) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let text = error.render().to_string();
-            return if error.use_stderr() {
-                err(&text);
-                ExitCode::FAILURE
-            } else {
-                out(text.as_bytes());
-                ExitCode::SUCCESS
-            };
-        }
+        Err(status) => return status,
     };
-    let (configuration, paths) = match read(&arguments) {
+    let (configuration, paths) = match read(named.flags()) {
         Ok(read) => read,
         Err(status) => return status,
     };
     let read = (&configuration, paths.conf_prefix());
-    if arguments.request.url != "-" {
-        return explain(read, &arguments.request, arguments.json);
+    if request.url != "-" {
+        return explain(read, &request, json);
     }
     let mut status = ExitCode::SUCCESS;
     for line in io::stdin().lock().lines() {
         let explained = match line.map_err(|error| error.to_string()).and_then(|line| of_line(&line)) {
             Ok(None) => continue,
-            Ok(Some(request)) => explain(read, &request, arguments.json),
+            Ok(Some(request)) => explain(read, &request, json),
             Err(text) => {
                 say(text.trim_end());
                 ExitCode::FAILURE
@@ -118,15 +103,9 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     status
 }
 
-fn read(arguments: &Arguments) -> Result<(Configuration, Paths), ExitCode> {
-    let flags =
-        Flags { prefix: arguments.prefix.clone(), conf: arguments.configuration.clone(), ..Flags::default() };
-    let paths = Paths::new(&flags).map_err(|error| {
-        say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
-        ExitCode::FAILURE
-    })?;
-    let reader =
-        Reader::new(Arc::new(System), paths.clone(), arguments.globals.clone(), modules::ALL.to_vec());
+fn read(flags: Flags) -> Result<(Configuration, Paths), ExitCode> {
+    let paths = Paths::told(&flags).ok_or(ExitCode::FAILURE)?;
+    let reader = Reader::new(Arc::new(System), paths.clone(), flags.globals, modules::ALL.to_vec());
     let configuration = reader.read().map_err(|refusal| {
         messages::refusal(&refusal, &ErrorLog::default());
         ExitCode::FAILURE

@@ -23,6 +23,7 @@ mod serve;
 mod service_manager;
 mod sockets;
 mod start;
+mod subcommand;
 mod supervisor;
 mod surroundings;
 mod tell;
@@ -69,14 +70,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    let paths = match Paths::new(&flags) {
-        Ok(paths) => paths,
-        Err(error) => {
-            say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
-            return ExitCode::FAILURE;
-        }
-    };
-    act(flags, paths, arguments)
+    match Paths::told(&flags) {
+        Some(paths) => act(flags, paths, arguments),
+        None => ExitCode::FAILURE,
+    }
 }
 
 fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {

@@ -1,7 +1,6 @@
 //! `fulmar lint`: traps in a configuration that loads.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::lint::Finding;
@@ -14,9 +13,10 @@ use serde_json::{Value, json};
 
 use crate::command_line::Flags;
 use crate::configuration::Read;
-use crate::console::{PROGRAM, err, out, say};
+use crate::console::{PROGRAM, out, say};
 use crate::messages;
 use crate::paths::Paths;
+use crate::subcommand::{self, Named};
 
 /// Looks for traps in a configuration: what loads, and probably does not do what was meant. The rules are in
 /// docs/lint.md. Nothing is served, and no file is written.
@@ -25,15 +25,8 @@ use crate::paths::Paths;
 #[derive(Debug, Parser)]
 #[command(name = "fulmar lint", bin_name = "fulmar lint", version = server::VERSION)]
 struct Arguments {
-    /// The configuration [default: /etc/fulmar/fulmar.conf]
-    #[arg(short, value_name = "FILE")]
-    configuration: Option<PathBuf>,
-    /// Where relative paths start [default: the directory of the configuration]
-    #[arg(short, value_name = "DIRECTORY")]
-    prefix: Option<PathBuf>,
-    /// Directives of the main level, read before the file
-    #[arg(short, value_name = "DIRECTIVES")]
-    globals: Option<String>,
+    #[command(flatten)]
+    named: Named,
     /// The least bad kind of finding that makes the exit status 1
     #[arg(long, value_name = "LEVEL", default_value = "error")]
     deny: Deny,
@@ -74,36 +67,24 @@ const UNREADABLE: u8 = 2;
 
 /// Looks for traps; `arguments` begins with the program's own name, and `lint` follows.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments.get(1..).unwrap_or_default()) {
+    let arguments: Arguments = match subcommand::arguments(arguments, ExitCode::from(UNREADABLE)) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let text = error.render().to_string();
-            return if error.use_stderr() {
-                err(&text);
-                ExitCode::from(UNREADABLE)
-            } else {
-                out(text.as_bytes());
-                ExitCode::SUCCESS
-            };
-        }
+        Err(status) => return status,
     };
     if let Some(unknown) = arguments.allow.iter().find(|id| ::lint::rules().all(|rule| rule.id != **id)) {
         say(&format!("there is no rule \"{unknown}\""));
         return ExitCode::from(UNREADABLE);
     }
-    match look(&arguments) {
-        Ok((findings, sources)) => report(&arguments, &findings, &sources),
+    let Arguments { named, deny, allow, json } = arguments;
+    match look(named.flags(), &allow) {
+        Ok((findings, sources)) => report(&findings, &sources, deny, json),
         Err(status) => status,
     }
 }
 
-fn look(arguments: &Arguments) -> Result<(Vec<Finding>, Sources), ExitCode> {
-    let (prefix, conf) = (arguments.prefix.clone(), arguments.configuration.clone());
-    let paths = Paths::new(&Flags { prefix, conf, ..Flags::default() }).map_err(|error| {
-        say(&format!("[emerg] getcwd() failed ({})", net::system_message(&error)));
-        ExitCode::from(UNREADABLE)
-    })?;
-    let loaded = conf::load(&System, &paths.conf, arguments.globals.as_deref());
+fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitCode> {
+    let paths = Paths::told(&flags).ok_or(ExitCode::from(UNREADABLE))?;
+    let loaded = conf::load(&System, &paths.conf, flags.globals.as_deref());
     if let Some(error) = loaded.error {
         let read = Read { sources: loaded.sources, notes: Vec::new() };
         messages::refusal(&crate::configuration::Refusal { error, read }, &ErrorLog::default());
@@ -112,24 +93,24 @@ fn look(arguments: &Arguments) -> Result<(Vec<Finding>, Sources), ExitCode> {
     let http_only: Vec<_> = catalogue::http_only_names().collect();
     let (nodes, _) = conf::wrap_bare(loaded.nodes, &http_only);
     let mut findings = ::lint::check(&nodes);
-    findings.retain(|finding| !arguments.allow.iter().any(|id| id == finding.rule.id));
+    findings.retain(|finding| !allow.iter().any(|id| id == finding.rule.id));
     Ok((findings, loaded.sources))
 }
 
-fn report(arguments: &Arguments, findings: &[Finding], sources: &Sources) -> ExitCode {
+fn report(findings: &[Finding], sources: &Sources, deny: Deny, json: bool) -> ExitCode {
     for finding in findings {
-        match arguments.json {
+        match json {
             true => out(format!("{}\n", object(finding, sources)).as_bytes()),
             false => out(text(finding, sources).as_bytes()),
         }
     }
-    if !arguments.json {
+    if !json {
         let count = |level| findings.iter().filter(|finding| finding.rule.level == level).count();
         let (errors, warnings, notices) = (count(Level::Error), count(Level::Warn), count(Level::Notice));
         out(format!("{errors} of level error, {warnings} of level warn, {notices} of level notice\n")
             .as_bytes());
     }
-    match findings.iter().any(|finding| arguments.deny.is_about(finding.rule.level)) {
+    match findings.iter().any(|finding| deny.is_about(finding.rule.level)) {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf, absolute};
 
 use crate::command_line::Flags;
+use crate::console::say;
 
 /// The configuration without `-c`.
 pub(crate) const CONF: &str = "/etc/fulmar/fulmar.conf";
@@ -37,7 +38,7 @@ impl Paths {
     ///
     /// # Errors
     /// The working directory is gone.
-    pub(crate) fn new(flags: &Flags) -> io::Result<Paths> {
+    fn new(flags: &Flags) -> io::Result<Paths> {
         let (conf, prefix) = match (&flags.prefix, &flags.conf) {
             (None, None) => (PathBuf::from(CONF), PathBuf::from(PREFIX)),
             (None, Some(conf)) => {
@@ -57,6 +58,13 @@ impl Paths {
             Some(path) => Some(prefix.join(path)),
         };
         Ok(Paths { conf, prefix, error_log, error_log_given: flags.error_log.is_some() })
+    }
+
+    /// The same; where there are none, why is told.
+    pub(crate) fn told(flags: &Flags) -> Option<Paths> {
+        let complain =
+            |error: &io::Error| say(&format!("[emerg] getcwd() failed ({})", net::system_message(error)));
+        Paths::new(flags).inspect_err(complain).ok()
     }
 
     /// The directory of the main configuration file.

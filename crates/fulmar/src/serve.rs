@@ -19,9 +19,10 @@ use net::{ListenOptions, SocketAddress};
 use tls::SelfSigned;
 
 use crate::configuration::Reader;
-use crate::console::{err, out, say};
+use crate::console::{out, say};
 use crate::paths::Paths;
 use crate::start::{self, Purpose};
+use crate::subcommand;
 
 /// The port without `--port`, `--listen` and `PORT`.
 const PORT: u16 = 8080;
@@ -69,19 +70,9 @@ static MODULE: Module = Module {
 
 /// Serves until it is stopped.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    // The second word was `serve`; the name in front of the rest is the program's for clap.
-    let arguments = match Arguments::try_parse_from(arguments.get(1..).unwrap_or_default()) {
+    let arguments: Arguments = match subcommand::arguments(arguments, ExitCode::FAILURE) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let text = error.render().to_string();
-            return if error.use_stderr() {
-                err(&text);
-                ExitCode::FAILURE
-            } else {
-                out(text.as_bytes());
-                ExitCode::SUCCESS
-            };
-        }
+        Err(status) => return status,
     };
     match prepare(&arguments) {
         Ok((reader, greeting)) => {
