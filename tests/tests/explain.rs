@@ -30,6 +30,14 @@ http {
         location /guarded/ { auth_request /check; return 403; }
         location = /check { internal; proxy_pass http://127.0.0.1:9999; }
     }
+    server {
+        listen 8080;
+        server_name pages.example;
+        root html;
+        index none.html a.css;
+        error_page 410 /sorry.html;
+        location /gone { return 410; }
+    }
 }
 ";
 
@@ -74,6 +82,14 @@ fn a_person_is_told_each_step_with_its_place() {
         "passes the request to http://app/v1/things?x=1",
         "the answer is the other server's",
     ] {
+        assert!(told.contains(line), "{line:?} is not in\n{told}");
+    }
+    for (path, line) in [
+        ("/", "goes to \"/a.css\"\n             site.conf:24: index none.html a.css"),
+        ("/gone", "takes the place of 410\n             site.conf:25: error_page 410 /sorry.html"),
+    ] {
+        let url = format!("http://pages.example:8080{path}");
+        let told = text(&explain(site.path(), &[&url], "").stdout);
         assert!(told.contains(line), "{line:?} is not in\n{told}");
     }
     let secret = text(&explain(site.path(), &["http://shop.example:8080/secret"], "").stdout);
@@ -148,17 +164,23 @@ fn no_other_server_is_asked() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     let address = other.local_addr().unwrap();
-    // Choosing the server evaluates a table, which is told, too.
+    // Choosing the server evaluates a table, which is told, too. Who asked would not be kept waiting.
     let configuration = format!(
         "events {{}} http {{ map $arg_u $shard {{ default a; }} upstream app {{ hash $shard; server {address}; }}
+         proxy_read_timeout 100ms; fastcgi_read_timeout 100ms;
          server {{ listen 8080; location / {{ proxy_pass http://app; }}
-             location /script {{ fastcgi_pass app; }} }} }}"
+             location /lasting {{ proxy_pass http://app; proxy_ignore_client_abort on; }}
+             location /script {{ fastcgi_pass app; }}
+             location /guarded {{ auth_request /; try_files /none =404; }}
+             location /copied {{ mirror /script; try_files /none =404; }} }} }}"
     );
     fs::write(site.path().join("site.conf"), configuration).unwrap();
-    for path in ["/", "/script"] {
+    let passed = ["/", "/lasting", "/script"].map(|path| (path, "\"end\":\"passed\""));
+    for (path, end) in passed.into_iter().chain(["/guarded", "/copied"].map(|path| (path, "\"status\":404")))
+    {
         let output = explain(site.path(), &["--json", "-X", "DELETE", &format!("http://a:8080{path}")], "");
+        assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "{path}");
         let told = text(&output.stdout);
-        assert!(told.contains("\"end\":\"passed\""), "{told}");
+        assert!(told.contains(end), "{told}");
     }
-    assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }

@@ -3,6 +3,7 @@
 use crate::log::ErrorLog;
 use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
+use conf::Span;
 use conf::value::Pattern;
 use http::Status;
 use std::path::Path;
@@ -221,6 +222,8 @@ pub struct ErrorPage {
     pub is_text: bool,
     /// Whether a path leads to no more than a client may ask for.
     pub is_public: bool,
+    /// Where it is named, in a file of the site.
+    pub place: Option<Span>,
 }
 
 /// The status that is sent with an error page.

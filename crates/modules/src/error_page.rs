@@ -96,6 +96,7 @@ fn parse_error_page(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<ErrorP
         target: target.clone(),
         is_text: false,
         is_public: false,
+        place: Some(args.node.span),
     };
     Ok(pages.into_iter().filter(|(statuses, _)| !statuses.is_empty()).map(page).collect())
 }

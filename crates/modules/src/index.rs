@@ -42,11 +42,11 @@
 
 use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
-use conf::{Arity, Contexts, Diagnostic};
+use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step,
-    Template, View,
+    Template, View, Written,
 };
 use http::{Method, Status};
 use rustix::io::Errno;
@@ -83,22 +83,33 @@ fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, 
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&INDEX);
-    let mut names: Vec<Template> = written.iter().flat_map(|written| written.value).cloned().collect();
-    if written.is_empty() {
-        names.push(Template::literal(b"index.html"));
-    }
     let levels = std::iter::once(*view).chain(view.enclosing());
     let source = levels.into_iter().find(|level| !level.here(&INDEX).is_empty());
     let is_public = source.is_some_and(|level| level.context() == Contexts::HTACCESS);
+    let names = |written: &Written<'_, Vec<Template>>| -> Vec<_> {
+        // A file beside the content is none of those that places are of.
+        let place = (!is_public).then_some(written.span);
+        written.value.iter().map(|name| Name { text: name.clone(), place }).collect()
+    };
+    let mut names: Vec<Name> = written.iter().flat_map(names).collect();
+    if written.is_empty() {
+        names.push(Name { text: Template::literal(b"index.html"), place: None });
+    }
     builder.handle(Phase::Content, Index { names: names.into(), is_public, files: Files::of(view) });
     Ok(())
 }
 
 struct Index {
-    names: Box<[Template]>,
+    names: Box<[Name]>,
     /// Whether a name leads to no more than a client may ask for: the administrator did not write it.
     is_public: bool,
     files: Files,
+}
+
+struct Name {
+    text: Template,
+    /// Where it is written.
+    place: Option<Span>,
 }
 
 impl Handler for Index {
@@ -125,8 +136,9 @@ impl Index {
     /// The URI of the first index that exists.
     fn find(&self, exchange: &Exchange) -> Result<Option<Vec<u8>>, Status> {
         for (position, name) in self.names.iter().enumerate() {
-            let name = name.evaluate(exchange);
+            let (name, place) = (name.text.evaluate(exchange), name.place);
             if name.starts_with(b"/") {
+                tell(exchange, &name, place);
                 return Ok(Some(name));
             }
             let directory = files::map(exchange, &exchange.request.path)?;
@@ -134,9 +146,7 @@ impl Index {
             match self.files.look(exchange, &file) {
                 Ok(_) => {
                     let uri = [&exchange.request.path[..], &name].concat();
-                    exchange.tell(|| {
-                        Event::new("index", format!("goes to \"{}\"", String::from_utf8_lossy(&uri)))
-                    });
+                    tell(exchange, &uri, place);
                     return Ok(Some(uri));
                 }
                 Err(error) => refuse(exchange, &file, &error)?,
@@ -168,6 +178,11 @@ impl Index {
             },
         }
     }
+}
+
+fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {
+    let text = || format!("goes to \"{}\"", String::from_utf8_lossy(uri));
+    exchange.tell(|| Event::new("index", text()).at(place));
 }
 
 /// The path of an index. A name that a client has a say in must not lead out of the directory.

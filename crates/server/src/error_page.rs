@@ -26,7 +26,8 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
             exchange.error_page_used = !recursive;
-            exchange.tell(|| Event::new("error_page", format!("takes the place of {}", status.0)));
+            exchange
+                .tell(|| Event::new("error_page", format!("takes the place of {}", status.0)).at(page.place));
             return configured(exchange, page, status);
         }
     }
@@ -206,6 +207,7 @@ mod tests {
             target,
             is_text: false,
             is_public: false,
+            place: None,
         };
         exchange("/", "", |policy| policy.error_pages = [page].into())
     }

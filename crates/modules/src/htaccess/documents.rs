@@ -37,6 +37,8 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
         target: Template::literal(&target),
         is_text,
         is_public: true,
+        // The file is none of those that places are of.
+        place: None,
     };
     Ok(Document { status, page: Some(page) })
 }
