@@ -63,11 +63,6 @@ impl Events {
         self.0.borrow_mut().push(event);
     }
 
-    /// Whether that holds for the step before.
-    pub fn last(&self, holds: impl Fn(&Event) -> bool) -> bool {
-        self.0.borrow().last().is_some_and(holds)
-    }
-
     /// All steps so far; there are none afterwards.
     pub fn take(&self) -> Vec<Event> {
         self.0.take()

@@ -76,10 +76,15 @@ pub enum Work {
     Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
-    /// A future of this thread, for what waits on another server. It is dropped if the client leaves.
+    /// A future of this thread, for what waits inside of this server. It is dropped if the client leaves.
     Task(Task),
-    /// The same, but it goes on without the client.
-    Lasting(Task),
+    /// A future of this thread that asks another server. An explanation ends before it begins.
+    Upstream {
+        /// The future.
+        task: Task,
+        /// Whether it goes on without the client.
+        lasts: bool,
+    },
 }
 
 /// A future of this thread; its result is what [`Outcome::Task`] holds.

@@ -208,12 +208,8 @@ impl Explainer {
                 all.into_iter().for_each(|wanted| drop(self.subrequest(flow, wanted, depth)));
                 Outcome::Done
             }
-            Work::Task(_) | Work::Lasting(_)
-                if self.events.last(|step| step.member("upstream").is_some()) =>
-            {
-                return None;
-            }
-            Work::Task(task) | Work::Lasting(task) => Outcome::Task(self.runtime.block_on(task)),
+            Work::Task(task) => Outcome::Task(self.runtime.block_on(task)),
+            Work::Upstream { .. } => return None,
         })
     }
 

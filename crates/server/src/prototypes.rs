@@ -382,7 +382,9 @@ impl Bench {
                 Outcome::Done
             }
             Work::Job(job) => Outcome::Job(job()),
-            Work::Task(_) | Work::Lasting(_) | Work::RequestStream => unreachable!("no other server here"),
+            Work::Task(_) | Work::Upstream { .. } | Work::RequestStream => {
+                unreachable!("no other server here")
+            }
         }
     }
 }

@@ -6,9 +6,10 @@ use crate::group::{Group, Server};
 use crate::link::Link;
 use crate::settings::{Failures, Settings};
 use contract::log::Level;
-use contract::{BodyStream, RequestLog};
+use contract::{BodyStream, RequestLog, Work};
 use http::Status;
 use net::system_message;
+use std::any::Any;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,6 +38,10 @@ pub struct Call {
     /// Who asks; connections may be kept for the same only.
     pub tag: usize,
 }
+
+/// What came of a [`Call`]: an answer, the connection that its content comes over, and what the log calls the server;
+/// or the status to answer with.
+pub type Answered<T> = Result<(T, Link, String), Status>;
 
 /// Why a server has no answer.
 #[derive(Debug)]
@@ -80,11 +85,28 @@ impl Broken {
 }
 
 impl Call {
-    /// Asks servers by `talk` until one has an answer that `judge` finds no fault with, or until no other
-    /// may be asked: then the answer with a fault is given, or the status of the failure.
-    pub async fn run<T>(
+    /// Asking servers by `talk` until one has an answer that `judge` finds no fault with, or until no other may be
+    /// asked: work whose result is an [`Answered`]. There is no other way to a [`Link`], so that whoever must not ask
+    /// other servers knows by the work that this would.
+    pub fn work<T: 'static>(
+        self,
+        talk: impl AsyncFn(&Call, &mut Link) -> Result<T, Failure> + 'static,
+        judge: impl Fn(&T) -> Option<Failures> + 'static,
+    ) -> Work {
+        let settings = Arc::clone(&self.settings);
+        settings.work(Box::pin(async move {
+            let answered: Answered<T> = self.run(talk, judge).await.map(|(answer, mut link)| {
+                let url = self.url_of(&mut link);
+                (answer, link, url)
+            });
+            Box::new(answered) as Box<dyn Any>
+        }))
+    }
+
+    /// The answer, which has a fault where no other server may be asked, or the status of the failure.
+    async fn run<T>(
         &self,
-        mut talk: impl AsyncFnMut(&mut Link) -> Result<T, Failure>,
+        talk: impl AsyncFn(&Call, &mut Link) -> Result<T, Failure>,
         judge: impl Fn(&T) -> Option<Failures>,
     ) -> Result<(T, Link), Status> {
         let started = Instant::now();
@@ -96,7 +118,7 @@ impl Call {
             is_first = false;
             self.attempts.begin(&lease.server().name, redirected);
             let url = self.url(lease.server());
-            match self.attempt(lease, &mut talk).await {
+            match self.attempt(lease, &talk).await {
                 Ok((answer, mut link)) => {
                     let fault = judge(&answer).filter(|_| choice.has_more());
                     let Some(fault) = fault.filter(|&fault| self.may_go_on(fault, &link, started)) else {
@@ -124,7 +146,7 @@ impl Call {
     async fn attempt<T>(
         &self,
         lease: Lease,
-        talk: &mut impl AsyncFnMut(&mut Link) -> Result<T, Failure>,
+        talk: &impl AsyncFn(&Call, &mut Link) -> Result<T, Failure>,
     ) -> Result<(T, Link), Broken> {
         let opened = Link::open(lease, &self.attempts, self.tag, self.settings.connect_timeout).await;
         let mut link = opened.map_err(|(lease, error)| Broken {
@@ -132,7 +154,7 @@ impl Call {
             link: None,
             failure: Failure::io("connect", &error, "connecting to upstream"),
         })?;
-        match talk(&mut link).await {
+        match talk(self, &mut link).await {
             Ok(answer) => Ok((answer, link)),
             Err(failure) => Err(Broken { lease: None, link: Some(link), failure }),
         }

@@ -1,7 +1,7 @@
 //! Other servers that requests are passed to, whatever protocol they speak: which one, over which
 //! connection, how long to wait, and what is done when one fails.
 //!
-//! A protocol compiles its [`Options`] to [`Settings`], and serves a request by [`Call::run`] with a function
+//! A protocol compiles its [`Options`] to [`Settings`], and serves a request by [`Call::work`] with a function
 //! that talks over a [`Link`]. The content that follows comes as a [`Content`] over the same link, which
 //! then returns to the pool of its thread.
 
@@ -24,7 +24,7 @@ mod upload;
 
 pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
-pub use call::{Call, Failure};
+pub use call::{Answered, Call, Failure};
 pub use content::{Content, Decode, Decoded, Reader};
 pub use group::{Group, Keepalive, Server, resolve};
 pub use link::Link;

@@ -183,8 +183,8 @@ impl Settings {
     }
 
     /// A task that waits on a server, as work: whether it ends with the client is up to `ignore_client_abort`.
-    pub fn work(&self, task: Task) -> Work {
-        if self.ignore_client_abort { Work::Lasting(task) } else { Work::Task(task) }
+    pub(crate) fn work(&self, task: Task) -> Work {
+        Work::Upstream { task, lasts: self.ignore_client_abort }
     }
 
     fn assign(&mut self, view: &View<'_>, options: &Options) {

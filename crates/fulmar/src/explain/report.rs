@@ -55,7 +55,8 @@ impl Report<'_> {
             }
             End::Passed => {
                 object.insert("end".to_owned(), "passed".into());
-                if let Some(step) = self.explanation.steps.last() {
+                let steps = &self.explanation.steps;
+                if let Some(step) = steps.iter().rfind(|step| step.member("upstream").is_some()) {
                     for (name, value) in &step.members {
                         object.insert((*name).to_owned(), value.as_str().into());
                     }

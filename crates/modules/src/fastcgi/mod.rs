@@ -91,7 +91,7 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
+    accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
     is_idempotent, upload,
 };
 use conf::value::Pattern;
@@ -104,7 +104,6 @@ use contract::{
 };
 use http::{Method, Status};
 use params::Param;
-use std::any::Any;
 use std::sync::Arc;
 use talk::{Answer, Request};
 use target::{Pass, Target};
@@ -254,22 +253,12 @@ impl Application {
             stream: request.upload.as_ref().and_then(Upload::stream).cloned(),
             tag: self.tag,
         };
-        let asking = async move {
-            let talk = async |link: &mut Link| {
-                let url = call.url_of(link);
-                request.talk(link, &call.settings, url).await
-            };
-            let fault = |answer: &Answer| Failures::of_status(answer.head.status);
-            let answered = call.run(talk, fault).await;
-            answered.map(|(answer, mut link)| {
-                let url = call.url_of(&mut link);
-                (answer, link, url)
-            })
+        let talk = async move |call: &Call, link: &mut Link| {
+            let url = call.url_of(link);
+            request.talk(link, &call.settings, url).await
         };
-        Ok(Step::Await(self.settings.work(Box::pin(async move {
-            let answered: Answered<Answer> = asking.await;
-            Box::new(answered) as Box<dyn Any>
-        }))))
+        let fault = |answer: &Answer| Failures::of_status(answer.head.status);
+        Ok(Step::Await(call.work(talk, fault)))
     }
 
     fn prepare(&self, exchange: &Exchange) -> Result<Request, Status> {

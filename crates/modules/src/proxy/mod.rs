@@ -66,10 +66,12 @@ mod talk;
 mod target;
 
 use crate::shared::answers::{
-    Answered, accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
+    accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
     is_idempotent,
 };
-use ::upstream::{Call, Content, Failures, Group, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
+use ::upstream::{
+    Call, Content, Failures, Group, Link, Names, OPTION_COUNT, Options, Reader, Settings, Upload,
+};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
     AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationKind, LocationName,
@@ -290,28 +292,12 @@ impl Proxy {
             stream: prepared.upload.as_ref().and_then(Upload::stream).cloned(),
             tag: self.tag,
         };
-        let asking = async move {
-            let settings = Arc::clone(&call.settings);
-            let fault = |received: &Received| Failures::of_status(received.head.status);
-            let answered = call.run(async |link| talk(link, &prepared, &settings).await, fault).await;
-            answered.map(|(received, mut link)| {
-                let url = call.url_of(&mut link);
-                (received, link, url)
-            })
-        };
-        Ok(Step::Await(self.settings.work(Box::pin(async move {
-            let answered: Answered<Received> = asking.await;
-            Box::new(answered) as Box<dyn std::any::Any>
-        }))))
+        let talk = async move |call: &Call, link: &mut Link| talk(link, &prepared, &call.settings).await;
+        let fault = |received: &Received| Failures::of_status(received.head.status);
+        Ok(Step::Await(call.work(talk, fault)))
     }
 
-    fn answer(
-        &self,
-        exchange: &mut Exchange,
-        received: Received,
-        link: ::upstream::Link,
-        url: String,
-    ) -> Step {
+    fn answer(&self, exchange: &mut Exchange, received: Received, link: Link, url: String) -> Step {
         let attempts = crate::upstream::attempts(exchange);
         attempts.set_fields(received.head.fields.clone());
         let Received { head, .. } = &received;

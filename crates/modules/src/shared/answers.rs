@@ -7,7 +7,7 @@ use contract::policy::BodyFile;
 use contract::{Exchange, Outcome, Reroute, Step, Work};
 use h1::{is_unsafe_uri, unescape_uri};
 use http::{Field, Fields, Method, Status};
-use upstream::{Ignored, Link, Settings, Upload};
+use upstream::{Answered, Ignored, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
@@ -15,10 +15,6 @@ const KEPT: [&str; 6] =
 
 /// Fields that an answer has once: of several, the first counts (nginx's list).
 const SINGLE: [&str; 7] = ["content-type", "date", "etag", "last-modified", "location", "refresh", "server"];
-
-/// What the task of a handler that asks another server brings: the answer, the connection that it came by,
-/// and the URL for the log; or the status of having none.
-pub(crate) type Answered<A> = Result<(A, Link, String), Status>;
 
 /// Whether the body has to be there although it is not passed on: its file is what the other server is told of.
 pub(crate) fn has_body_file(exchange: &Exchange) -> bool {

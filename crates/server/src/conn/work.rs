@@ -125,7 +125,7 @@ pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outco
         Work::RequestBody => body::read(io, begun).await,
         Work::RequestStream => body::open(io, begun).await,
         Work::Task(task) => beside_client(io, begun, task, false).await,
-        Work::Lasting(task) => beside_client(io, begun, task, true).await,
+        Work::Upstream { task, lasts } => beside_client(io, begun, task, lasts).await,
         Work::Aside(wanted) => {
             let aside = begun.aside.get_or_insert_default();
             for wanted in wanted {
@@ -186,7 +186,7 @@ pub(super) fn perform_inside(
                 }
                 Outcome::Done
             }
-            Work::Task(task) | Work::Lasting(task) => Outcome::Task(task.await),
+            Work::Task(task) | Work::Upstream { task, .. } => Outcome::Task(task.await),
             Work::Job(job) => match tokio::task::spawn_blocking(job).await {
                 Ok(result) => Outcome::Job(result),
                 Err(_) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
