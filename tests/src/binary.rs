@@ -1,7 +1,6 @@
 //! Which programs are tested.
 
 use std::env;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -40,15 +39,59 @@ pub fn have_nginx() -> bool {
     parts::is_present("nginx", nginx().is_some())
 }
 
-/// Whether there is an nginx to compare with that was built with this option of its `configure`.
-pub fn nginx_has(option: &str) -> bool {
-    let says = |path: &Path| Command::new(path).arg("-V").output().ok();
-    let built = nginx().and_then(says).map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
-    let has = built.is_some_and(|text| text.contains(option));
-    if !has {
-        let _ = writeln!(io::stderr(), "skipped: no nginx {option}");
+/// An nginx with all that a table needs.
+#[derive(Clone, Debug)]
+pub struct Nginx {
+    /// The program.
+    pub path: PathBuf,
+    /// As it gives it.
+    pub version: Vec<u32>,
+    /// Modules that its configuration has to load.
+    pub loads: Vec<PathBuf>,
+}
+
+/// The first nginx that has all of `wanted`: the usual one, or else that of the system, which is older and has more
+/// modules. A part is an option of `configure`, the name of somebody else's module that is built in, or the name of one
+/// that can be loaded, as `ngx_http_brotli_filter_module`. Without one a line is printed, and in CI the test fails.
+pub fn nginx_with(wanted: &[&str]) -> Option<Nginx> {
+    let programs = nginx().map(Path::to_path_buf).into_iter().chain(parts::program(&["nginx"]));
+    let found = programs.filter_map(|path| with(path, wanted)).next();
+    parts::is_present(&format!("nginx with {}", wanted.join(" and ")), found.is_some());
+    found
+}
+
+/// This program with these parts, if it has them.
+fn with(path: PathBuf, wanted: &[&str]) -> Option<Nginx> {
+    let text = built(&path)?;
+    let version = version(&text)?;
+    let is_built_in = |part: &str| {
+        text.split_whitespace().any(|word| {
+            word == part || word.strip_prefix("--add-module=").is_some_and(|name| name.starts_with(part))
+        })
+    };
+    let directory = text.split_whitespace().find_map(|word| word.strip_prefix("--modules-path="));
+    let mut loads = Vec::new();
+    for part in wanted.iter().filter(|part| !is_built_in(part)) {
+        let module = Path::new(directory?).join(format!("{part}.so"));
+        if !module.exists() {
+            return None;
+        }
+        loads.push(module);
     }
-    has
+    Some(Nginx { path, version, loads })
+}
+
+/// What a program says about how it was built.
+fn built(path: &Path) -> Option<String> {
+    let output = Command::new(path).arg("-V").output().ok()?;
+    Some(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The numbers of `nginx version: nginx/1.22.1`.
+fn version(text: &str) -> Option<Vec<u32>> {
+    let numbers = text.lines().next()?.trim().rsplit('/').next()?;
+    let numbers: Vec<u32> = numbers.split('.').map_while(|part| part.parse().ok()).collect();
+    (!numbers.is_empty()).then_some(numbers)
 }
 
 fn fulmar() -> &'static Path {
@@ -86,12 +129,8 @@ fn from_wheel() -> Option<PathBuf> {
 
 /// An nginx on the PATH serves when it is recent enough to behave as the one that the manual is written against.
 fn from_path() -> Option<PathBuf> {
-    let output = Command::new("nginx").arg("-v").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let version = text.trim().rsplit('/').next()?;
-    let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next()?, numbers.next()?);
-    let found =
-        env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join("nginx")).find(|path| path.exists());
-    if version >= (1, 29) { found } else { None }
+    let path =
+        env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join("nginx")).find(|path| path.exists())?;
+    let version = version(&built(&path)?)?;
+    (version >= vec![1, 29]).then_some(path)
 }

@@ -42,6 +42,12 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
     if !have_nginx() {
         return;
     }
+    // What tables before this one left is none of this one's.
+    for (server, log) in
+        [Server::Nginx, Server::Fulmar].iter().flat_map(|server| logs.iter().map(move |log| (server, log)))
+    {
+        let _ = std::fs::remove_file(site.logs(*server).join(log));
+    }
     let nginx = site.start(Server::Nginx);
     let fulmar = site.start(Server::Fulmar);
     let mut report = String::new();

@@ -11,8 +11,8 @@
 //!   must be there (the value `*` is any), and after an empty line the body. A line `---` starts another
 //!   request, on the same connection if that is kept.
 //!
-//! A line `nginx: none` or one that starts with `differs:` says that nginx is not to be asked; `nginx: --with-…`, that
-//! it is if it was built with that option.
+//! A line `nginx: none` or one that starts with `differs:` says that nginx is not to be asked; any other `nginx: …`, with
+//! which parts it has to be (see `binary::nginx_with`).
 
 use std::fmt::Write;
 
@@ -30,8 +30,8 @@ pub struct Document {
     pub examples: Vec<Example>,
     /// Whether nginx has to answer the same.
     pub nginx: bool,
-    /// What nginx has to be built with for that.
-    pub option: Option<String>,
+    /// What nginx has to have for that.
+    pub parts: Vec<String>,
 }
 
 /// A configuration and its transcripts.
@@ -69,8 +69,8 @@ pub fn parse(source: &str) -> Result<Document, String> {
         if line.trim() == "nginx: none" || line.trim_start().starts_with("differs:") {
             document.nginx = false;
         }
-        if let Some(option) = line.trim().strip_prefix("nginx: --") {
-            document.option = Some(format!("--{option}"));
+        if let Some(parts) = line.trim().strip_prefix("nginx: ") {
+            document.parts = parts.split_whitespace().map(str::to_owned).collect();
         }
         let Some(kind) = line.strip_prefix("```") else { continue };
         let mut content = String::new();
@@ -346,8 +346,8 @@ mod tests {
     #[test]
     fn nginx_is_left_out_where_the_document_says_so() {
         assert!(!parse("//! nginx: none\n").unwrap().nginx);
-        let optional = parse("//! nginx: --with-x\n").unwrap();
-        assert_eq!((optional.nginx, optional.option.as_deref()), (true, Some("--with-x")));
+        let optional = parse("//! nginx: --with-x ngx_y\n").unwrap();
+        assert!(optional.nginx && optional.parts == ["--with-x", "ngx_y"]);
         assert!(!parse("//! differs: in this\n").unwrap().nginx);
         assert!(parse("//! nginx\n").unwrap().nginx);
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
-use crate::binary::Server;
+use crate::binary::{Nginx, Server};
 use crate::client::{self, Answer, Client};
 use crate::wait;
 
@@ -30,6 +30,7 @@ pub struct Site {
     directory: Arc<TempDir>,
     configuration: String,
     whole: bool,
+    nginx: Option<Nginx>,
 }
 
 impl Site {
@@ -38,12 +39,17 @@ impl Site {
         let directory = TempDir::with_prefix("site-").expect("temporary directory");
         fs::create_dir(directory.path().join("html")).expect("html");
         let directory = Arc::new(directory);
-        Site { directory, configuration: http.to_owned(), whole: false }
+        Site { directory, configuration: http.to_owned(), whole: false, nginx: None }
     }
 
     /// A site whose configuration is the whole file; only marks are replaced.
     pub fn whole(configuration: &str) -> Site {
         Site { whole: true, ..Site::new(configuration) }
+    }
+
+    /// Has another nginx serve it than the usual one.
+    pub fn nginx(self, nginx: Nginx) -> Site {
+        Site { nginx: Some(nginx), ..self }
     }
 
     /// Adds a document; `path` is relative to the document root, missing directories are made.
@@ -130,7 +136,7 @@ impl Site {
 
     /// A command that runs the server on this site's prefix and configuration, without arguments of its own.
     pub fn command(&self, server: Server) -> Command {
-        let mut command = Command::new(server.path());
+        let mut command = Command::new(self.program(server));
         command.current_dir(self.prefix()).stdin(Stdio::null());
         command.arg("-p").arg(format!("{}/", self.prefix().display()));
         command.arg("-c").arg(conf_name(server));
@@ -144,7 +150,8 @@ impl Site {
         let output = File::create(&console).expect("console");
         let mut command = self.command(server);
         command.stdout(output.try_clone().expect("console")).stderr(output);
-        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", server.path().display()));
+        let child =
+            command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program(server).display()));
         let mut running = Running {
             server,
             child,
@@ -153,6 +160,7 @@ impl Site {
             _directory: Arc::clone(&self.directory),
             logs: self.logs(server),
             whole: self.whole,
+            loads: self.loads(server),
             daemon: configuration.contains("daemon on;"),
             stopped: false,
         };
@@ -161,7 +169,20 @@ impl Site {
 
     fn render(&self, server: Server, configuration: &str, ports: &BTreeMap<usize, u16>) -> String {
         let text = if self.whole { configuration.to_owned() } else { frame(server, configuration) };
-        fill(&text, &self.prefix(), &self.logs(server), ports)
+        fill(&(self.loads(server) + &text), &self.prefix(), &self.logs(server), ports)
+    }
+
+    fn program(&self, server: Server) -> &Path {
+        match (&self.nginx, server) {
+            (Some(nginx), Server::Nginx) => &nginx.path,
+            _ => server.path(),
+        }
+    }
+
+    /// The directives that a configuration for this server has to start with.
+    fn loads(&self, server: Server) -> String {
+        let modules = self.nginx.iter().filter(|_| server == Server::Nginx).flat_map(|nginx| &nginx.loads);
+        modules.map(|module| format!("load_module {};\n", module.display())).collect()
     }
 }
 
@@ -176,6 +197,7 @@ pub struct Running {
     _directory: Arc<TempDir>,
     logs: PathBuf,
     whole: bool,
+    loads: String,
     /// Whether the started process goes away while its child serves.
     daemon: bool,
     stopped: bool,
@@ -254,7 +276,7 @@ impl Running {
     /// Replaces the configuration, keeping the ports; the server is not told.
     pub fn rewrite(&self, configuration: &str) {
         let text = if self.whole { configuration.to_owned() } else { frame(self.server, configuration) };
-        let text = fill(&text, &self.prefix, &self.logs, &self.ports);
+        let text = fill(&format!("{}{text}", self.loads), &self.prefix, &self.logs, &self.ports);
         fs::write(self.prefix.join(conf_name(self.server)), text).expect("configuration");
     }
 

@@ -4,6 +4,7 @@
 
 mod access;
 mod auth;
+mod brotli;
 mod clients;
 mod compression;
 mod conditionals;

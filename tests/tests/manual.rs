@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tests::binary::{Server, have_nginx, nginx_has};
+use tests::binary::{Nginx, Server, have_nginx, nginx_with};
 use tests::manual::{self, Document};
+use tests::site::Site;
 
 #[test]
 fn examples_are_true() {
@@ -17,10 +18,15 @@ fn examples_are_true() {
         let source = fs::read_to_string(&path).expect("source");
         match manual::parse(&source) {
             Ok(document) => {
-                wrong.extend(run(&document, Server::Fulmar).map(|text| format!("{name}\n{text}")));
-                let has_option = || document.option.as_deref().is_none_or(nginx_has);
-                if nginx && document.nginx && has_option() {
-                    wrong.extend(run(&document, Server::Nginx).map(|text| format!("{name}\n{text}")));
+                let found = run(&document, Server::Fulmar, None);
+                wrong.extend(found.map(|text| format!("{name}\n{text}")));
+                if !nginx || !document.nginx {
+                    continue;
+                }
+                let parts: Vec<&str> = document.parts.iter().map(String::as_str).collect();
+                if let Some(nginx) = nginx_with(&parts) {
+                    let found = run(&document, Server::Nginx, Some(&nginx));
+                    wrong.extend(found.map(|text| format!("{name}\n{text}")));
                 }
             }
             Err(message) => wrong.push(format!("{name}: {message}")),
@@ -30,7 +36,7 @@ fn examples_are_true() {
 }
 
 /// Runs all examples of a document; gives what was not as written.
-fn run(document: &Document, server: Server) -> Option<String> {
+fn run(document: &Document, server: Server, nginx: Option<&Nginx>) -> Option<String> {
     let mut wrong = String::new();
     for example in &document.examples {
         if example.transcripts.is_empty() {
@@ -42,7 +48,9 @@ fn run(document: &Document, server: Server) -> Option<String> {
             }
             continue;
         }
-        match document.site(example).try_start(server) {
+        let site = document.site(example);
+        let site = nginx.cloned().into_iter().fold(site, Site::nginx);
+        match site.try_start(server) {
             Ok(running) => {
                 wrong.push_str(&example.run(&running));
                 running.stop();

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use tests::binary::{self, Server};
+use tests::binary::{Server, nginx_with};
 use tests::client::Client;
 use tests::parts;
 use tests::response::Response;
@@ -24,13 +24,9 @@ fn stub(running: &Running) -> [u64; 7] {
 }
 
 /// What `stub_status` says of connections that wait, send half a head, and have an answer under way.
-fn states(server: Server) {
-    let site =
-        Site::new("server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /stub { stub_status; } }")
-            .file("large", vec![b'x'; 64 << 20]);
-    let running = site.start(server);
+fn states(running: &Running) {
     let states = || {
-        let [.., reading, writing, waiting] = stub(&running);
+        let [.., reading, writing, waiting] = stub(running);
         [reading, writing, waiting]
     };
     // Whoever asks writes; others are where the test puts them, as soon as the server has seen it.
@@ -48,35 +44,36 @@ fn states(server: Server) {
     reach([0, 1, 0]);
 }
 
-/// Every server that has the directive; not every nginx was built with it.
-fn servers() -> Vec<Server> {
-    let nginx = binary::nginx_has("http_stub_status").then_some(Server::Nginx);
-    [Server::Fulmar].into_iter().chain(nginx).collect()
+/// Has every server that has the directive serve this site.
+fn each(site: Site, check: impl Fn(&Running)) {
+    check(&site.start(Server::Fulmar));
+    if let Some(nginx) = nginx_with(&["--with-http_stub_status_module"]) {
+        check(&site.nginx(nginx).start(Server::Nginx));
+    }
 }
 
 #[test]
 fn connections_by_what_they_do() {
-    servers().into_iter().for_each(states);
+    let site =
+        Site::new("server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; location /stub { stub_status; } }")
+            .file("large", vec![b'x'; 64 << 20]);
+    each(site, states);
 }
 
 #[test]
 fn connections_and_requests_since_the_start() {
-    let counts = |server: Server| {
-        let site = Site::new(
-            "server { listen 127.0.0.1:%%PORT%%; location / { return 200 ok; } location /stub { stub_status; } }",
-        );
-        let running = site.start(server);
-        let before = stub(&running);
+    let site = Site::new(
+        "server { listen 127.0.0.1:%%PORT%%; location / { return 200 ok; } location /stub { stub_status; } }",
+    );
+    each(site, |running| {
+        let before = stub(running);
         running.ask_bytes(
             b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         );
         running.ask_bytes(b"GET / HTTP/1.1\r\nHost\r\nbad\r\n\r\n");
-        let after = stub(&running);
-        [1, 2, 3].map(|at| after[at] - before[at])
-    };
-    for server in servers() {
-        assert_eq!(counts(server), [3, 3, 4], "{server:?}");
-    }
+        let after = stub(running);
+        assert_eq!([1, 2, 3].map(|at| after[at] - before[at]), [3, 3, 4], "{:?}", running.server());
+    });
 }
 
 const MEASURED: &str = "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; server_name a.example;

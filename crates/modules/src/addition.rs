@@ -6,7 +6,7 @@
 //! may ask for `internal` locations, have the client's fields, and what they answer, an error page as well, comes as it
 //! is. None of them is kept in memory as a whole. An empty URI ends what an outer level adds.
 //!
-//! differs: content that is compressed already is left alone, where nginx puts plain text around it.
+//! Content that is compressed already is left alone, where nginx puts plain text around it.
 //!
 //! The content's length is not known beforehand, so that ranges are not on offer, and the entity tag becomes a weak
 //! one.

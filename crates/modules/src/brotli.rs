@@ -11,7 +11,9 @@
 //! [precompressed](precompressed.md). Of `gzip_vary`, `gzip_proxied` and their kin only `gzip_vary` counts.
 //! `brotli_buffers` is checked and has no effect.
 //!
-//! differs: nginx has it as a module of somebody else.
+//! In nginx it is a module of somebody else.
+//!
+//! nginx: ngx_http_brotli_filter_module ngx_http_brotli_static_module
 //!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>

@@ -10,7 +10,9 @@
 //! says so. However small the compressed form, no more than 64 KB of the content are in memory for a connection.
 //! `gunzip_buffers` is checked and has no effect.
 //!
-//! differs: it is always there, where nginx has to be built with it.
+//! It is always there, where nginx has to be built with it.
+//!
+//! nginx: --with-http_gunzip_module
 //!
 //! ```conf
 //! server {

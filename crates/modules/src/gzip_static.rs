@@ -7,7 +7,9 @@
 //! `gzip_http_version` and `gzip_disable` count as they do for `gzip`. Which file is sent where there are several is
 //! said at [precompressed](precompressed.md).
 //!
-//! differs: it is always there, where nginx has to be built with it.
+//! It is always there, where nginx has to be built with it.
+//!
+//! nginx: --with-http_gzip_static_module
 //!
 //! ```file html/page.html
 //! plain

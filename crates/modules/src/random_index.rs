@@ -4,7 +4,9 @@
 //! location may handle it. Files whose names start with a dot are left out, and so are directories. In a directory
 //! without files the index file counts (`index`).
 //!
-//! differs: it is always there, where nginx has to be built with it.
+//! It is always there, where nginx has to be built with it.
+//!
+//! nginx: --with-http_random_index_module
 //!
 //! ```file html/quotes/one.txt
 //! quote

@@ -291,9 +291,7 @@ fn referers() {
 
 #[test]
 fn secure_links() {
-    if !tests::binary::nginx_has("secure_link") {
-        return;
-    }
+    let Some(nginx) = tests::binary::nginx_with(&["--with-http_secure_link_module"]) else { return };
     let site = Site::new(
         r#"
         server {
@@ -317,7 +315,8 @@ fn secure_links() {
             location /other/ { secure_link_md5 "$uri secret"; return 200 ok; }
         }
         "#,
-    );
+    )
+    .nginx(nginx);
     // Made with: printf '4102444800/s/link secret' | openssl md5 -binary | openssl base64 | tr +/ -_ | tr -d =
     let requests = [
         "GET /s/link?md5=MyZGLp2TIndvCLTg6zzeKw&expires=4102444800",

@@ -1,6 +1,6 @@
 //! Content that is no file as it is: `empty_gif`, `random_index`.
 
-use tests::binary::nginx_has;
+use tests::binary::nginx_with;
 use tests::differential::agree;
 use tests::site::Site;
 
@@ -57,9 +57,7 @@ fn empty_gif() {
 
 #[test]
 fn random_index() {
-    if !nginx_has("--with-http_random_index_module") {
-        return;
-    }
+    let Some(nginx) = nginx_with(&["--with-http_random_index_module"]) else { return };
     let site = Site::new(
         r#"
         server {
@@ -83,6 +81,7 @@ fn random_index() {
         }
         "#,
     )
+    .nginx(nginx)
     .file("one/a.txt", "only\n")
     .file("one/.hidden", "hidden\n")
     .file("one/sub/b.txt", "below\n")

@@ -1,6 +1,6 @@
 //! What changes responses on their way: `charset`, `sub_filter`, `addition`, and the fields of headers-more; `mirror`.
 
-use tests::binary::nginx_has;
+use tests::binary::nginx_with;
 use tests::differential::{agree, agree_on_mistake, agree_with_logs};
 use tests::site::Site;
 
@@ -335,11 +335,10 @@ fn requests_inside_of_the_server_keep_what_is_theirs() {
 
 #[test]
 fn fields_set_and_taken_away() {
-    if !nginx_has("headers-more") {
-        return;
-    }
+    let Some(nginx) = nginx_with(&["headers-more"]) else { return };
     let site = Site::new(
         r#"
+        access_log %%LOGS%%/access.log;
         types { text/html html; text/plain txt; }
         more_set_headers "X-Http: http";
         server {
@@ -399,6 +398,7 @@ fn fields_set_and_taken_away() {
         }
         "#,
     )
+    .nginx(nginx)
     .file("f.html", "html\n")
     .file("f.txt", "text\n");
     let mut paths = vec!["/moved", "/elsewhere", "/if/f.html?a=1", "/passed/"];
@@ -438,9 +438,7 @@ fn fields_set_and_taken_away() {
 
 #[test]
 fn texts_replaced() {
-    if !nginx_has("--with-http_sub_module") {
-        return;
-    }
+    let Some(nginx) = nginx_with(&["--with-http_sub_module"]) else { return };
     let site = Site::new(&format!(
         r#"
         {LOG}
@@ -468,6 +466,7 @@ fn texts_replaced() {
         server {{ listen 127.0.0.1:%%PORT_1%%; root %%ROOT%%; access_log off; }}
         "#
     ))
+    .nginx(nginx)
     .file("f.html", "Foo foo the END fOo\n")
     .file("f.txt", "foo xx end\n")
     .file("abc.html", "abcab aabc abca\n")
@@ -502,9 +501,7 @@ fn texts_replaced() {
 
 #[test]
 fn content_added() {
-    if !nginx_has("--with-http_addition_module") {
-        return;
-    }
+    let Some(nginx) = nginx_with(&["--with-http_addition_module"]) else { return };
     let site = Site::new(
         r#"
         types { text/html html; text/plain txt; }
@@ -546,6 +543,7 @@ fn content_added() {
         }
         "#,
     )
+    .nginx(nginx)
     .file("f.html", "content\n")
     .file("f.txt", "text\n")
     .file("empty.html", "")
