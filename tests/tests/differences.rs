@@ -1,7 +1,7 @@
 //! Where Fulmar differs from nginx on purpose: each row says why, and what both answer. A row that both
 //! answer alike fails, so that this list stays true.
 
-use tests::binary::{Server, have_nginx};
+use tests::binary::{Server, have_nginx, nginx_with};
 use tests::client::{Answer, End};
 use tests::site::{Running, Site};
 
@@ -299,6 +299,129 @@ fn padding() {
     if have_nginx() {
         assert!(has_comments(Server::Nginx), "nginx no longer differs");
     }
+}
+
+/// Reason: an empty URI has no last byte; nginx looks at the one in front of it in memory, the alias's.
+#[test]
+fn empty_uris() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location /a { alias %%ROOT%%/files; try_files /none $uri; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            root %%ROOT%%;
+            autoindex on;
+            location /a/ { alias %%ROOT%%/files/; try_files /none $uri; }
+        }
+        "#,
+    )
+    .file("files/f.txt", "inside\n");
+    let statuses = |server: Server| {
+        let running = site.start(server);
+        let other = tests::client::ask(running.address_of(1), "GET /a/");
+        let statuses = [running.ask("GET /a").last().status, other.last().status];
+        running.stop();
+        statuses
+    };
+    assert_eq!(statuses(Server::Fulmar), [403, 403]);
+    if have_nginx() {
+        assert_eq!(statuses(Server::Nginx), [301, 404], "nginx no longer differs");
+    }
+}
+
+/// Reason: what the server answers is logged as it was, also once the connection waits for the next request.
+#[test]
+fn logged_when_the_request_has_ended() {
+    let site = Site::new(
+        r#"
+        log_format kept "$sent_http_connection $request_length";
+        access_log %%LOGS%%/access.log kept;
+        server { listen 127.0.0.1:%%PORT%%; return 200 ok; }
+        "#,
+    );
+    let logged = |server: Server| {
+        let running = site.start(server);
+        let request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+        running
+            .ask_bytes(&[&request[..], b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"].concat());
+        running.stop_and(|running| running.log("access.log"))
+    };
+    assert_eq!(logged(Server::Fulmar), "keep-alive 50\nclose 46\n");
+    if have_nginx() {
+        assert_eq!(logged(Server::Nginx), "close 47\nclose 46\n", "nginx no longer differs");
+    }
+}
+
+/// Reason: plain text around compressed content leaves nothing that can be read.
+#[test]
+fn additions_to_compressed_content() {
+    let Some(nginx) = nginx_with(&["--with-http_addition_module", "--with-http_gzip_static_module"]) else {
+        return;
+    };
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            gzip_static on;
+            add_before_body /top.txt;
+            types { text/html html; }
+        }
+        "#,
+    )
+    .nginx(nginx)
+    .file("f.html", "plain")
+    .file("f.html.gz", "compressed")
+    .file("top.txt", "top ");
+    let text = |server: Server| {
+        let running = site.start(server);
+        let text = running.ask("GET /f.html\nAccept-Encoding: gzip").last().text();
+        running.stop();
+        text
+    };
+    assert_eq!(text(Server::Fulmar), "compressed");
+    assert_eq!(text(Server::Nginx), "top compressed", "nginx no longer differs");
+}
+
+/// Reason: a cache has to know that a page comes in two forms, whichever it meets first; parts of files are on offer as
+/// they are of all others. A coding is named where it is, whatever stands in front of it, with nginx's own reader.
+#[test]
+fn files_compressed_with_brotli_beforehand() {
+    let Some(nginx) = nginx_with(&["ngx_http_brotli_static_module", "ngx_http_brotli_filter_module"]) else {
+        return;
+    };
+    let site = Site::new(
+        r#"
+        brotli_static on;
+        brotli on;
+        gzip_vary on;
+        types { text/html html; }
+        server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; }
+        "#,
+    )
+    .nginx(nginx)
+    .file("f.html", "plain")
+    .file("f.html.br", "coded")
+    .file("g.html", "01234567890123456789");
+    let told = |server: Server| {
+        let running = site.start(server);
+        let field = |request: &str, name: &str| {
+            running.ask(request).last().field(name).unwrap_or_default().to_owned()
+        };
+        let told = [
+            field("GET /f.html\nAccept-Encoding: br", "Accept-Ranges"),
+            field("GET /f.html\nAccept-Encoding: gzip", "Vary"),
+            field("GET /g.html\nAccept-Encoding: brx, br", "Content-Encoding"),
+        ];
+        running.stop();
+        told
+    };
+    assert_eq!(told(Server::Fulmar), ["bytes", "Accept-Encoding", ""]);
+    assert_eq!(told(Server::Nginx), ["", "", "br"], "nginx no longer differs");
 }
 
 /// Statuses, and whether the connection is kept.

@@ -125,7 +125,8 @@ struct Form {
 impl Handler for Precompressed {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
-        if !is_ours || exchange.request.path.ends_with(b"/") {
+        let uri = &exchange.request.path;
+        if !is_ours || uri.is_empty() || uri.ends_with(b"/") {
             return Step::Next;
         }
         let served = files::with_path(exchange, |exchange, path| Ok(self.serve(exchange, path)));

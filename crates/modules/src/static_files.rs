@@ -85,7 +85,9 @@ impl Handler for StaticFiles {
         if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
-        if exchange.request.path.ends_with(b"/") {
+        let uri = &exchange.request.path;
+        // An empty one names no file, not even the root: `try_files` may lead to it.
+        if uri.is_empty() || uri.ends_with(b"/") {
             return Step::Next;
         }
         let served = files::with_path(exchange, |exchange, path| serve(&self.files, exchange, path));

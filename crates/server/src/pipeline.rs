@@ -242,7 +242,8 @@ impl Flow {
 
     /// No handler had content: a directory without an index, or nothing at all.
     fn no_content(&mut self) -> Step {
-        if !self.exchange.request.path.ends_with(b"/") {
+        let uri = &self.exchange.request.path;
+        if !uri.is_empty() && !uri.ends_with(b"/") {
             return Step::Finish(Status::NOT_FOUND);
         }
         let path = self.exchange.path().unwrap_or_default();

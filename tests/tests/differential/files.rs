@@ -1,6 +1,6 @@
 //! `root`, `alias`, `index` and `try_files`: from a URI to a file.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
 fn documents(site: Site) -> Site {
@@ -174,12 +174,21 @@ fn try_files() {
             location /deep/ { try_files $uri $uri/ =404; index er/file.txt; }
             location @app { return 202 "app $uri $is_args$args"; }
             location = /exact { try_files /a/file.txt =404; }
+            location /alias/ { alias %%ROOT%%/a/; try_files /none $uri; }
+            location /aliased/ { alias %%ROOT%%/a/; try_files $uri $arg_x?y=z; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            root %%ROOT%%;
+            location /alias/ { alias %%ROOT%%/a/; try_files /none $uri; }
+            location "" { return 200 "[$uri|$args]"; }
         }
         "#,
     ))
     .file("spa/there.txt", "there\n")
     .file("spa/dir/index.html", "spa dir\n");
-    agree(
+    let logs = ["access.log", "error.log"];
+    agree_with_logs(
         &site,
         &[
             "GET /spa/there.txt",
@@ -207,8 +216,17 @@ fn try_files() {
             "GET /exact",
             "HEAD /spa/none",
             "POST /spa/none\n\nx",
+            // Behind an alias the last name loses what the alias replaces, so that the URI is empty.
+            "GET /alias/",
+            "GET /alias/?x",
+            "POST /alias/\n\nx",
+            "GET /alias/none",
+            "GET /aliased/",
+            "GET /aliased/file.txt",
         ],
+        &logs,
     );
+    agree(&site, &[(1, "GET /alias/"), (1, "GET /alias/file.txt")]);
 }
 
 #[test]
