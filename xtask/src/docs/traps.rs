@@ -13,7 +13,8 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask docs`. -->
 
 `fulmar lint -c FILE` looks for what loads and probably does not do what was meant. Each finding has a place, a reason
-and a mend. It reads the files, serves nothing and writes nothing.
+and a mend. It reads the configuration with all that it includes, serves nothing and writes nothing. `.htaccess` files
+stand beside the content, and are not looked at; nor is what needs more than the text, such as whether a file is there.
 
 | option | does |
 |---|---|
