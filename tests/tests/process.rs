@@ -2,6 +2,7 @@
 
 mod command_line;
 mod deadlines;
+mod endings;
 mod in_place;
 mod listening;
 mod reload;

@@ -51,6 +51,12 @@ impl Client {
         self.registration.poll_ended(cx, self.socket.as_fd())
     }
 
+    /// Whether the peer may have sent more than was read, as far as that is known without asking. To close then would
+    /// reset the connection, and what was not sent yet would be lost.
+    pub fn may_have_more(&self) -> bool {
+        self.registration.may_have_more()
+    }
+
     /// Writes a part of the bytes and returns how many.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_send(cx, bytes, SendFlags::NOSIGNAL)
@@ -252,6 +258,22 @@ mod tests {
             peer.shutdown(std::net::Shutdown::Write).unwrap();
             end.until(Client::poll_ended).await.unwrap();
             assert_eq!(end.read_some().await, b"more");
+        });
+    }
+
+    #[test]
+    fn what_may_be_there_unread_is_known() {
+        run(async {
+            let (mut end, mut peer) = connected().await;
+            peer.write_all(b"question").unwrap();
+            assert_eq!(end.until(|client, cx| client.poll_read(cx, &mut [0; 8])).await.unwrap(), 8);
+            assert!(end.client.may_have_more(), "the room was filled");
+            peer.write_all(b"more").unwrap();
+            assert_eq!(end.read_some().await, b"more");
+            assert!(!end.client.may_have_more());
+            peer.write_all(b"again").unwrap();
+            assert_eq!(end.until(|client, cx| client.poll_peek(cx, &mut [0; 9])).await.unwrap(), 5);
+            assert!(end.client.may_have_more(), "it was only looked at");
         });
     }
 

@@ -208,6 +208,10 @@ impl Events {
         Poll::Pending
     }
 
+    fn is_known(&self, index: u32, wanted: Wanted) -> bool {
+        self.places.borrow().all[index as usize].state.0 & wanted.flags() != 0
+    }
+
     fn forget(&self, index: u32, flags: u8) {
         self.places.borrow_mut().all[index as usize].state.0 &= !flags;
     }
@@ -297,6 +301,15 @@ impl Registration {
         match self.stage.get() {
             Stage::Placed(index) => self.events.forget(index, State::READABLE),
             Stage::Untried | Stage::Emptied => self.stage.set(Stage::Emptied),
+        }
+    }
+
+    /// Whether there may be something to read, as far as that is known without asking.
+    pub(crate) fn may_have_more(&self) -> bool {
+        match self.stage.get() {
+            Stage::Untried => true,
+            Stage::Emptied => false,
+            Stage::Placed(index) => self.events.is_known(index, Wanted::Read),
         }
     }
 

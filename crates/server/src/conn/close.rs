@@ -18,9 +18,12 @@ pub(crate) struct Manner {
 /// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
 pub(crate) async fn flush_and_close(mut io: Box<Io>, scope: Arc<Scope>, manner: Manner) -> Option<Box<Io>> {
     let mut pace = Pace::of_response(&scope.policy.sending);
-    if send::flush_and_hold(&mut io, &mut pace).await.is_ok() {
-        io.is_held = true;
-        close(io, &scope, manner).await;
+    match send::flush_and_hold(&mut io, &mut pace).await {
+        Ok(()) => {
+            io.is_held = true;
+            close(io, &scope, manner).await;
+        }
+        Err(error) => send::reset_if_timed_out(&io, &error, &scope.policy.lingering),
     }
     None
 }
@@ -30,7 +33,7 @@ pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
     let policy = &scope.policy.lingering;
     let linger = match policy.close {
         LingeringClose::Always => true,
-        LingeringClose::On => manner.unread || !io.input.is_empty(),
+        LingeringClose::On => manner.unread || !io.input.is_empty() || io.stream.may_have_more(),
         LingeringClose::Off => false,
     };
     io.stream.say_goodbye();

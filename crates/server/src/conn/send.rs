@@ -84,21 +84,24 @@ async fn piece(
         Piece::File { length: 0, .. } => Ok(()),
         Piece::File { file, offset, length } => {
             if answer.chunked {
+                let before = io.output.bytes().len();
                 io.output.append(|out| h1::encode_chunk_head(*length, out));
+                begun.flow.exchange.wire.bytes += (io.output.bytes().len() - before) as u64;
             }
             let policy = &begun.flow.exchange.scope.policy.sending;
             let by_kernel = policy.sendfile;
             let chunk = if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk };
             let unknown = if policy.aio_threads { Unknown::Cold } else { Unknown::Warm };
             let part = Part { file, offset: *offset, end: *offset + *length, unknown };
+            let counted = &mut begun.flow.exchange.wire.bytes;
             if by_kernel {
-                send_file(io, part, chunk, pace).await?;
+                send_file(io, part, chunk, (pace, counted)).await?;
             } else {
-                read_file(io, part, pace).await?;
+                read_file(io, part, (pace, counted)).await?;
             }
-            begun.flow.exchange.wire.bytes += length;
             if answer.chunked {
                 io.output.append(|out| out.extend_from_slice(h1::CHUNK_END));
+                *counted += h1::CHUNK_END.len() as u64;
             }
             Ok(())
         }
@@ -114,7 +117,12 @@ struct Part<'a> {
 }
 
 /// Sends a part of a file without copying it, no more than a chunk in one turn.
-async fn send_file(io: &mut Io, part: Part<'_>, chunk: u64, pace: &mut Pace) -> io::Result<()> {
+async fn send_file(
+    io: &mut Io,
+    part: Part<'_>,
+    chunk: u64,
+    (pace, counted): (&mut Pace, &mut u64),
+) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
     if crowd::is_busy() {
         crowd::yield_turn().await;
@@ -132,6 +140,7 @@ async fn send_file(io: &mut Io, part: Part<'_>, chunk: u64, pace: &mut Pace) -> 
         let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
         let sent = pace.within(timer, sending).await.map_err(|_| timed_out())??;
         pace.moved(sent as u64);
+        *counted += sent as u64;
         if sent == 0 {
             // The file became shorter than the length that was announced.
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -144,7 +153,7 @@ async fn send_file(io: &mut Io, part: Part<'_>, chunk: u64, pace: &mut Pace) -> 
 }
 
 /// Sends a part of a file through memory (`sendfile off`).
-async fn read_file(io: &mut Io, part: Part<'_>, pace: &mut Pace) -> io::Result<()> {
+async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mut u64)) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
     while offset < end {
         let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
@@ -154,7 +163,7 @@ async fn read_file(io: &mut Io, part: Part<'_>, pace: &mut Pace) -> io::Result<(
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         io.output.grew(count);
-        offset += count as u64;
+        (offset, *counted) = (offset + count as u64, *counted + count as u64);
         flush(io, pace).await?;
     }
     Ok(())

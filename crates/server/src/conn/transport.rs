@@ -94,6 +94,14 @@ impl Transport {
         self.stream_mut().poll_ended(cx)
     }
 
+    /// Whether the client may have sent more than was read.
+    pub(crate) fn may_have_more(&self) -> bool {
+        match self {
+            Transport::Plain(stream) => stream.may_have_more(),
+            Transport::Tls(tls) => tls.stream.may_have_more(),
+        }
+    }
+
     /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
     /// in front.
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -46,8 +46,12 @@ pub(crate) async fn finish(
     let answer = Answer::new(&mut begun.flow);
     let is_tunnel = matches!(content, Body::Tunnel(_));
     if let Err(error) = send::response(&mut io, &mut begun, &answer, content).await {
-        let text = format!("{error} while sending response to client");
+        let text = format!("{} while sending response to client", net::system_message(&error));
         begun.flow.exchange.log(Level::Info, &text);
+        // What is left was counted and never went.
+        let unsent = io.output.bytes().len() as u64;
+        let wire = &mut begun.flow.exchange.wire;
+        wire.bytes = wire.bytes.saturating_sub(unsent);
         alone(&io, follow_up(&mut begun.flow)).await;
         begun.flow.log();
         send::reset_if_timed_out(&io, &error, &begun.flow.exchange.scope.policy.lingering);
