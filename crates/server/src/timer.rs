@@ -28,17 +28,17 @@ struct Wheel {
     next: u64,
     entries: Vec<Entry>,
     free: Vec<usize>,
-    buckets: Vec<Vec<(usize, u32)>>,
+    buckets: Vec<Vec<usize>>,
     queued: usize,
     ticker: Option<Waker>,
 }
 
+/// It outlives its timer, for the next one: so does its place in a bucket, which serves that one, too.
 #[derive(Default)]
 struct Entry {
-    generation: u32,
     /// The tick at which the timer is due.
     deadline: Option<u64>,
-    /// The tick of the bucket that the timer lies in.
+    /// The tick of the first bucket that the entry lies in; what it lies in behind that is nobody's.
     bucket: Option<u64>,
     waker: Option<Waker>,
 }
@@ -135,8 +135,8 @@ impl Wheel {
             self.now += 1;
             let bucket = std::mem::take(&mut self.buckets[bucket_of(self.now)]);
             self.queued -= bucket.len();
-            for (index, generation) in bucket {
-                self.visit(index, generation, &mut due);
+            for index in bucket {
+                self.visit(index, &mut due);
             }
         }
         if self.queued > 0 {
@@ -152,10 +152,10 @@ impl Wheel {
         self.now = self.now.max(tick.min(self.next - 1));
     }
 
-    fn visit(&mut self, index: usize, generation: u32, due: &mut Vec<Waker>) {
+    fn visit(&mut self, index: usize, due: &mut Vec<Waker>) {
         let now = self.now;
         let entry = &mut self.entries[index];
-        if entry.generation != generation || entry.bucket != Some(now) {
+        if entry.bucket != Some(now) {
             return;
         }
         entry.bucket = None;
@@ -173,7 +173,7 @@ impl Wheel {
             return;
         }
         entry.bucket = Some(bucket);
-        self.buckets[bucket_of(bucket)].push((index, entry.generation));
+        self.buckets[bucket_of(bucket)].push(index);
         self.queued += 1;
         if bucket < self.next {
             self.next = bucket;
@@ -263,8 +263,11 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let mut wheel = self.timers.wheel.borrow_mut();
         let entry = &mut wheel.entries[self.index];
-        *entry = Entry { generation: entry.generation.wrapping_add(1), ..Entry::default() };
+        entry.deadline = None;
+        let waker = entry.waker.take();
         wheel.free.push(self.index);
+        drop(wheel);
+        drop(waker);
     }
 }
 
@@ -333,6 +336,20 @@ mod tests {
             drop((first, second));
             timers.wheel.borrow_mut().turn();
             assert!(timers.wheel.borrow().now < next, "what is to come is not passed");
+        });
+    }
+
+    #[test]
+    fn timers_in_turn_lie_in_one_bucket() {
+        with_timers(async |timers| {
+            for seconds in [60, 60, 90, 60] {
+                Timer::new(&timers).set(Duration::from_secs(seconds));
+            }
+            assert_eq!((timers.wheel.borrow().entries.len(), timers.wheel.borrow().queued), (1, 1));
+            let timer = Timer::new(&timers);
+            assert!(poll_fn(|cx| Poll::Ready(timer.poll(cx))).await.is_pending(), "it is not set");
+            timer.set(Duration::from_millis(40));
+            poll_fn(|cx| timer.poll(cx)).await;
         });
     }
 
