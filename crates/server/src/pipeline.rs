@@ -100,7 +100,9 @@ impl Flow {
             request.method = Method::Get;
         }
         request.body = request.body.filter(|_| wanted.with_body);
-        request.content_length = request.body.as_ref().map(RequestBody::length);
+        // Who announces no body is not said to have an empty one.
+        let is_announced = request.content_length.is_some() || request.chunked;
+        request.content_length = request.body.as_ref().filter(|_| is_announced).map(RequestBody::length);
         request.chunked = false;
         request.stream = None;
         let mut exchange = parent.inner(request);

@@ -316,7 +316,7 @@ fn requests_inside_of_the_server_keep_what_is_theirs() {
         server {
             listen 127.0.0.1:%%PORT_2%%;
             access_log off;
-            location / { add_header X-From first; return 201 one; }
+            location / { add_header X-From "first $http_content_length"; return 201 one; }
         }
         server {
             listen 127.0.0.1:%%PORT_3%%;
