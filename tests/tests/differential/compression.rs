@@ -339,6 +339,7 @@ fn files_compressed_beforehand() {
             location /off/ { alias %%ROOT%%/; gzip_static off; }
             location /page/ { error_page 404 /only.html; }
             location /pages/ { alias %%ROOT%%/; error_page 404 /f.txt; }
+            location /unnamed/ { alias %%ROOT%%/; try_files /nothing $uri; }
         }
         "#),
     )
@@ -346,6 +347,7 @@ fn files_compressed_beforehand() {
     .file("f.html.gz", deflate(b"compressed beforehand"))
     .file("only.html.gz", deflate(b"there is no other"))
     .file("large.html.gz", deflate(&(0..100_000u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()))
+    .beside("html.gz", "beside the root")
     .file("raw.html", "raw")
     .file("raw.html.gz", "not compressed at all")
     .file("sub/index.html", "index")
@@ -375,6 +377,7 @@ fn files_compressed_beforehand() {
     requests.push("POST /f.html\nAccept-Encoding: gzip\n\nx".into());
     requests.push("PUT /f.html\nAccept-Encoding: gzip\n\nx".into());
     requests.push("GET /page/x\nAccept-Encoding: gzip".into());
+    requests.push("GET /unnamed/\nAccept-Encoding: gzip".into());
     requests.push("GET /f.html HTTP/1.0\nAccept-Encoding: gzip".into());
     agree(&site, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
