@@ -106,6 +106,8 @@ fn what_stands_behind_a_last_request_costs_nothing() {
         client.write_all(format!("{requests}{}", "z".repeat(40_000)).as_bytes()).expect("send");
         let (count, ended) = read_to_end(&mut client);
         assert!(ended && count > 60_000, "{}: {count}", server.name());
+        // Who lingers does so for as long as the client is there.
+        drop(client);
         running.stop();
     }
 }
