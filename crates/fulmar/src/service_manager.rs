@@ -29,6 +29,8 @@ enum Said {
 pub(crate) struct ServiceManager {
     notifier: Option<Notifier>,
     said: Said,
+    /// The program before this one is still the service: what others say is not heard.
+    unheard: bool,
     /// Why the last reload came to nothing.
     refusal: Option<String>,
     /// The addresses whose sockets it keeps, and how many of each.
@@ -37,9 +39,12 @@ pub(crate) struct ServiceManager {
 
 impl ServiceManager {
     /// The one that the environment names; the text for the log where that name is none.
-    pub(crate) fn from_environment() -> (ServiceManager, Option<String>) {
+    ///
+    /// Nothing is told while there is a predecessor.
+    pub(crate) fn from_environment(has_predecessor: bool) -> (ServiceManager, Option<String>) {
+        let unheard = has_predecessor;
         match Notifier::from_environment() {
-            Ok(notifier) => (ServiceManager { notifier, ..ServiceManager::default() }, None),
+            Ok(notifier) => (ServiceManager { notifier, unheard, ..ServiceManager::default() }, None),
             Err(error) => {
                 let reason = net::system_message(&error);
                 let variable = net::notify::VARIABLE;
@@ -61,6 +66,17 @@ impl ServiceManager {
     /// The reload that began comes to nothing, for this reason.
     pub(crate) fn refused(&mut self, reason: &str) {
         self.refusal = reason.lines().next().map(str::to_owned);
+    }
+
+    /// It has these sockets since before this program began, but for those that it lent.
+    pub(crate) fn keeps(&mut self, sockets: &Sockets) {
+        self.kept = counted(sockets);
+    }
+
+    /// The program before this one ended: this one is the service.
+    fn succeed(&mut self) {
+        self.unheard = false;
+        self.said = Said::Nothing;
     }
 
     /// A worker accepts, and no reload is under way.
@@ -100,9 +116,8 @@ impl ServiceManager {
     /// Has these sockets kept, and no others.
     fn keep(&mut self, sockets: &Sockets) {
         let Some(notifier) = &self.notifier else { return };
-        let own = sockets.own();
-        let wanted: Vec<_> = own.iter().map(|(address, all)| ((*address).clone(), all.len())).collect();
-        for ((address, descriptors), want) in own.iter().zip(&wanted) {
+        let wanted = counted(sockets);
+        for ((address, descriptors), want) in sockets.own().iter().zip(&wanted) {
             if !self.kept.contains(want) {
                 drop(notifier.store(&name(address), descriptors));
             }
@@ -113,14 +128,14 @@ impl ServiceManager {
     }
 
     /// Lets go of the sockets of an address that nobody listens on any more.
-    pub(crate) fn forget(&self, address: &SocketAddress) {
+    fn forget(&self, address: &SocketAddress) {
         if let Some(notifier) = &self.notifier {
             drop(notifier.remove(&name(address)));
         }
     }
 
     fn tell(&self, lines: &[&str]) {
-        if let Some(notifier) = &self.notifier {
+        if let Some(notifier) = self.notifier.as_ref().filter(|_| !self.unheard) {
             let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
             drop(notifier.tell(&lines));
         }
@@ -130,12 +145,23 @@ impl ServiceManager {
 impl Supervisor {
     /// Tells the service manager what changed since it was told last.
     pub(crate) fn tell_service_manager(&mut self) {
+        if self.service_manager.unheard {
+            if self.upgrade.has_predecessor() {
+                return;
+            }
+            self.service_manager.succeed();
+        }
         if self.stop.is_some() {
             self.service_manager.stopping(self.upgrade.successor());
         } else if self.reload.is_none() && self.served {
             self.service_manager.ready(self.current.number, &self.current.sockets);
         }
     }
+}
+
+/// The addresses of a server's own sockets, and how many there are of each.
+fn counted(sockets: &Sockets) -> Vec<(SocketAddress, usize)> {
+    sockets.own().into_iter().map(|(address, all)| (address.clone(), all.len())).collect()
 }
 
 /// The name of the sockets of an address: visible ASCII without colons, cut to what is allowed.

@@ -9,7 +9,7 @@ use net::bind::{Notice, Patience};
 use net::control::ControlSocket;
 use net::inherited::{self, Inherited};
 use net::process::{Fork, daemonize};
-use net::signal::SignalQueue;
+use net::signal::{SignalQueue, hear_of_parents_end};
 use net::{BindError, system_message};
 
 use crate::configuration::{Configuration, Reader};
@@ -50,11 +50,11 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     }
     drop(log);
     let has_predecessor = inherited.predecessor.is_some();
-    let (service_manager, problem) = ServiceManager::from_environment();
+    let (mut service_manager, problem) = ServiceManager::from_environment(has_predecessor);
     if let Some(problem) = problem {
         configuration.site.log(Level::Warn, &problem);
     }
-    let sockets = match sockets(&configuration, inherited, &service_manager) {
+    let sockets = match sockets(&configuration, inherited, &mut service_manager) {
         Ok(sockets) => sockets,
         // Failures of single addresses are told already.
         Err(error @ BindError::StillInUse) => return give_up_with(&configuration, &error.to_string()),
@@ -86,7 +86,7 @@ fn supervise(supervisor: Supervisor) -> ExitCode {
 fn sockets(
     configuration: &Configuration,
     inherited: Inherited,
-    service_manager: &ServiceManager,
+    service_manager: &mut ServiceManager,
 ) -> Result<Sockets, BindError> {
     let site = &configuration.site;
     if let Some(value) = inherited.predecessor.filter(|value| !value.is_empty()) {
@@ -105,14 +105,10 @@ fn sockets(
         }
     };
     let (inherited, wanted) = (Sockets::inherited(inherited.sockets), configuration.wanted());
-    for (address, lent) in inherited.superfluous(&wanted) {
-        if lent {
-            let text =
-                format!("the service manager listens on {address}, but no \"listen\" names that address");
-            site.log(Level::Warn, &text);
-        } else {
-            service_manager.forget(&address);
-        }
+    service_manager.keeps(&inherited);
+    for address in inherited.superfluous(&wanted) {
+        let text = format!("the service manager listens on {address}, but no \"listen\" names that address");
+        site.log(Level::Warn, &text);
     }
     inherited.prepare(&wanted, Patience::default(), notice)
 }
@@ -134,6 +130,10 @@ fn settle(
     }
     // Before the pid file, which invites signals.
     let signals = SignalQueue::new().map_err(|error| failed("signalfd()", &error))?;
+    if inherited {
+        // Else the service manager is told with the next signal.
+        drop(hear_of_parents_end());
+    }
     let control = ControlSocket::open().ok();
     let (arguments, pid_file) = match purpose {
         Purpose::Server(arguments) => (Some(arguments), Some(PidFile::write(&configuration.process.pid)?)),

@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::process::set_parent_process_death_signal;
 
 use crate::process::Pid;
 
@@ -114,6 +115,13 @@ pub fn restore_after_fork() -> io::Result<()> {
 /// Delivers every signal to this thread again, for another program that is about to take its place.
 pub(crate) fn restore_for_exec() -> io::Result<()> {
     Ok(SigSet::empty().thread_set_mask()?)
+}
+
+/// Queues `SIGCHLD` when the parent of this process ends, as if that were a child.
+///
+/// Nothing comes where it ended before the call. Children of this process do not inherit it.
+pub fn hear_of_parents_end() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(rustix::process::Signal::CHILD))?)
 }
 
 /// Sends a signal to one process.

@@ -99,9 +99,10 @@ impl Manager {
         fs::read_to_string(self.site.logs(Server::Fulmar).join("error.log")).unwrap_or_default()
     }
 
-    fn pid(&self) -> Pid {
-        let text = fs::read_to_string(self.site.logs(Server::Fulmar).join("pid")).expect("pid");
-        text.trim().parse().ok().and_then(Pid::from_raw).expect("a number")
+    /// The process that the pid file names; none while an upgrade renames it.
+    fn pid(&self) -> Option<Pid> {
+        let text = fs::read_to_string(self.site.logs(Server::Fulmar).join("pid")).ok()?;
+        Pid::from_raw(text.trim().parse().ok()?)
     }
 }
 
@@ -178,24 +179,33 @@ fn states_are_told() {
     service.ends();
 }
 
-/// A new program is the service from the moment at which the one before it leaves.
+/// A new program is the service from the moment at which the one before it leaves: before, a manager would not listen to
+/// it, and so it has everything to tell then.
 #[test]
 fn an_upgrade_moves_the_service() {
     let (free, address) = listener();
-    drop(free);
-    let manager = Manager::new(&server(address, "ok"));
+    let (other_free, other) = listener();
+    drop((free, other_free));
+    let manager = Manager::new(&server(address, "before"));
     let mut service = manager.start(Vec::new(), "");
     assert!(manager.next_state().starts_with("READY=1\n"));
-    let before = manager.pid();
+    let before = service.pid();
+    manager.configure(&server(other, "after"));
     service.signal(Signal::USR2);
-    // The new one tells, too; a manager listens to it once it is the service.
-    assert!(manager.next_state().starts_with("READY=1\n"), "{}", manager.log());
-    let after = manager.pid();
-    assert_ne!(before, after);
+    let successor = || manager.pid().filter(|&pid| pid != before);
+    assert!(wait::until(PATIENCE, || successor().is_some()), "{}", manager.log());
+    let after = successor().expect("its number");
+    assert_eq!((ask(address), ask(other)), ("before".to_owned(), "after".to_owned()));
     service.signal(Signal::QUIT);
-    assert_eq!(manager.next_state(), format!("MAINPID={after}\nSTATUS=serving"));
+    assert_eq!(manager.next().text, format!("MAINPID={after}\nSTATUS=serving"));
     service.ends();
-    assert_eq!(ask(address), "ok");
+
+    let name = |address: SocketAddr| format!("FDNAME=fulmar-{}", address.to_string().replace(':', "_"));
+    let kept = manager.next();
+    assert_eq!((kept.text, kept.passed.len()), (format!("FDSTORE=1\n{}", name(other)), 2));
+    assert_eq!(manager.next().text, format!("FDSTOREREMOVE=1\n{}", name(address)));
+    assert_eq!(manager.next().text, "READY=1\nSTATUS=serving configuration 1");
+    assert_eq!(ask(other), "after");
     kill_process(after, Signal::QUIT).expect("signal");
     assert!(manager.next_state().starts_with("STOPPING=1\n"));
     assert!(wait::until(PATIENCE, || !is_alive(after)));
