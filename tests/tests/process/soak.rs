@@ -215,26 +215,31 @@ struct Size {
 }
 
 impl Size {
-    fn of(process: Pid) -> Size {
+    /// `None` where the process has ended.
+    fn of(process: Pid) -> Option<Size> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("memory");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         let memory_kb = line.trim().trim_end_matches(" kB").parse().expect("a number");
-        Size { descriptors: worker::descriptors(process), memory_kb }
+        Some(Size { descriptors: worker::descriptors(process), memory_kb })
     }
 }
 
-/// The processes of a server when nothing drains any more: when they have no more descriptors than before, if that
-/// comes to pass.
+/// The processes of a server when nothing drains any more: when they are as many as before, with no more descriptors, if
+/// that comes to pass.
 fn settled(running: &Running, before: Option<&Vec<Size>>) -> Vec<Size> {
+    // A worker that drained may end between the look for children and the look at it.
     let sizes = || -> Vec<Size> {
         let workers = Running::children(running.pid());
-        std::iter::once(running.pid()).chain(workers).map(Size::of).collect()
+        std::iter::once(running.pid()).chain(workers).filter_map(Size::of).collect()
     };
-    let descriptors = |sizes: &[Size]| sizes.iter().map(|size| size.descriptors).collect::<Vec<_>>();
+    let is_as_before = |now: &[Size], before: &[Size]| {
+        let no_more = |(now, before): (&Size, &Size)| now.descriptors <= before.descriptors;
+        now.len() == before.len() && now.iter().zip(before).all(no_more)
+    };
     match before {
         None => wait::pause(Duration::from_millis(1500)),
         Some(before) => {
-            wait::until(LIMIT, || descriptors(&sizes()) <= descriptors(before));
+            wait::until(LIMIT, || is_as_before(&sizes(), before));
         }
     }
     sizes()
@@ -260,7 +265,7 @@ fn soak_reloads_leak_nothing() {
         }
         say(name, format!("{before} and {after} reloads: {:?}, then {:?}", sizes[0], sizes[1]));
         if name == Server::Fulmar {
-            assert_eq!(sizes[0].len(), 2, "a supervisor and a worker");
+            assert_eq!((sizes[0].len(), sizes[1].len()), (2, 2), "a supervisor and a worker");
             for (first, last) in sizes[0].iter().zip(&sizes[1]) {
                 assert!(last.descriptors <= first.descriptors, "descriptors leak: {first:?} {last:?}");
                 assert!(last.memory_kb <= first.memory_kb + SETTLING_KB, "{first:?} {last:?}");
