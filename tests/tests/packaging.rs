@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -88,6 +89,29 @@ fn files_of_the_package() {
         destinations.iter().filter(|path| path.starts_with("etc/")).map(|path| format!("/{path}")).collect();
     let kept: BTreeSet<String> = words(&package()["conf-files"]).into_iter().collect();
     assert_eq!(kept, settings, "an administrator's changes to these are kept");
+}
+
+/// What the manual points to is in the package, too.
+#[test]
+fn links_of_the_manual() {
+    let manual = |path: &str| path.strip_prefix("usr/share/doc/fulmar/").map(PathBuf::from);
+    let pages: Vec<(PathBuf, PathBuf)> =
+        files().into_iter().filter_map(|(source, path)| Some((source, manual(&path)?))).collect();
+    let below = |page: &Path, target: &str| match target.strip_prefix("../") {
+        Some(target) => PathBuf::from(target),
+        None => page.parent().expect("a directory").join(target),
+    };
+    let mut links = 0;
+    for (source, page) in pages.iter().filter(|(_, page)| page.extension().is_some_and(|end| end == "md")) {
+        let text = fs::read_to_string(source).expect("page");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        for target in targets.filter(|target| target.ends_with(".md") && !target.contains("://")) {
+            let there = below(page, target);
+            assert!(pages.iter().any(|(_, path)| *path == there), "{}: {target}", page.display());
+            links += 1;
+        }
+    }
+    assert!(links > 10);
 }
 
 /// A site whose prefix is what `/etc/fulmar` is after the installation, with this main file.
@@ -180,7 +204,7 @@ fn run_script(name: &str, directory: &TempDir, arguments: &[&str]) {
     let script = ["/etc/fulmar", "/etc/nginx", "/var/log/fulmar"]
         .iter()
         .fold(script, |script, path| script.replace(path, &below(path)))
-        .replace("chown root:adm", ": chown");
+        .replace("chown ", ": chown ");
     let path = directory.path().join(name);
     fs::write(&path, script).expect("script");
     let output = Command::new("/bin/sh").arg(&path).args(arguments).output().expect("run");
@@ -198,11 +222,16 @@ fn an_administrators_choice_outlives_upgrades() {
     fs::create_dir_all(directory.path().join("var/log")).expect("directory");
     let link = etc.join("sites-enabled/default");
     run_script("postinst", &directory, &["configure", ""]);
-    assert!(link.exists() && etc.join("conf.d").is_dir() && directory.path().join("var/log/fulmar").is_dir());
+    assert!(link.exists() && etc.join("conf.d").is_dir());
+    let log = directory.path().join("var/log/fulmar/access.log");
+    let mode = fs::metadata(&log).expect("log").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o640, "as logrotate makes it");
+    fs::write(&log, "a line\n").expect("log");
     run_script("postinst", &directory, &["configure", "0.1.0-1"]);
     fs::remove_file(&link).expect("link");
     run_script("postinst", &directory, &["configure", "0.1.0-1"]);
     assert!(!link.exists(), "the link is back");
+    assert_eq!(fs::read_to_string(&log).expect("log"), "a line\n");
 
     fs::write(etc.join("conf.d/mine.conf"), "").expect("file");
     run_script("postrm", &directory, &["remove"]);
