@@ -338,10 +338,9 @@ fn mistakes() {
     }
 }
 
-/// Whether the file was left alone for a while, so that nobody reads it again, or has just been written.
-#[test]
-fn a_change_of_the_file_counts_at_once() {
-    let site = Site::new(
+/// One location for the users of a file that stands beside it.
+fn site_of_users(users: &str) -> Site {
+    Site::new(
         r#"
         server {
             listen 127.0.0.1:%%PORT%%;
@@ -351,8 +350,14 @@ fn a_change_of_the_file_counts_at_once() {
         }
         "#,
     )
-    .beside("users", "u:{PLAIN}one\n")
-    .file("a", "a\n");
+    .beside("users", users)
+    .file("a", "a\n")
+}
+
+/// Whether the file was left alone for a while, so that nobody reads it again, or has just been written.
+#[test]
+fn a_change_of_the_file_counts_at_once() {
+    let site = site_of_users("u:{PLAIN}one\n");
     let file = site.prefix().join("users");
     for server in [Server::Nginx, Server::Fulmar] {
         if matches!(server, Server::Nginx) && !have_nginx() {
@@ -382,18 +387,8 @@ fn a_change_of_the_file_counts_at_once() {
 /// More wrong passwords at once than are computed: some are refused without a look, and who is known is let in.
 #[test]
 fn a_crowd_that_guesses() {
-    let site = Site::new(
-        r#"
-        server {
-            listen 127.0.0.1:%%PORT%%;
-            root %%ROOT%%;
-            auth_basic x;
-            auth_basic_user_file %%DIR%%/users;
-        }
-        "#,
-    )
-    .beside("users", "u:$2y$11$fNy6jUtnz6hzpdwxg6eAyutUNfwcK157xMeOVLUd5ICJIDkv6paci\nplain:{PLAIN}p\n")
-    .file("a", "a\n");
+    let site =
+        site_of_users("u:$2y$11$fNy6jUtnz6hzpdwxg6eAyutUNfwcK157xMeOVLUd5ICJIDkv6paci\nplain:{PLAIN}p\n");
     let running = site.start(Server::Fulmar);
     let good = format!("GET /a\n{}", basic("plain:p"));
     assert_eq!(running.ask(&good).statuses(), [200]);

@@ -25,6 +25,11 @@ fn requests(paths: &[&str]) -> Vec<String> {
     paths.iter().flat_map(lines).collect()
 }
 
+/// Each of these files at each of these places.
+fn everywhere(places: &[&str], files: &[&str]) -> Vec<String> {
+    places.iter().flat_map(|place| files.iter().map(move |file| format!("{place}{file}"))).collect()
+}
+
 fn compare(site: &Site, paths: &[&str]) {
     let requests = requests(paths);
     agree(site, &requests.iter().map(String::as_str).collect::<Vec<_>>());
@@ -93,10 +98,7 @@ fn charsets_that_are_named() {
         "/passed/f.html",
     ];
     let files = ["f.html", "f.txt", "f.css", "f.png"];
-    let all: Vec<String> = ["/", "/types/", "/any/", "/off/", "/literal/", "/if/"]
-        .iter()
-        .flat_map(|place| files.map(|file| format!("{place}{file}")))
-        .collect();
+    let all = everywhere(&["/", "/types/", "/any/", "/off/", "/literal/", "/if/"], &files);
     paths.extend(all.iter().map(String::as_str));
     compare(&site, &paths);
 }
@@ -161,8 +163,7 @@ fn content_is_recoded() {
         "/ignored/",
     ];
     let files = ["bytes.html", "bytes.png", "text.html", "broken.html", "x.html", "empty.html"];
-    let all: Vec<String> =
-        places.iter().flat_map(|place| files.map(|file| format!("{place}{file}"))).collect();
+    let all = everywhere(&places, &files);
     let mut paths: Vec<&str> = all.iter().map(String::as_str).collect();
     paths.extend([
         "/page/none",
@@ -213,6 +214,7 @@ fn mirrored_requests() {
         server {
             listen 127.0.0.1:%%PORT%%;
             root %%ROOT%%;
+            access_log off;
             location / {
                 mirror /copy;
                 location /off { mirror off; }
@@ -417,10 +419,7 @@ fn fields_set_and_taken_away() {
         "/several/",
         "/if/",
     ];
-    let all: Vec<String> = places
-        .iter()
-        .flat_map(|place| ["f.html", "f.txt", "none.html"].map(|file| format!("{place}{file}")))
-        .collect();
+    let all = everywhere(&places, &["f.html", "f.txt", "none.html"]);
     paths.extend(all.iter().map(String::as_str));
     compare(&site, &paths);
     agree(
@@ -486,13 +485,8 @@ fn texts_replaced() {
         "/charset/",
         "/passed/",
     ];
-    let all: Vec<String> = places
-        .iter()
-        .flat_map(|place| {
-            ["f.html?a=the", "f.txt?a=x", "abc.html", "empty.html", "none.html"]
-                .map(|file| format!("{place}{file}"))
-        })
-        .collect();
+    let files = ["f.html?a=the", "f.txt?a=x", "abc.html", "empty.html", "none.html"];
+    let all = everywhere(&places, &files);
     let mut paths: Vec<&str> = all.iter().map(String::as_str).collect();
     paths.extend(["/page/x", "/made/?a=end", "/made/", "/gone/"]);
     compare(&site, &paths);
@@ -564,10 +558,7 @@ fn content_added() {
         "/ranged/",
         "/tried/",
     ];
-    let all: Vec<String> = places
-        .iter()
-        .flat_map(|place| ["f.html?q", "f.txt", "empty.html", "no.html"].map(|file| format!("{place}{file}")))
-        .collect();
+    let all = everywhere(&places, &["f.html?q", "f.txt", "empty.html", "no.html"]);
     let mut paths: Vec<&str> = all.iter().map(String::as_str).collect();
     paths.extend(["/created/", "/made/"]);
     compare(&site, &paths);
