@@ -104,6 +104,25 @@ pub struct Connection {
     pub socket: Option<RawFd>,
 }
 
+impl Connection {
+    /// The first request of a connection in clear that comes over no socket.
+    pub fn new(peer: Peer, local: Peer) -> Connection {
+        Connection {
+            serial: 1,
+            peer,
+            local,
+            accepted: Time::now(),
+            requests: Cell::new(1),
+            secure: false,
+            debug: false,
+            events: None,
+            tls: None,
+            passed: None,
+            socket: None,
+        }
+    }
+}
+
 /// A connection that a proxy passes on, as it tells by the PROXY protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassedConnection {

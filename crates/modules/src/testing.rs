@@ -1,7 +1,6 @@
 //! A site without sockets, for the tests of features: configuration text in, exchanges and steps out.
 
 use conf::{Contexts, Node};
-use contract::clock::Time;
 use contract::log::{LogFile, LogFiles};
 use contract::{
     AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, LocationKind, LocationName,
@@ -9,7 +8,6 @@ use contract::{
     VariableId, VariableTable,
 };
 use http::{RequestHead, Version};
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -131,27 +129,9 @@ impl Site {
             path: path.as_bytes().to_vec(),
             args,
             host: b"localhost".to_vec(),
-            port: None,
-            content_length: None,
-            chunked: false,
-            body: None,
-            stream: None,
-            length: 0,
-            pipelined: false,
+            ..Request::new()
         };
-        let connection = Connection {
-            serial: 1,
-            peer,
-            local: Peer::Inet("127.0.0.1:8080".parse().unwrap()),
-            accepted: Time::now(),
-            requests: Cell::new(1),
-            secure: false,
-            debug: false,
-            tls: None,
-            passed: None,
-            socket: None,
-            events: None,
-        };
+        let connection = Connection::new(peer, Peer::Inet("127.0.0.1:8080".parse().unwrap()));
         let (scope, variables) = (Arc::clone(&self.scope), Arc::clone(&self.variables));
         Exchange::new(Rc::new(connection), request, scope, variables)
     }

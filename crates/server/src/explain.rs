@@ -7,7 +7,6 @@ use crate::conn::{Answer, Buffer, append_head, fill, limits};
 use crate::pipeline::{Flow, Progress};
 use crate::site::Site;
 use bytes::Bytes;
-use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
 use contract::{
@@ -17,7 +16,6 @@ use contract::{
 use h1::{BodyLength, Framing, HeadError, HeadParser, HeadProgress, Target, examine, parse_target};
 use http::{RequestHead, Status};
 use net::SocketAddress;
-use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -161,18 +159,13 @@ fn understand(
 }
 
 fn connection(question: &Question, local: IpAddr, events: &Rc<Events>) -> Connection {
+    let client = Peer::Inet(SocketAddr::new(question.client, 0));
+    let local = Peer::Inet(SocketAddr::new(local, question.port));
     Connection {
-        serial: 1,
-        peer: Peer::Inet(SocketAddr::new(question.client, 0)),
-        local: Peer::Inet(SocketAddr::new(local, question.port)),
-        accepted: Time::now(),
-        requests: Cell::new(1),
         secure: question.is_encrypted,
         debug: true,
         events: Some(Rc::clone(events)),
-        tls: None,
-        passed: None,
-        socket: None,
+        ..Connection::new(client, local)
     }
 }
 

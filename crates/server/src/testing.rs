@@ -3,10 +3,8 @@
 use crate::load::{Loaded, Options, load};
 use crate::site::Site;
 use conf::Memory;
-use contract::clock::Time;
 use contract::{Connection, Exchange, Loading, Module, Peer, Policy, Request, ScopeBuilder, Variables};
 use http::{Method, RequestHead, Version};
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -33,34 +31,16 @@ pub(crate) fn request(method: &str, path: &str, host: &str) -> Request {
         method: Method::from_bytes(method.as_bytes()),
         uri: path.as_bytes().into(),
         path: path.as_bytes().to_vec(),
-        args: None,
         host: host.as_bytes().to_vec(),
-        port: None,
-        content_length: None,
-        chunked: false,
-        body: None,
-        stream: None,
-        length: 0,
-        pipelined: false,
         head: Box::new(head),
+        ..Request::new()
     }
 }
 
 /// The first request of a connection that came to this address of ours.
 pub(crate) fn connection(local: &str) -> Connection {
-    Connection {
-        serial: 1,
-        peer: Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 1024))),
-        local: local.parse().map_or(Peer::Unix(None), Peer::Inet),
-        accepted: Time::now(),
-        requests: Cell::new(1),
-        secure: false,
-        debug: false,
-        tls: None,
-        passed: None,
-        socket: None,
-        events: None,
-    }
+    let client = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 1024)));
+    Connection::new(client, local.parse().map_or(Peer::Unix(None), Peer::Inet))
 }
 
 /// A GET in a scope whose settings are the defaults with these changes.

@@ -1,13 +1,12 @@
 //! Requests as features see them, without a connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Contexts, parse_bytes};
-use contract::clock::Time;
 use contract::{
     AnyDirective, Args, Config, Connection, Exchange, Loading, Peer, Policy, Request, Root, Scope,
     ScopeBuilder, Template, VariableTable,
@@ -31,27 +30,10 @@ pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
         args: Some(target.args),
         host: target.host.name,
         port: target.host.port,
-        content_length: None,
-        chunked: false,
-        body: None,
-        stream: None,
-        length: 0,
-        pipelined: false,
         head: Box::new(head),
+        ..Request::new()
     };
-    let connection = Connection {
-        serial: 1,
-        peer: Peer::Inet(([127, 0, 0, 1], 1).into()),
-        local: Peer::Unix(None),
-        accepted: Time::now(),
-        requests: Cell::new(1),
-        secure: false,
-        tls: None,
-        passed: None,
-        socket: None,
-        events: None,
-        debug: false,
-    };
+    let connection = Connection::new(Peer::Inet(([127, 0, 0, 1], 1).into()), Peer::Unix(None));
     Exchange::new(Rc::new(connection), request, scope, variables)
 }
 
