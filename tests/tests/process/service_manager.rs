@@ -121,6 +121,15 @@ impl Service {
     }
 }
 
+/// What an upgrade started is no child of the test.
+impl Drop for Manager {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid() {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
 impl Drop for Service {
     fn drop(&mut self) {
         let _ = kill_process(self.pid(), Signal::TERM);
