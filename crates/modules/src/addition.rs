@@ -117,10 +117,7 @@ impl Filter for Addition {
         {
             return body;
         }
-        response.content_length = None;
-        response.accept_ranges = false;
-        response.fields.remove("accept-ranges");
-        validators::weaken(response);
+        validators::is_another_form(response);
         exchange.file = None;
         if exchange.is_head() {
             return Body::Empty;

@@ -51,9 +51,10 @@
 //! Content-Encoding: gzip
 //! ```
 
-use crate::coding::{LEVELS, is_another_form};
+use crate::coding::LEVELS;
 use crate::gzip::{Rules, parse_buffers, varies};
 use crate::shared::blocks::{Block, Blocks};
+use crate::shared::validators;
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::log::Level;
@@ -121,7 +122,7 @@ impl Filter for Gunzip {
         let body = if exchange.is_head() { Body::Empty } else { uncompress(exchange, body) };
         let response = &mut exchange.response;
         response.fields.remove("content-encoding");
-        is_another_form(response);
+        validators::is_another_form(response);
         body
     }
 

@@ -85,11 +85,11 @@ pub(crate) use ratio::show as show_ratio;
 use crate::gzip::{Rules, varies};
 use crate::shared::blocks::Blocks;
 use crate::shared::media_types::MediaTypes;
-use bytes::Bytes;
+use crate::shared::validators;
 use conf::{Contexts, Diagnostic};
 use contract::clock::Time;
 use contract::{Body, Event, Exchange, Filter, Module, Piece, ScopeBuilder, View};
-use http::{Fields, ResponseHead, Status};
+use http::{ResponseHead, Status};
 use ratio::{Ratio, RatioOf};
 use std::rc::Rc;
 use stream::Compressed;
@@ -177,7 +177,7 @@ impl Filter for Compression {
         let response = &mut exchange.response;
         // Neither name nor value can break a field.
         let _ = response.fields.push(b"Content-Encoding", offer.coding.name().as_bytes());
-        is_another_form(response);
+        validators::is_another_form(response);
         body
     }
 }
@@ -200,33 +200,6 @@ impl Compression {
 /// Whether a response is one whose content is compressed, if it is long enough and of the right kind.
 fn may_be_coded(response: &ResponseHead) -> bool {
     matches!(response.status, Status::OK | Status::FORBIDDEN | Status::NOT_FOUND) && !response.is_coded()
-}
-
-/// Takes note that the content has other bytes now, which mean the same: its length is not known, parts of it are not
-/// on offer, and its entity tag is a weak one.
-pub(crate) fn is_another_form(response: &mut ResponseHead) {
-    response.content_length = None;
-    response.accept_ranges = false;
-    response.etag = response.etag.take().and_then(weak);
-    clear_fields(&mut response.fields);
-}
-
-/// Another server's fields say the same as the typed ones, but of its own form of the content.
-fn clear_fields(fields: &mut Fields) {
-    fields.remove("accept-ranges");
-    if let Some(tag) = fields.get("etag").map(Bytes::copy_from_slice) {
-        fields.remove("etag");
-        // What was a field's value is one again.
-        let _ = weak(tag).map(|tag| fields.push(b"ETag", &tag));
-    }
-}
-
-/// The weak form of an entity tag (RFC 9110, section 8.8.1). What is no entity tag has no weak form.
-fn weak(tag: Bytes) -> Option<Bytes> {
-    if tag.starts_with(b"W/") && tag.len() > 2 {
-        return Some(tag);
-    }
-    tag.starts_with(b"\"").then(|| [b"W/", &*tag].concat().into())
 }
 
 impl Offer {
@@ -282,7 +255,7 @@ fn compress(
 #[cfg(test)]
 mod tests {
     use super::testing::{CODINGS, decode, drain};
-    use super::{Coding, Settings, compress, kept, key, show_ratio, weak};
+    use super::{Coding, Settings, compress, kept, key, show_ratio};
     use crate::shared::blocks::Blocks;
     use crate::testing::Site;
     use contract::clock::Time;
@@ -450,23 +423,5 @@ mod tests {
         assert!(is_kept(whole, true, whole));
         assert!(!is_kept(whole, false, whole) && !is_kept(whole - 1, true, whole));
         assert!(!is_kept(whole, true, whole + 1));
-    }
-
-    #[test]
-    fn fields_of_another_server() {
-        let mut fields = http::Fields::new();
-        for (name, value) in [("ETag", "\"a\""), ("Accept-Ranges", "bytes"), ("X-A", "b")] {
-            fields.push(name.as_bytes(), value.as_bytes()).unwrap();
-        }
-        super::clear_fields(&mut fields);
-        assert_eq!((fields.get("etag"), fields.len()), (Some(&b"W/\"a\""[..]), 2));
-    }
-
-    #[test]
-    fn weak_tags() {
-        let weak = |tag: &'static str| weak(tag.into()).map(|tag| String::from_utf8(tag.into()).unwrap());
-        assert_eq!(weak("\"a\"").as_deref(), Some("W/\"a\""));
-        assert_eq!(weak("W/\"a\"").as_deref(), Some("W/\"a\""));
-        assert_eq!(weak("a"), None);
     }
 }

@@ -3,6 +3,16 @@
 use bytes::Bytes;
 use http::ResponseHead;
 
+/// Takes note that the content has other bytes now, which mean the same: its length is not known, parts of it are not
+/// on offer, and its entity tag is a weak one.
+pub(crate) fn is_another_form(response: &mut ResponseHead) {
+    response.content_length = None;
+    response.accept_ranges = false;
+    // Another server's field is about its own form.
+    response.fields.remove("accept-ranges");
+    weaken(response);
+}
+
 /// Makes the entity tag a weak one (RFC 9110, section 8.8.1): the content means the same, but its bytes are others.
 pub(crate) fn weaken(response: &mut ResponseHead) {
     response.etag = response.etag.take().and_then(weak);
@@ -32,7 +42,7 @@ fn weak(tag: Bytes) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use super::{remove, weaken};
+    use super::{is_another_form, remove, weaken};
     use http::{ResponseHead, Status};
 
     #[test]
@@ -47,6 +57,19 @@ mod tests {
             assert_eq!(response.etag.as_deref(), expected.map(str::as_bytes), "{tag}");
             assert_eq!(response.fields.get("ETag"), expected.map(str::as_bytes), "{tag}");
         }
+    }
+
+    #[test]
+    fn another_form_is_neither_measured_nor_cut() {
+        let mut response = ResponseHead::new(Status::OK);
+        (response.content_length, response.accept_ranges) = (Some(1), true);
+        for (name, value) in [("ETag", "\"a\""), ("Accept-Ranges", "bytes"), ("X-A", "b")] {
+            response.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        is_another_form(&mut response);
+        assert_eq!((response.content_length, response.accept_ranges), (None, false));
+        let fields = &response.fields;
+        assert_eq!((fields.get("etag"), fields.len()), (Some(&b"W/\"a\""[..]), 2));
     }
 
     #[test]
