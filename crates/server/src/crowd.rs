@@ -1,6 +1,7 @@
 //! The tasks of a thread's connections: polled in turn by one task of the runtime, so that each of them is a few bytes
 //! of a table, and none waits behind those that have much to send.
 
+use crate::vacancies::Vacancies;
 use net::Events;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -75,13 +76,38 @@ pub(crate) struct Crowd<T> {
 
 struct Seats<T> {
     all: Vec<Seat<T>>,
-    free: Vec<u32>,
+    free: Vacancies,
 }
 
 struct Seat<T> {
-    member: Option<T>,
+    member: Member<T>,
     /// It outlives the member, for the next one: to be woken for nothing does no harm.
     bell: Arc<Bell>,
+}
+
+enum Member<T> {
+    /// The seat is free.
+    Nobody,
+    /// It is being polled.
+    Away,
+    Here(T),
+}
+
+impl<T> Seat<T> {
+    /// Takes the member away, if it is there.
+    fn take(&mut self) -> Option<T> {
+        match std::mem::replace(&mut self.member, Member::Away) {
+            Member::Here(member) => Some(member),
+            other => {
+                self.member = other;
+                None
+            }
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        matches!(self.member, Member::Nobody)
+    }
 }
 
 /// Who is to be polled.
@@ -127,7 +153,7 @@ impl Wake for Bell {
 impl<T: Future<Output = ()> + Unpin> Crowd<T> {
     /// Nobody yet; these events are looked for, too.
     pub(crate) fn new(events: Rc<Events>) -> Rc<Crowd<T>> {
-        let seats = RefCell::new(Seats { all: Vec::new(), free: Vec::new() });
+        let seats = RefCell::new(Seats { all: Vec::new(), free: Vacancies::default() });
         Rc::new(Crowd { events, seats, queue: Arc::default(), later: RefCell::default() })
     }
 
@@ -139,14 +165,15 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
     /// Adds a member, which is polled soon.
     pub(crate) fn add(&self, member: T) {
         let mut seats = self.seats.borrow_mut();
-        let seat = seats.free.pop().unwrap_or_else(|| {
+        let Seats { all, free } = &mut *seats;
+        let seat = free.take(all.len()).unwrap_or_else(|| {
             // There are fewer descriptors than numbers.
-            let seat = u32::try_from(seats.all.len()).unwrap_or(u32::MAX);
-            seats.all.push(Seat { member: None, bell: Bell::new(&self.queue, seat) });
-            seat
+            let seat = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.push(Seat { member: Member::Nobody, bell: Bell::new(&self.queue, seat) });
+            all.len() - 1
         });
-        let seat = &mut seats.all[seat as usize];
-        seat.member = Some(member);
+        let seat = &mut all[seat];
+        seat.member = Member::Here(member);
         seat.bell.wake_by_ref();
     }
 
@@ -165,8 +192,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
     /// Ends all members.
     pub(crate) fn clear(&self) {
         loop {
-            let members: Vec<_> =
-                self.seats.borrow_mut().all.iter_mut().filter_map(|seat| seat.member.take()).collect();
+            let members: Vec<_> = self.seats.borrow_mut().all.iter_mut().filter_map(Seat::take).collect();
             if members.is_empty() {
                 return;
             }
@@ -235,7 +261,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
             let mut seats = self.seats.borrow_mut();
             let Some(seat) = seats.all.get_mut(seat as usize) else { return };
             seat.bell.is_queued.store(false, Ordering::Release);
-            let Some(member) = seat.member.take() else { return };
+            let Some(member) = seat.take() else { return };
             (member, Arc::clone(&seat.bell))
         };
         let waker = Waker::from(Arc::clone(&bell));
@@ -244,7 +270,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         let polled =
             catch_unwind(AssertUnwindSafe(|| Pin::new(&mut member).poll(&mut Context::from_waker(&waker))));
         if let Ok(Poll::Pending) = polled {
-            self.seats.borrow_mut().all[seat as usize].member = Some(member);
+            self.seats.borrow_mut().all[seat as usize].member = Member::Here(member);
             if YIELDS.get() && !bell.is_later.swap(true, Ordering::Relaxed) {
                 self.later.borrow_mut().push_back(seat);
             }
@@ -252,7 +278,10 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         }
         // A fault of the server ends one connection only.
         drop(catch_unwind(AssertUnwindSafe(|| drop(member))));
-        self.seats.borrow_mut().free.push(seat);
+        let mut seats = self.seats.borrow_mut();
+        let Seats { all, free } = &mut *seats;
+        all[seat as usize].member = Member::Nobody;
+        free.give(seat as usize, all, Seat::is_free);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
@@ -408,7 +437,7 @@ mod tests {
             crowd.add(Box::pin(async { panic!("a fault of the server") }));
             crowd.add(Box::pin(async move { told.set(true) }));
             until(|| done.get()).await;
-            assert_eq!(crowd.seats.borrow().free.len(), 2);
+            assert_eq!(crowd.seats.borrow().all.iter().filter(|seat| seat.is_free()).count(), 2);
         });
     }
 

@@ -34,6 +34,7 @@ mod successor;
 mod testing;
 mod thread;
 mod timer;
+mod vacancies;
 mod worker;
 
 pub use explain::{Content, End, Explanation, Question, Unexplained};

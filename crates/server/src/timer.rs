@@ -1,6 +1,7 @@
 //! Coarse timers, one wheel a thread. Setting one is a store; it costs nothing more until it is due. The wheel turns only
 //! when there is something to see: a thread whose connections are idle is, too.
 
+use crate::vacancies::Vacancies;
 use contract::clock::Time;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -27,7 +28,7 @@ struct Wheel {
     /// No bucket of a tick before this one has anything in it.
     next: u64,
     entries: Vec<Entry>,
-    free: Vec<usize>,
+    free: Vacancies,
     buckets: Vec<Vec<usize>>,
     queued: usize,
     ticker: Option<Waker>,
@@ -41,6 +42,7 @@ struct Entry {
     /// The tick of the first bucket that the entry lies in; what it lies in behind that is nobody's.
     bucket: Option<u64>,
     waker: Option<Waker>,
+    is_free: bool,
 }
 
 /// One timer. It is not set at first.
@@ -60,7 +62,7 @@ impl Timers {
             now: 0,
             next: u64::MAX,
             entries: Vec::new(),
-            free: Vec::new(),
+            free: Vacancies::default(),
             buckets: vec![Vec::new(); SLOTS],
             queued: 0,
             ticker: None,
@@ -154,10 +156,10 @@ impl Wheel {
 
     fn visit(&mut self, index: usize, due: &mut Vec<Waker>) {
         let now = self.now;
-        let entry = &mut self.entries[index];
-        if entry.bucket != Some(now) {
+        // It may have been given back since.
+        let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.bucket == Some(now)) else {
             return;
-        }
+        };
         entry.bucket = None;
         match entry.deadline {
             Some(deadline) if deadline <= now => due.extend(entry.waker.take()),
@@ -193,10 +195,12 @@ fn bucket_of(tick: u64) -> usize {
 impl Timer {
     pub(crate) fn new(timers: &Rc<Timers>) -> Timer {
         let mut wheel = timers.wheel.borrow_mut();
-        let index = wheel.free.pop().unwrap_or_else(|| {
-            wheel.entries.push(Entry::default());
-            wheel.entries.len() - 1
+        let Wheel { entries, free, .. } = &mut *wheel;
+        let index = free.take(entries.len()).unwrap_or_else(|| {
+            entries.push(Entry::default());
+            entries.len() - 1
         });
+        entries[index].is_free = false;
         drop(wheel);
         Timer { timers: Rc::clone(timers), index }
     }
@@ -262,10 +266,11 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let mut wheel = self.timers.wheel.borrow_mut();
-        let entry = &mut wheel.entries[self.index];
-        entry.deadline = None;
+        let Wheel { entries, free, .. } = &mut *wheel;
+        let entry = &mut entries[self.index];
+        (entry.deadline, entry.is_free) = (None, true);
         let waker = entry.waker.take();
-        wheel.free.push(self.index);
+        free.give(self.index, entries, |entry| entry.is_free);
         drop(wheel);
         drop(waker);
     }
