@@ -407,7 +407,12 @@ pub fn is_alive(pid: Pid) -> bool {
 /// The file around the content of `http {}`.
 fn frame(server: Server, http: &str) -> String {
     let user = if geteuid().is_root() { "user root;" } else { "" };
-    let log = if http.contains("access_log") { "" } else { "access_log %%LOGS%%/access.log;" };
+    let log = match http.find("access_log") {
+        None => "access_log %%LOGS%%/access.log;",
+        // What a server logs that says nothing is nobody's concern, but the log has to be somewhere.
+        Some(_) if !sets_access_log(http) => "access_log %%LOGS%%/unasked.log;",
+        Some(_) => "",
+    };
     let temporary = match server {
         Server::Fulmar => String::new(),
         Server::Nginx => ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -419,6 +424,12 @@ fn frame(server: Server, http: &str) -> String {
          error_log %%LOGS%%/error.log info;\nevents {{ worker_connections 512; }}\n\
          http {{\n    {log}\n    {temporary}\n{http}\n}}\n"
     )
+}
+
+/// Whether `access_log` stands outside of all blocks.
+fn sets_access_log(http: &str) -> bool {
+    let is_outside = |text: &str| text.matches('{').count() == text.matches('}').count();
+    http.match_indices("access_log").any(|(at, _)| is_outside(&http[..at]))
 }
 
 fn fill(text: &str, prefix: &Path, logs: &Path, ports: &BTreeMap<usize, u16>) -> String {

@@ -340,7 +340,6 @@ fn fields_set_and_taken_away() {
     let Some(nginx) = nginx_with(&["headers-more"]) else { return };
     let site = Site::new(
         r#"
-        access_log %%LOGS%%/access.log;
         types { text/html html; text/plain txt; }
         more_set_headers "X-Http: http";
         server {
