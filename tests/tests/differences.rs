@@ -356,20 +356,20 @@ fn logged_when_the_request_has_ended() {
     }
 }
 
-/// Reason: plain text around compressed content leaves nothing that can be read.
+/// Reason: plain text around or within compressed content leaves nothing that can be read.
 #[test]
-fn additions_to_compressed_content() {
-    let Some(nginx) = nginx_with(&["--with-http_addition_module", "--with-http_gzip_static_module"]) else {
-        return;
-    };
+fn compressed_content_that_would_be_changed() {
+    let parts = ["--with-http_addition_module", "--with-http_sub_module", "--with-http_gzip_static_module"];
+    let Some(nginx) = nginx_with(&parts) else { return };
     let site = Site::new(
         r#"
         server {
             listen 127.0.0.1:%%PORT%%;
             root %%ROOT%%;
             gzip_static on;
-            add_before_body /top.txt;
             types { text/html html; }
+            location /added/ { alias %%ROOT%%/; add_before_body /top.txt; }
+            location /replaced/ { alias %%ROOT%%/; sub_filter com dis; }
         }
         "#,
     )
@@ -377,14 +377,15 @@ fn additions_to_compressed_content() {
     .file("f.html", "plain")
     .file("f.html.gz", "compressed")
     .file("top.txt", "top ");
-    let text = |server: Server| {
+    let texts = |server: Server| {
         let running = site.start(server);
-        let text = running.ask("GET /f.html\nAccept-Encoding: gzip").last().text();
+        let texts = ["added", "replaced"]
+            .map(|place| running.ask(&format!("GET /{place}/f.html\nAccept-Encoding: gzip")).last().text());
         running.stop();
-        text
+        texts
     };
-    assert_eq!(text(Server::Fulmar), "compressed");
-    assert_eq!(text(Server::Nginx), "top compressed", "nginx no longer differs");
+    assert_eq!(texts(Server::Fulmar), ["compressed", "compressed"]);
+    assert_eq!(texts(Server::Nginx), ["top compressed", "dispressed"], "nginx no longer differs");
 }
 
 /// Reason: a cache has to know that a page comes in two forms, whichever it meets first; parts of files are on offer as

@@ -125,8 +125,12 @@ impl Table {
             (b"volatile", []) => self.volatile = true,
             (b"proxy", [word]) => self.proxies.push(network(entry, word, loading)?),
             (b"default", [word]) if self.has_ranges => {
-                if self.default.is_some() {
-                    loading.note(Diagnostic::warn("duplicate default geo value").at(entry.span));
+                if let Some(old) = &self.default {
+                    let text = format!(
+                        "duplicate default geo range value: \"{word}\", old value: \"{}\"",
+                        String::from_utf8_lossy(old)
+                    );
+                    loading.note(Diagnostic::warn(text).at(entry.span));
                 }
                 self.default = Some((*word.text).into());
             }

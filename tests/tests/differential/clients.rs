@@ -1,6 +1,7 @@
 //! Who the client is and where it comes from: `geo`, `set_real_ip_from`, `valid_referers`, `secure_link`, by what their
 //! pages of the manual promise, and at the edges.
 
+use tests::binary::{Server, have_nginx, nginx_with};
 use tests::differential::{agree, agree_on_mistake};
 use tests::site::Site;
 
@@ -179,7 +180,6 @@ fn real_ip() {
 
 /// Where the client is its own peer, its port differs from connection to connection.
 fn agree_but_for_ports(site: &Site, requests: &[String]) {
-    use tests::binary::{Server, have_nginx};
     if !have_nginx() {
         return;
     }
@@ -291,7 +291,7 @@ fn referers() {
 
 #[test]
 fn secure_links() {
-    let Some(nginx) = tests::binary::nginx_with(&["--with-http_secure_link_module"]) else { return };
+    let Some(nginx) = nginx_with(&["--with-http_secure_link_module"]) else { return };
     let site = Site::new(
         r#"
         server {
@@ -384,5 +384,37 @@ fn mistakes() {
         "server { listen 1 proxy_protocol=on; }",
     ] {
         agree_on_mistake(&Site::new(wrong));
+    }
+}
+
+/// What counts, and is most likely not meant.
+#[test]
+fn warnings() {
+    if !have_nginx() {
+        return;
+    }
+    for doubtful in [
+        "geo $x { 10.0.0.0/8 a; 10.0.0.0/8 b; }",
+        "geo $x { default a; default b; }",
+        "geo $x { 10.0.0.1/8 a; }",
+        "geo $x { delete 10.0.0.0/8; }",
+        "geo $x { ranges; default a; default b; }",
+        "geo $x { ranges; 10.0.0.0-10.0.0.9 a; 10.0.0.0-10.0.0.9 b; }",
+        "geo $x { ranges; delete 10.0.0.0-10.0.0.9; }",
+        "server { allow 10.0.0.1/8; }",
+        "server { set_real_ip_from 10.0.0.1/8; }",
+    ] {
+        let site = Site::new(&format!("{doubtful} server {{ listen 127.0.0.1:%%PORT%%; }}"));
+        let said = [Server::Nginx, Server::Fulmar].map(|server| {
+            let _ = site.test(server);
+            let output = site.command(server).arg("-t").output().expect("run");
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let warnings = text.lines().filter_map(|line| line.split_once("[warn] "));
+            warnings
+                .map(|(_, message)| message.split(" in /").next().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        });
+        assert!(!said[0].is_empty(), "{doubtful}");
+        assert_eq!(said[0], said[1], "{doubtful}");
     }
 }
