@@ -54,6 +54,18 @@ struct Run {
     start_line: u32,
 }
 
+/// The bytes that a word without quotes goes on with, whatever was in front of them.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let special = b"\0 \t\r\n;{$\\";
+    let mut at = 0;
+    while at < special.len() {
+        plain[special[at] as usize] = false;
+        at += 1;
+    }
+    plain
+};
+
 impl Lexer {
     /// A lexer of a file's text.
     pub fn new(text: Arc<[u8]>, file: FileId) -> Lexer {
@@ -92,8 +104,31 @@ impl Lexer {
             if let Some(token) = self.step(&mut run, byte)? {
                 return Ok(token);
             }
+            if run.state == State::Bare && !run.escaped {
+                self.skip_plain(&mut run);
+            }
         }
         self.at_end(run)
+    }
+
+    /// Goes past bytes that only make a word longer.
+    fn skip_plain(&mut self, run: &mut Run) {
+        let rest = self.text.get(self.pos..).unwrap_or_default();
+        let length = rest.iter().take_while(|byte| PLAIN[usize::from(**byte)]).count();
+        self.pos += length.min(self.most(run.start, length));
+        run.variable &= length == 0;
+    }
+
+    /// Goes past the rest of an indentation.
+    fn skip_spaces(&mut self, run: &mut Run) {
+        let rest = self.text.get(self.pos..).unwrap_or_default();
+        self.pos += rest.iter().take_while(|byte| **byte == b' ').count();
+        run.start = self.pos - 1;
+    }
+
+    /// How many of so many bytes a word or a comment may have that began there.
+    fn most(&self, start: usize, length: usize) -> usize {
+        if self.parameter { length } else { start + WORD_BYTES_MAX + 1 - self.pos }
     }
 
     fn step(&mut self, run: &mut Run, byte: u8) -> Result<Option<Token>, Diagnostic> {
@@ -122,7 +157,7 @@ impl Lexer {
         run.start = self.pos - 1;
         run.start_line = self.line;
         match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => {}
+            b' ' | b'\t' | b'\r' | b'\n' => self.skip_spaces(run),
             b';' | b'{' if run.words.is_empty() => return Err(self.unexpected(byte)),
             b';' | b'{' => return Ok(Some(self.finish(run, byte))),
             b'}' if run.words.is_empty() => return Ok(Some(Token::Close(self.byte_span()))),
@@ -148,8 +183,7 @@ impl Lexer {
     fn skip_comment(&mut self, start: usize) {
         let rest = self.text.get(self.pos..).unwrap_or_default();
         let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let most = if self.parameter { length } else { start + WORD_BYTES_MAX + 1 - self.pos };
-        self.pos += length.min(most);
+        self.pos += length.min(self.most(start, length));
     }
 
     fn within(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
@@ -243,6 +277,9 @@ impl Lexer {
 /// Removes the backslash before quotes and backslashes, and reads `\t`, `\r` and `\n`; any other backslash
 /// stands for itself.
 fn resolve(raw: &[u8]) -> Box<[u8]> {
+    if memchr::memchr(b'\\', raw).is_none() {
+        return raw.into();
+    }
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -287,6 +324,26 @@ mod tests {
         assert_eq!(message(&format!("#{}\na;", long(4094))), "");
         assert_eq!(message(&format!("#{}\na;", long(4095))), "too long parameter \"#xxxxxxxxx...\" started");
         assert_eq!(message(&format!("#{}", long(4095))), "");
+        let comment = format!("#{} {}\na;", long(4094), long(5));
+        assert_eq!(message(&comment), "too long parameter \"#xxxxxxxxx...\" started");
+        // At the very end of a text a word is not finished.
+        let unfinished = "unexpected end of file, expecting \";\" or \"}\"";
+        assert_eq!(message(&long(4096)), unfinished);
+        assert_eq!(message(&long(4097)), "too long parameter \"xxxxxxxxxx...\" started");
+        assert_eq!(message(&format!("a{}b;", " ".repeat(5000))), "");
+    }
+
+    #[test]
+    fn words_are_read_whole_and_their_lines_are_counted() {
+        let text = "  a b${c}d\n\n   e\\;f {  h\\\"i 'j  k';\n} # l\n m\\{n;";
+        let parsed = parse_bytes(text.as_bytes());
+        assert_eq!(parsed.error.map(|error| error.message), None);
+        let [outer, last] = &*parsed.nodes else { panic!("{:?}", parsed.nodes) };
+        let words: Vec<_> = outer.args.iter().map(|word| (word.to_string(), word.span.line)).collect();
+        assert_eq!(words, [("b${c}d".to_owned(), 1), ("e\\;f".to_owned(), 3)]);
+        let inner = &outer.children()[0];
+        assert_eq!((inner.name.to_string().as_str(), inner.args[0].to_string().as_str()), ("h\"i", "j  k"));
+        assert_eq!((last.name.to_string().as_str(), last.name.span.line), ("m\\{n", 5));
     }
 
     #[test]
