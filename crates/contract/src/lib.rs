@@ -59,7 +59,7 @@ pub use origin::{Kept, Origin};
 pub use overlay::{Candidate, Open, Opener, Overlay, Selection};
 pub use policy::Policy;
 pub use reading::{Ready, read_ready};
-pub use regex::{Regex, Regexes};
+pub use regex::{PatternSets, Regex, Regexes};
 pub use scope::{Phase, Scope, ScopeBuilder};
 pub use server_name::{SERVER_NAME, ServerName};
 pub use spool::{FileName, Spool};

@@ -2,8 +2,9 @@
 
 use crate::log::LogFiles;
 use crate::{LocationName, Origin, Regex, Template, Variables};
-use conf::value::{ValueError, template};
+use conf::value::{Pattern, ValueError, template};
 use conf::{Diagnostic, Span, Word};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Loading {
     pub default_port: u16,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
+    /// The patterns so far, by their text; those that ignore case are apart. Very many servers have the same ones.
+    patterns: [HashMap<Box<[u8]>, Arc<Pattern>>; 2],
 }
 
 impl Loading {
@@ -42,6 +45,7 @@ impl Loading {
             origin: Arc::default(),
             default_port: 80,
             notes: Vec::new(),
+            patterns: Default::default(),
         }
     }
 
@@ -51,15 +55,20 @@ impl Loading {
         Ok(Template::new(parsed, &mut self.variables, word.span))
     }
 
-    /// Compiles a regular expression and defines variables for its named captures.
+    /// Compiles a regular expression, or takes the one of this text that is there, and defines variables for its named
+    /// captures.
     pub fn regex(&mut self, word: &Word, text: &[u8], ignore_case: bool) -> Result<Regex, Diagnostic> {
-        Regex::new(text, ignore_case, &mut self.variables).map_err(|error| {
-            let place = match &error {
-                ValueError::Pattern(wrong) => place_in(word, text, wrong.offset),
-                _ => word.span,
-            };
-            Diagnostic::emerg(error.to_string()).at(word.span).under(place)
-        })
+        let known = &mut self.patterns[usize::from(ignore_case)];
+        let pattern = match known.get(text) {
+            Some(pattern) => Arc::clone(pattern),
+            None => {
+                let pattern =
+                    Arc::new(Pattern::new(text, ignore_case).map_err(|error| wrong(error, word, text))?);
+                known.insert(text.into(), Arc::clone(&pattern));
+                pattern
+            }
+        };
+        Ok(Regex::new(pattern, &mut self.variables))
     }
 
     /// A path relative to the prefix.
@@ -72,6 +81,14 @@ impl Loading {
     pub fn note(&mut self, note: Diagnostic) {
         self.notes.push(note);
     }
+}
+
+fn wrong(error: ValueError, word: &Word, pattern: &[u8]) -> Diagnostic {
+    let place = match &error {
+        ValueError::Pattern(wrong) => place_in(word, pattern, wrong.offset),
+        _ => word.span,
+    };
+    Diagnostic::emerg(error.to_string()).at(word.span).under(place)
 }
 
 /// Where a byte of a pattern stands that is in a word; the whole word, where it is not written as it is meant.

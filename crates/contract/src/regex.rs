@@ -3,7 +3,9 @@
 use crate::counters::{self, Count};
 use crate::log::Level;
 use crate::{Definition, Exchange, VariableId, Variables};
-use conf::value::{Candidate, Captures, Pattern, PatternSet, TooManySteps, ValueError};
+use conf::value::{Candidate, Captures, Pattern, PatternSet, TooManySteps};
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A pattern bound to the variables of its named captures.
@@ -14,18 +16,14 @@ pub struct Regex {
 }
 
 impl Regex {
-    /// Compiles a pattern.
-    ///
-    /// # Errors
-    /// [`ValueError::Pattern`].
-    pub fn new(text: &[u8], ignore_case: bool, variables: &mut Variables) -> Result<Regex, ValueError> {
-        let pattern = Pattern::new(text, ignore_case)?;
+    /// Binds a pattern.
+    pub(crate) fn new(pattern: Arc<Pattern>, variables: &mut Variables) -> Regex {
         let mut define = |(index, name): (usize, &Option<Box<str>>)| {
             let name = name.as_deref()?;
             Some((index, variables.define(name, Definition::Slot)))
         };
         let named = pattern.names().iter().enumerate().filter_map(&mut define).collect();
-        Ok(Regex { pattern: Arc::new(pattern), named })
+        Regex { pattern, named }
     }
 
     /// Whether the pattern matches; if so its captures are the exchange's from now on. A pattern that gives up does
@@ -74,17 +72,38 @@ impl Regex {
 }
 
 /// Patterns of which the first that matches counts. They are tried at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Regexes {
     regexes: Box<[Regex]>,
-    set: PatternSet,
+    /// None of no patterns.
+    set: Option<Arc<PatternSet>>,
 }
+
+/// The automata of a configuration by what they are made of: very many servers have the same list of patterns.
+#[derive(Default)]
+pub struct PatternSets(HashMap<Box<[Arc<Pattern>]>, Arc<PatternSet>>);
 
 impl Regexes {
     /// These patterns, in their order.
     pub fn new(regexes: Vec<Regex>) -> Regexes {
-        let set = PatternSet::new(regexes.iter().map(|regex| &*regex.pattern));
-        Regexes { regexes: regexes.into(), set }
+        Regexes::sharing(regexes, &mut PatternSets::default())
+    }
+
+    /// These patterns, in their order, with the automaton of such a list that was made before.
+    pub fn sharing(regexes: Vec<Regex>, sets: &mut PatternSets) -> Regexes {
+        if regexes.is_empty() {
+            return Regexes::default();
+        }
+        let patterns: Box<[_]> = regexes.iter().map(|regex| Arc::clone(&regex.pattern)).collect();
+        let set = match sets.0.get(&patterns) {
+            Some(set) => Arc::clone(set),
+            None => {
+                let set = Arc::new(PatternSet::new(patterns.iter().map(AsRef::as_ref)));
+                sets.0.insert(patterns, Arc::clone(&set));
+                set
+            }
+        };
+        Regexes { set: Some(set), regexes: regexes.into() }
     }
 
     /// The first pattern that matches; its captures are the exchange's from now on.
@@ -92,7 +111,8 @@ impl Regexes {
     /// # Errors
     /// [`TooManySteps`] where a pattern gave up, so that nobody knows which is the first.
     pub fn first(&self, exchange: &Exchange, subject: &[u8]) -> Result<Option<usize>, TooManySteps> {
-        self.set.first(subject, |index, candidate| match self.regexes.get(index) {
+        let Some(set) = &self.set else { return Ok(None) };
+        set.first(subject, |index, candidate| match self.regexes.get(index) {
             Some(regex) if candidate == Candidate::Matches && !regex.captures_anything() => {
                 exchange.set_captures(Captures::default(), b"");
                 Ok(true)
@@ -102,14 +122,76 @@ impl Regexes {
         })
     }
 
+    /// The first pattern that matches, where no capture is needed. A pattern that gives up does not match.
+    pub fn find(&self, subject: &[u8]) -> Option<usize> {
+        let judge = |index: usize, candidate: Candidate| -> Result<bool, Infallible> {
+            Ok(candidate == Candidate::Matches
+                || self.regexes.get(index).is_some_and(|regex| regex.is_match(subject)))
+        };
+        let Ok(found) = self.set.as_ref()?.first(subject, judge);
+        found
+    }
+
     /// The patterns.
     pub fn iter(&self) -> std::slice::Iter<'_, Regex> {
         self.regexes.iter()
     }
 }
 
-impl Default for Regexes {
-    fn default() -> Regexes {
-        Regexes::new(Vec::new())
+#[cfg(test)]
+mod tests {
+    use super::{PatternSets, Regex, Regexes};
+    use crate::Loading;
+    use conf::{FileId, Span, Word};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn regexes(loading: &mut Loading, texts: &[&str]) -> Vec<Regex> {
+        let span = Span { file: FileId(0), start: 0, end: 0, line: 1 };
+        let regex = |text: &&str| {
+            let word = Word { text: text.as_bytes().into(), quoted: false, span };
+            loading.regex(&word, text.as_bytes(), text.ends_with('X')).unwrap()
+        };
+        texts.iter().map(regex).collect()
+    }
+
+    #[test]
+    fn the_same_text_is_compiled_once_and_the_same_list_put_together_once() {
+        let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+        let one = regexes(&mut loading, &["a", "b(?<n>.)", "cX"]);
+        let two = regexes(&mut loading, &["a", "b(?<n>.)", "cX"]);
+        for (one, two) in one.iter().zip(&two) {
+            assert!(Arc::ptr_eq(&one.pattern, &two.pattern));
+            assert_eq!(one.named, two.named);
+        }
+        assert!(one[2].is_match(b"Cx"));
+        let word = Word {
+            text: (*b"cX").into(),
+            quoted: false,
+            span: Span { file: FileId(0), start: 0, end: 0, line: 1 },
+        };
+        assert!(!loading.regex(&word, b"cX", false).unwrap().is_match(b"Cx"), "case counts in another one");
+        let other = vec![two[1].clone(), two[0].clone(), two[2].clone()];
+        let mut sets = PatternSets::default();
+        let [one, two, other] = [one, two, other].map(|list| Regexes::sharing(list, &mut sets));
+        let set = |regexes: &Regexes| regexes.set.clone().unwrap();
+        assert!(Arc::ptr_eq(&set(&one), &set(&two)));
+        assert!(!Arc::ptr_eq(&set(&one), &set(&other)), "their order counts");
+        assert_eq!((one.find(b"bya"), other.find(b"bya")), (Some(0), Some(0)));
+        assert_eq!((one.find(b"by"), other.find(b"by")), (Some(1), Some(0)));
+    }
+
+    #[test]
+    fn found_without_captures() {
+        let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+        let some = Regexes::new(regexes(&mut loading, &["(x)y", "(?=z)z", "b$", "^(a+)+$(?=)", "q"]));
+        for (subject, found) in
+            [("axy", Some(0)), ("zq", Some(1)), ("b\n", Some(2)), ("q", Some(4)), ("p", None)]
+        {
+            assert_eq!(some.find(subject.as_bytes()), found, "{subject}");
+        }
+        let endless = [&[b'a'; 64][..], b"!q"].concat();
+        assert_eq!(some.find(&endless), Some(4), "what gives up does not match");
+        assert_eq!(Regexes::default().find(b""), None);
     }
 }

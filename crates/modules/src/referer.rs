@@ -39,7 +39,7 @@
 
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
-    Args, Directive, Exchange, HostNames, Loading, Module, Regex, Rule, SERVER_NAME, ScopeBuilder,
+    Args, Directive, Exchange, HostNames, Loading, Module, Regex, Regexes, Rule, SERVER_NAME, ScopeBuilder,
     ServerName, Variable, View,
 };
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub static MODULE: Module = Module {
 const HERE: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 
 /// `valid_referers none | blocked | server_names | HOST[/PATH] | ~REGEX …`
-pub static VALID_REFERERS: Directive<Vec<Entry>> = Directive::new("valid_referers", parse)
+pub static VALID_REFERERS: Directive<Referers> = Directive::new("valid_referers", parse)
     .within(HERE)
     .args(Arity::AtLeast(1))
     .rule(Rule::List)
@@ -73,8 +73,15 @@ pub static REFERER_HASH_BUCKET_SIZE: Directive<u64> = Directive::number("referer
     .default("64")
     .help("Accepted and not needed: tables grow as they have to.");
 
-/// A word of `valid_referers`.
-pub enum Entry {
+/// The words of `valid_referers`.
+pub struct Referers {
+    entries: Vec<Entry>,
+    /// Patterns of what follows the scheme.
+    pages: Arc<Regexes>,
+}
+
+/// A word that is no pattern.
+enum Entry {
     /// Requests without the field.
     None,
     /// Values without a scheme.
@@ -88,23 +95,30 @@ pub enum Entry {
         /// The beginning of the path; empty for any.
         path: Box<[u8]>,
     },
-    /// A pattern of what follows the scheme.
-    Regex(Arc<Regex>),
 }
 
-fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Entry>, Diagnostic> {
-    args.words().iter().map(|word| entry(args, word, loading)).collect()
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Referers, Diagnostic> {
+    let (mut entries, mut pages) = (Vec::new(), Vec::new());
+    for word in args.words() {
+        match &*word.text {
+            b"~" => {
+                let error = Diagnostic::emerg("empty regex in \"~\"");
+                return Err(error.at(args.node.span).under(word.span));
+            }
+            [b'~', pattern @ ..] => pages.push(loading.regex(word, pattern, true)?),
+            _ => entries.push(entry(args, word)?),
+        }
+    }
+    Ok(Referers { entries, pages: Arc::new(Regexes::new(pages)) })
 }
 
-fn entry(args: &Args<'_>, word: &Word, loading: &mut Loading) -> Result<Entry, Diagnostic> {
+fn entry(args: &Args<'_>, word: &Word) -> Result<Entry, Diagnostic> {
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     Ok(match &*word.text {
         b"" => return Err(error("invalid referer \"\"".into())),
         b"none" => Entry::None,
         b"blocked" => Entry::Blocked,
         b"server_names" => Entry::ServerNames,
-        b"~" => return Err(error("empty regex in \"~\"".into())),
-        [b'~', pattern @ ..] => Entry::Regex(Arc::new(loading.regex(word, pattern, true)?)),
         text => {
             let end = text.iter().position(|&byte| byte == b'/').unwrap_or(text.len());
             let (name, path) = text.split_at(end);
@@ -130,7 +144,7 @@ struct Valid {
     /// Patterns of hosts.
     names: Vec<Arc<Regex>>,
     /// Patterns of all that follows the scheme.
-    pages: Vec<Arc<Regex>>,
+    pages: Vec<Arc<Regexes>>,
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -138,7 +152,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let Some(first) = written.first() else { return Ok(()) };
     let mut valid = Valid::default();
     for use_of in &written {
-        for entry in use_of.value {
+        if use_of.value.pages.iter().len() > 0 {
+            valid.pages.push(Arc::clone(&use_of.value.pages));
+        }
+        for entry in &use_of.value.entries {
             valid.add(view, entry).map_err(|message| Diagnostic::emerg(message).at(use_of.span))?;
         }
     }
@@ -158,7 +175,6 @@ impl Valid {
             Entry::None => self.none = true,
             Entry::Blocked => self.blocked = true,
             Entry::Host { name, path } => self.host(name, path)?,
-            Entry::Regex(regex) => self.pages.push(Arc::clone(regex)),
             Entry::ServerNames => {
                 let levels = std::iter::once(*view).chain(view.enclosing());
                 let names =
@@ -191,7 +207,7 @@ impl Valid {
             return path.starts_with(beginning);
         }
         self.names.iter().any(|regex| regex.is_match(&host))
-            || self.pages.iter().any(|regex| regex.is_match(page))
+            || self.pages.iter().any(|patterns| patterns.find(page).is_some())
     }
 }
 
@@ -252,7 +268,22 @@ mod tests {
     }
 
     #[test]
+    fn many_patterns_of_several_directives() {
+        let values = [
+            "http://a.example/",
+            "http://x.example/B",
+            "http://x.example/cc",
+            "http://x.example/d",
+            "http://x.ab/",
+        ];
+        let referers = "~^a\\. ~/b$ ~(?=c)cc; valid_referers ~/D ~q ~r host";
+        assert_eq!(verdicts(referers, &values), "++++-");
+        assert_eq!(verdicts("~q ~r ~s host", &values), "-----");
+    }
+
+    #[test]
     fn messages() {
+        assert_eq!(Site::error("valid_referers ~;"), "empty regex in \"~\"");
         assert_eq!(Site::error("valid_referers \"\";"), "invalid referer \"\"");
         assert_eq!(Site::error("valid_referers a.*.b;"), "invalid hostname or wildcard \"a.*.b\"");
         assert_eq!(Site::error("valid_referers a A;"), "conflicting parameter \"a\"");

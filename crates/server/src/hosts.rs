@@ -2,7 +2,7 @@
 
 use crate::encryption::Encryption;
 use crate::site::Server;
-use contract::{Exchange, HostNames, NameError, Regex, ServerName};
+use contract::{Exchange, HostNames, NameError, Regex, Regexes};
 use std::sync::Arc;
 
 /// The virtual servers of one address.
@@ -15,7 +15,9 @@ pub(crate) struct Hosts {
     pub(crate) servers: Box<[Arc<Server>]>,
     default: Arc<Server>,
     names: HostNames<Arc<Server>>,
-    regexes: Vec<(Arc<Regex>, Arc<Server>)>,
+    patterns: Regexes,
+    /// The servers of the patterns.
+    matched: Vec<Arc<Server>>,
 }
 
 impl Hosts {
@@ -27,7 +29,8 @@ impl Hosts {
             servers: Box::default(),
             default,
             names: HostNames::default(),
-            regexes: Vec::new(),
+            patterns: Regexes::default(),
+            matched: Vec::new(),
         }
     }
 
@@ -61,41 +64,34 @@ impl Hosts {
         }
     }
 
-    /// Adds a name of a server; a name that cannot be added is given back.
-    pub(crate) fn add<'a>(
-        &mut self,
-        name: &'a ServerName,
-        server: &Arc<Server>,
-    ) -> Result<(), (&'a [u8], NameError)> {
-        match name {
-            ServerName::Text(text) => {
-                self.names.insert(text, Arc::clone(server)).map_err(|error| (&**text, error))
-            }
-            ServerName::Regex(regex) => {
-                self.regexes.push((Arc::clone(regex), Arc::clone(server)));
-                Ok(())
-            }
-        }
+    /// Adds a name of a server.
+    pub(crate) fn add(&mut self, name: &[u8], server: &Arc<Server>) -> Result<(), NameError> {
+        self.names.insert(name, Arc::clone(server))
+    }
+
+    /// Sets the patterns in their order, with their servers.
+    pub(crate) fn set_patterns(&mut self, patterns: Vec<(Regex, Arc<Server>)>) {
+        let (regexes, servers) = patterns.into_iter().unzip();
+        self.patterns = Regexes::new(regexes);
+        self.matched = servers;
     }
 
     /// The server for an exchange by its host, which is in lower case: by a name, else by the first pattern
     /// that matches, whose captures become the exchange's. A server may claim requests that name no host by
-    /// an empty name.
+    /// an empty name. Where a pattern gives up nobody knows which is the first, and the default remains.
     pub(crate) fn find(&self, exchange: &Exchange) -> &Arc<Server> {
         let host = &exchange.request.host;
         let named = if self.names.is_empty() { None } else { self.names.get(host) };
-        let matches = |(regex, _): &&(Arc<Regex>, Arc<Server>)| regex.matches(exchange, host);
-        let matching = || {
-            let patterns = if host.is_empty() { &[] } else { &*self.regexes };
-            patterns.iter().find(matches).map(|(_, server)| server)
+        let matching = || match host.is_empty() {
+            true => None,
+            false => self.matched.get(self.patterns.first(exchange, host).ok()??),
         };
         named.or_else(matching).unwrap_or(&self.default)
     }
 
     /// The server for a name that a handshake asks for, in lower case.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<&Arc<Server>> {
-        let matching = || self.regexes.iter().find(|(regex, _)| regex.is_match(name));
-        self.names.get(name).or_else(|| matching().map(|(_, server)| server))
+        self.names.get(name).or_else(|| self.matched.get(self.patterns.find(name)?))
     }
 }
 
@@ -125,6 +121,49 @@ mod tests {
             let server = site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).clone();
             assert_eq!(String::from_utf8_lossy(&server.name), name, "{host}");
         }
+    }
+
+    #[test]
+    fn of_many_patterns_the_first_one_counts() {
+        let text = "server { listen 1; server_name none; } \
+                    server { listen 1; server_name ~^(?<n>[a-c]+)\\.x$ ~^(?!no)n.*; } \
+                    server { listen 1; server_name ~^b.*x$ name.x ~z$; } \
+                    server { listen 1; server_name ~^n(?<n>.)$ ~^(a+)+$(?=); }";
+        let (_, site) = testing::site(text, &[]).unwrap();
+        let hosts = site.listens[0].hosts(None);
+        let endless = "a".repeat(64) + "!z";
+        for (host, name) in [
+            ("abc.x", Some("~^(?<n>[a-c]+)\\.x$")),
+            ("bd.x", Some("~^b.*x$")),
+            ("nz", Some("~^(?<n>[a-c]+)\\.x$")),
+            ("no", Some("~^n(?<n>.)$")),
+            ("name.x", Some("~^b.*x$")),
+            ("other", None),
+            (&endless, Some("~^b.*x$")),
+        ] {
+            let exchange = testing::exchange("/", host, |_| {});
+            let shown = |server: &super::Server| String::from_utf8_lossy(&server.name).into_owned();
+            assert_eq!(shown(hosts.find(&exchange)), name.unwrap_or("none"), "{host}");
+            assert_eq!(
+                hosts.find_name(host.as_bytes()).map(|server| shown(server)).as_deref(),
+                name,
+                "{host}"
+            );
+        }
+        let exchange = testing::exchange("/", "no", |_| {});
+        hosts.find(&exchange);
+        let mut captured = Vec::new();
+        exchange.capture(1, &mut captured);
+        assert_eq!(captured, b"o", "captures are those of the pattern that was found");
+        let gives_up = "server { listen 1; server_name none; } \
+                        server { listen 1; server_name ~^(a+)+$(?=) ~z$ ~y; }";
+        let (_, site) = testing::site(gives_up, &[]).unwrap();
+        let exchange = testing::exchange("/", &endless, |_| {});
+        assert_eq!(
+            &*site.listens[0].hosts(None).find(&exchange).name,
+            b"none",
+            "nobody knows which is the first"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::structure::LimitExcept;
 use conf::Span;
 use conf::value::TooManySteps;
 use contract::hash::KeyedMap;
-use contract::{Exchange, LocationKind, LocationName, Regex, Regexes, Scope};
+use contract::{Exchange, LocationKind, LocationName, PatternSets, Regex, Regexes, Scope};
 use http::Method;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ struct Prefixes {
 
 impl Locations {
     /// Sorts locations for finding.
-    pub(crate) fn new(locations: Vec<(Option<Regex>, Location)>) -> Locations {
+    pub(crate) fn new(locations: Vec<(Option<Regex>, Location)>, sets: &mut PatternSets) -> Locations {
         let mut sorted = Locations::default();
         let (mut prefixes, mut patterns) = (Vec::new(), Vec::new());
         for (regex, location) in locations {
@@ -95,7 +95,7 @@ impl Locations {
             }
         }
         sorted.prefixes = Prefixes::new(prefixes);
-        sorted.patterns = Regexes::new(patterns);
+        sorted.patterns = Regexes::sharing(patterns, sets);
         sorted
     }
 

@@ -483,6 +483,7 @@ fn a_scope_compiled_while_serving() {
         logs,
         default_port: 80,
         overlays: None,
+        sets: Default::default(),
     };
     let scope = compiler.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");

@@ -11,12 +11,13 @@ use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVE
 use conf::{Contexts, Diagnostic, Span};
 use contract::log::{Level, LogFiles};
 use contract::{
-    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, Peer, Phase,
-    Policy, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step, Template,
-    VariableTable,
+    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, PatternSets,
+    Peer, Phase, Policy, Regex, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step,
+    Template, VariableTable,
 };
 use http::Status;
 use net::{ListenOptions, SocketAddress};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -143,6 +144,7 @@ impl Site {
             prefix: &loaded.loading.prefix,
             logs: &loaded.loading.logs,
             default_port: loaded.loading.default_port,
+            sets: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -172,6 +174,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) default_port: u16,
     /// What settings beside the content are compiled with; none inside of such.
     pub(crate) overlays: Option<&'a Arc<Base>>,
+    /// The patterns of locations that were put together.
+    pub(crate) sets: RefCell<PatternSets>,
 }
 
 impl Compiler<'_> {
@@ -197,11 +201,11 @@ impl Compiler<'_> {
         let scope = self.scope(section, None)?;
         let server = Arc::new(Server {
             name: display_name(names.first()),
-            names: names.as_slice().into(),
+            names: names.into(),
             encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
             span,
             scope,
-            locations: Locations::new(locations),
+            locations: Locations::new(locations, &mut self.sets.borrow_mut()),
             named,
         });
         let written = view.here(&LISTEN);
@@ -210,7 +214,7 @@ impl Compiler<'_> {
         } else {
             written.iter().map(|written| written.value.clone()).collect()
         };
-        addresses.add(&listens, &server, &names)
+        addresses.add(&listens, &server)
     }
 
     /// The locations of a level, checked for duplicates.
@@ -247,7 +251,7 @@ impl Compiler<'_> {
             name: spec.name.clone(),
             place,
             scope: self.scope(spec.section, Some(&spec.name))?,
-            inner: Locations::new(inner),
+            inner: Locations::new(inner, &mut self.sets.borrow_mut()),
             limited,
         })
     }
@@ -311,19 +315,14 @@ struct AddressUse {
     options: Option<ListenOptions>,
     default: Option<Arc<Server>>,
     protocols: Agreement,
-    servers: Vec<(Arc<Server>, Vec<ServerName>, Span)>,
+    servers: Vec<(Arc<Server>, Span)>,
 }
 
 impl Addresses {
-    fn add(
-        &mut self,
-        listens: &[ListenSpec],
-        server: &Arc<Server>,
-        names: &[ServerName],
-    ) -> Result<(), Diagnostic> {
+    fn add(&mut self, listens: &[ListenSpec], server: &Arc<Server>) -> Result<(), Diagnostic> {
         for listen in listens {
             for address in &listen.addresses {
-                self.add_one(listen, address, server, names)?;
+                self.add_one(listen, address, server)?;
             }
         }
         Ok(())
@@ -334,7 +333,6 @@ impl Addresses {
         listen: &ListenSpec,
         address: &SocketAddress,
         server: &Arc<Server>,
-        names: &[ServerName],
     ) -> Result<(), Diagnostic> {
         let complain = |what: &str| {
             let message = format!("{what} {address}");
@@ -349,7 +347,8 @@ impl Addresses {
                 servers: Vec::new(),
             }
         });
-        if entry.servers.iter().any(|(other, ..)| Arc::ptr_eq(other, server)) {
+        // All addresses of a server are added before those of the next one.
+        if entry.servers.last().is_some_and(|(last, ..)| Arc::ptr_eq(last, server)) {
             return complain("a duplicate listen");
         }
         if let Some(options) = &listen.options
@@ -363,7 +362,7 @@ impl Addresses {
         if !entry.servers.is_empty() {
             entry.protocols.add(listen);
         }
-        entry.servers.push((Arc::clone(server), names.to_vec(), listen.span));
+        entry.servers.push((Arc::clone(server), listen.span));
         Ok(())
     }
 
@@ -410,14 +409,22 @@ impl AddressUse {
         hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
         hosts.takes_proxy_header = proxy_protocol;
         let single = self.servers.len() == 1;
-        for (server, names, span) in &self.servers {
-            let has_regex = names.iter().any(|name| matches!(name, ServerName::Regex(_)));
+        let mut patterns = Vec::new();
+        for (server, span) in &self.servers {
+            let has_regex = server.names.iter().any(|name| matches!(name, ServerName::Regex(_)));
             // One server is chosen without a look at its names, unless a pattern may capture something.
             if single && !has_regex {
                 continue;
             }
-            for name in names {
-                let Err((text, error)) = hosts.add(name, server) else { continue };
+            for name in &server.names {
+                let text = match name {
+                    ServerName::Text(text) => text,
+                    ServerName::Regex(regex) => {
+                        patterns.push((Regex::clone(regex), Arc::clone(server)));
+                        continue;
+                    }
+                };
+                let Err(error) = hosts.add(text, server) else { continue };
                 let shown = String::from_utf8_lossy(text);
                 if error == NameError::Invalid {
                     let message = format!("invalid server name or wildcard \"{shown}\" on {address}");
@@ -427,6 +434,7 @@ impl AddressUse {
                 notes.push(Diagnostic::warn(message).at(*span));
             }
         }
+        hosts.set_patterns(patterns);
         Ok(Some(hosts))
     }
 }

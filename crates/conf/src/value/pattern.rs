@@ -1,6 +1,7 @@
 //! Patterns with PCRE's meaning: in linear time where both engines mean the same, else with PCRE2.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use super::ValueError;
@@ -196,6 +197,12 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.text, self.case_insensitive).hash(state);
+    }
+}
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -71,6 +71,9 @@ impl PatternSet {
 
 impl Part {
     fn new(all: &[&Pattern], patterns: Range<usize>) -> Part {
+        if patterns.len() < FEWEST {
+            return Part { patterns, set: None, members: Box::default() };
+        }
         let texts = patterns.clone().filter_map(|index| Some((index, all[index].linear_text()?)));
         let (members, texts): (Vec<usize>, Vec<String>) = texts.unzip();
         let build = || RegexSetBuilder::new(texts).unicode(false).size_limit(BYTES_MAX).build().ok();

@@ -103,6 +103,7 @@ impl Chain {
             prefix: &base.prefix,
             logs: &base.logs,
             overlays: None,
+            sets: Default::default(),
         };
         compiler.scope(last, location).map_err(broken)
     }
