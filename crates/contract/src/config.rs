@@ -44,11 +44,13 @@ struct Section {
     context: Contexts,
     /// By their slots; few of them.
     entries: Vec<(&'static str, Vec<Entry>)>,
+    /// The marks of those slots.
+    marks: Marks,
 }
 
 impl Section {
     fn new(parent: Option<SectionId>, context: Contexts) -> Section {
-        Section { parent, children: Vec::new(), context, entries: Vec::new() }
+        Section { parent, children: Vec::new(), context, entries: Vec::new(), marks: Marks::default() }
     }
 }
 
@@ -115,9 +117,11 @@ impl Config {
     ) -> Result<(), Diagnostic> {
         let info = directive.info();
         let foreign = || Diagnostic::emerg("a level of another configuration cannot be changed").at(span);
-        let slots = &mut self.section_mut(section).ok_or_else(foreign)?.entries;
+        let section = self.section_mut(section).ok_or_else(foreign)?;
+        let slots = &mut section.entries;
         let place = slots.iter().position(|(slot, _)| *slot == info.slot).unwrap_or_else(|| {
-            slots.push((info.slot, Vec::new()));
+            slots.push((info.slot, Vec::with_capacity(1)));
+            section.marks.add(info.mark);
             slots.len() - 1
         });
         let entries = &mut slots[place].1;
@@ -171,7 +175,11 @@ impl Config {
         if !self.marks.has(info.mark) {
             return &[];
         }
-        let mut slots = self.section(section).entries.iter();
+        let section = self.section(section);
+        if !section.marks.has(info.mark) {
+            return &[];
+        }
+        let mut slots = section.entries.iter();
         slots.find(|(slot, _)| *slot == info.slot).map_or(&[], |(_, entries)| entries)
     }
 

@@ -103,8 +103,12 @@ impl ScopeBuilder {
 
     /// Adds a handler to a phase.
     pub fn handle(&mut self, phase: Phase, handler: impl Handler + 'static) {
-        self.handlers[phase as usize].push(Arc::new(handler));
-        self.owners[phase as usize].push(self.feature);
+        // Most phases get one handler, and with just the room for it nothing is moved in the end.
+        let (handlers, owners) = (&mut self.handlers[phase as usize], &mut self.owners[phase as usize]);
+        handlers.reserve_exact(1);
+        handlers.push(Arc::new(handler));
+        owners.reserve_exact(1);
+        owners.push(self.feature);
     }
 
     /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are.

@@ -141,6 +141,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
     }
     let name = view.get(&CHARSET).cloned().flatten();
+    // What a subrequest answers may have to be recoded, whatever its own location says.
+    if name.is_none() && !view.is_anywhere(&CHARSET_MAP) {
+        return Ok(());
+    }
     let spelled = |name: Template| {
         let known = name.constant().and_then(|name| maps.iter().find_map(|map| map.value.spelling(name)));
         known.map_or(name, Template::literal)
@@ -159,10 +163,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     {
         return Err(Diagnostic::emerg(no_map(from, to)).at(source.span));
     }
-    // What a subrequest answers may have to be recoded, whatever its own location says.
-    if charset.name.is_some() || view.is_anywhere(&CHARSET_MAP) {
-        builder.filter(charset);
-    }
+    builder.filter(charset);
     Ok(())
 }
 

@@ -132,6 +132,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 /// All that is written for a level in a slot, the outermost first.
 fn gathered(view: &View<'_>, directive: &Directive<Written>) -> Vec<Written> {
+    if !view.is_anywhere(directive) {
+        return Vec::new();
+    }
     let mut levels: Vec<View<'_>> = std::iter::once(*view).chain(view.enclosing()).collect();
     levels.reverse();
     levels.iter().flat_map(|level| level.here(directive)).map(|written| written.value.clone()).collect()
