@@ -157,15 +157,16 @@ impl Settings {
     /// # Errors
     /// Sizes that do not go together.
     pub fn new(view: &View<'_>, options: &Options) -> Result<Settings, Diagnostic> {
+        let Sizes { buffer_size, buffers, max_temp_file_size } = Sizes::new(view, options)?;
         let mut settings = Settings {
             connect_timeout: MINUTE,
             send_timeout: MINUTE,
             read_timeout: MINUTE,
             buffering: true,
             request_buffering: true,
-            buffer_size: 4096,
-            buffers: 8 * 4096,
-            max_temp_file_size: 1 << 30,
+            buffer_size,
+            buffers,
+            max_temp_file_size,
             temp_path: std::env::temp_dir().into(),
             next_upstream: Failures::ERROR.with(Failures::TIMEOUT),
             next_upstream_tries: 0,
@@ -178,8 +179,15 @@ impl Settings {
             hidden: hidden(view, options),
         };
         settings.assign(view, options);
-        settings.assign_sizes(view, options)?;
         Ok(settings)
+    }
+
+    /// Checks a scope that passes nothing on.
+    ///
+    /// # Errors
+    /// As [`Settings::new`].
+    pub fn check(view: &View<'_>, options: &Options) -> Result<(), Diagnostic> {
+        Sizes::new(view, options).map(drop)
     }
 
     /// A task that waits on a server, as work: whether it ends with the client is up to `ignore_client_abort`.
@@ -208,10 +216,21 @@ impl Settings {
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
     }
+}
 
-    fn assign_sizes(&mut self, view: &View<'_>, options: &Options) -> Result<(), Diagnostic> {
-        view.assign_size(&options.buffer_size, &mut self.buffer_size);
-        view.assign(&options.max_temp_file_size, &mut self.max_temp_file_size);
+/// The sizes of a scope, which have to go together also where nothing is passed on.
+struct Sizes {
+    buffer_size: usize,
+    buffers: usize,
+    max_temp_file_size: u64,
+}
+
+impl Sizes {
+    fn new(view: &View<'_>, options: &Options) -> Result<Sizes, Diagnostic> {
+        let mut buffer_size = 4096;
+        view.assign_size(&options.buffer_size, &mut buffer_size);
+        let mut max_temp_file_size = 1 << 30;
+        view.assign(&options.max_temp_file_size, &mut max_temp_file_size);
         let buffers = view.written(&options.buffers);
         let (count, size) = buffers.as_ref().map_or((8, 4096), |written| *written.value);
         let name = |directive: &dyn contract::AnyDirective| directive.info().name;
@@ -219,17 +238,18 @@ impl Settings {
             let message = format!("there must be at least 2 \"{}\"", name(&options.buffers));
             return Err(at(Diagnostic::emerg(message), buffers));
         }
-        let least = size.max(self.buffer_size as u64);
-        self.buffers = usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX);
-        let of_sizes = format!(
-            "equal to or greater than the maximum of the value of \"{}\" and one of the \"{}\"",
-            name(&options.buffer_size),
-            name(&options.buffers)
-        );
+        let least = size.max(buffer_size as u64);
+        let of_sizes = || {
+            format!(
+                "equal to or greater than the maximum of the value of \"{}\" and one of the \"{}\"",
+                name(&options.buffer_size),
+                name(&options.buffers)
+            )
+        };
         let busy = view.written(&options.busy_buffers_size);
         let busy_size = busy.as_ref().map_or(2 * least, |written| *written.value);
         if busy_size < least {
-            let message = format!("\"{}\" must be {of_sizes}", name(&options.busy_buffers_size));
+            let message = format!("\"{}\" must be {}", name(&options.busy_buffers_size), of_sizes());
             return Err(at(Diagnostic::emerg(message), busy));
         }
         if busy_size > (count - 1).saturating_mul(size) {
@@ -240,14 +260,16 @@ impl Settings {
             );
             return Err(at(Diagnostic::emerg(message), busy));
         }
-        if self.max_temp_file_size != 0 && self.max_temp_file_size < least {
+        if max_temp_file_size != 0 && max_temp_file_size < least {
             let message = format!(
-                "\"{}\" must be equal to zero to disable temporary files usage or must be {of_sizes}",
-                name(&options.max_temp_file_size)
+                "\"{}\" must be equal to zero to disable temporary files usage or must be {}",
+                name(&options.max_temp_file_size),
+                of_sizes()
             );
             return Err(at(Diagnostic::emerg(message), view.written(&options.max_temp_file_size)));
         }
-        Ok(())
+        let buffers = usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX);
+        Ok(Sizes { buffer_size, buffers, max_temp_file_size })
     }
 }
 

@@ -177,12 +177,12 @@ fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic>
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let settings = Settings::new(view, &OPTIONS)?;
     builder.policy.script = ScriptPolicy {
         split: view.get(&FASTCGI_SPLIT_PATH_INFO).cloned(),
         index: view.get(&FASTCGI_INDEX).cloned().unwrap_or_default(),
     };
-    let Some(written) = view.written(&FASTCGI_PASS) else { return Ok(()) };
+    let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
+    let settings = Settings::new(view, &OPTIONS)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
     builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);

@@ -163,8 +163,8 @@ fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let Some(written) = view.written(&PROXY_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
-    let Some(written) = view.written(&PROXY_PASS) else { return Ok(()) };
     let pass = written.value.clone();
     let fixed = pass.fixed(view).map_err(|error| error.at(written.span))?;
     let name = builder.name.as_ref();
