@@ -1,6 +1,8 @@
 //! The `return` directive.
 
 use super::replacement::is_url;
+use crate::shared::scratch::with_scratch;
+use bytes::Bytes;
 use conf::value::number;
 use conf::{Diagnostic, Word};
 use contract::{Args, Body, Exchange, Loading, Step, Template};
@@ -11,16 +13,18 @@ use http::Status;
 pub struct Answer {
     status: Status,
     text: Template,
+    /// The text, where it has no variables: all responses share it.
+    constant: Option<Bytes>,
 }
 
 impl Answer {
     pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Answer, Diagnostic> {
         let first = args.word(0)?;
         match (status(first), args.words()) {
-            (Some(status), [_]) => Ok(Answer { status, text: Template::literal(b"") }),
-            (Some(status), [_, text, ..]) => Ok(Answer { status, text: loading.template(text)? }),
+            (Some(status), [_]) => Ok(Answer::new(status, Template::literal(b""))),
+            (Some(status), [_, text, ..]) => Ok(Answer::new(status, loading.template(text)?)),
             (None, [url]) if is_url(&url.text) && number(url).is_err() => {
-                Ok(Answer { status: Status::FOUND, text: loading.template(url)? })
+                Ok(Answer::new(Status::FOUND, loading.template(url)?))
             }
             _ => {
                 let message = format!("invalid return code \"{first}\"");
@@ -29,17 +33,27 @@ impl Answer {
         }
     }
 
+    fn new(status: Status, text: Template) -> Answer {
+        let constant = text.constant().map(Bytes::copy_from_slice);
+        Answer { status, text, constant }
+    }
+
     /// An error without a text is left to error pages; the target of a redirect is the response's
     /// location; all else is sent as it is.
     pub(super) fn give(&self, exchange: &mut Exchange) -> Step {
-        if self.status >= Status::BAD_REQUEST && self.text.constant().is_some_and(<[u8]>::is_empty) {
+        if self.status >= Status::BAD_REQUEST && self.constant.as_ref().is_some_and(Bytes::is_empty) {
             return Step::Finish(self.status);
         }
         exchange.response.status = self.status;
         exchange.wire.answered = true;
-        let text = self.text.evaluate(exchange);
+        let text = self.constant.clone().unwrap_or_else(|| {
+            with_scratch(|text| {
+                self.text.write(exchange, text);
+                Bytes::copy_from_slice(text)
+            })
+        });
         if matches!(self.status.0, 301 | 302 | 303 | 307 | 308) {
-            exchange.response.location = Some(text.into());
+            exchange.response.location = Some(text[..].into());
             return Step::Finish(self.status);
         }
         let media_type = exchange.media_type(&exchange.request.path);

@@ -4,6 +4,7 @@ use conf::value::{Part, Template as Parsed};
 use conf::{Diagnostic, Span};
 use contract::{Exchange, Loading, Template};
 use http::escape;
+use http::words::{any_marked, where_is};
 
 /// A text with variables, in which captures stand apart.
 #[derive(Clone, Debug)]
@@ -75,7 +76,8 @@ pub(super) fn parts(text: &[u8], span: Span) -> Result<Vec<Part>, Diagnostic> {
 /// Whether the path was sent with escapes, so that what a pattern captured of it was decoded and has to be
 /// encoded again where it goes into a query or a redirect. The path of a subrequest never was.
 pub(super) fn was_escaped(exchange: &Exchange) -> bool {
-    if exchange.subrequest {
+    let escapes = |word: u64| where_is(word, b'%') | where_is(word, b'+');
+    if exchange.subrequest || !any_marked(&exchange.request.uri, escapes) {
         return false;
     }
     let mut parts = exchange.request.uri.split(|byte| matches!(byte, b'?' | b'#'));
