@@ -13,6 +13,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_millis(600);
 /// Silence after which a server that never answered is taken to wait for more.
 const SILENT: Duration = Duration::from_millis(2000);
+/// How often it is seen to do other things in such a time.
+const LOOKS: u32 = 4;
 
 /// What became of the connection after the last response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,27 @@ impl Client {
         }
     }
 
+    /// As `response_within`. A machine that has much to do is no silence: the server has to do other things meanwhile.
+    fn response_unless_silent(&mut self, method: &str, limit: Duration) -> Option<Response> {
+        for _ in 0..LOOKS {
+            let response = self.response_within(method, limit / LOOKS);
+            if response.is_some() || self.ended {
+                return response;
+            }
+            self.see_another();
+        }
+        self.response_within(method, limit / LOOKS)
+    }
+
+    /// Waits until the server has taken notice of a further client, which asks for nothing and so is in no log.
+    fn see_another(&self) {
+        let another = self.stream.peer_addr().and_then(Client::try_connect);
+        if let Ok(mut another) = another {
+            another.finish();
+            another.closes_within(LIMIT);
+        }
+    }
+
     /// One request in the short form (see `request::expand`) and its final response.
     pub fn exchange(&mut self, short: &str) -> Option<Response> {
         let bytes = request::expand(short);
@@ -192,7 +215,7 @@ pub fn ask_bytes(address: SocketAddr, bytes: &[u8]) -> Answer {
     let mut method = methods.next().unwrap_or_default();
     loop {
         let limit = if responses.is_empty() { SILENT } else { QUIET };
-        let Some(response) = client.response_within(&method, limit) else { break };
+        let Some(response) = client.response_unless_silent(&method, limit) else { break };
         if !(100..200).contains(&response.status) {
             method = methods.next().unwrap_or_default();
         }
@@ -226,7 +249,8 @@ fn fate(client: &mut Client, responses: &mut Vec<Response>) -> End {
 fn closing(client: &mut Client, responses: &mut Vec<Response>) -> End {
     client.send(ANOTHER);
     client.finish();
-    let closed = client.closes_within(Duration::from_secs(3));
+    client.extend(LIMIT);
+    let closed = client.closes_within(LIMIT);
     if !client.buffer.is_empty() {
         let broken = Some("bytes after the last response");
         responses.push(Response { body: client.buffer.clone(), broken, ..Response::default() });
