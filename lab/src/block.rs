@@ -57,6 +57,9 @@ pub struct Block {
     pub began_s: f64,
     /// Whether it belongs to a quick run, whose figures are only indicative.
     pub quick: bool,
+    /// The part of its amount to which it was shortened, where the whole run kept to a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// The contender's version as it says it.
     pub version: String,
     /// Where that program came from: a package with its version, or a path.
@@ -199,6 +202,7 @@ pub(crate) mod tests {
             turn: 0,
             began_s: 0.0,
             quick: false,
+            share: None,
             version: format!("{contender}/1"),
             origin: "made".into(),
             configuration: Configuration::Tuned,

@@ -39,27 +39,55 @@ impl Comparison {
     /// Compares two contenders over blocks of one load, one number of clients and one of cores. `None` where not both
     /// have been measured in the same turn at least once.
     pub fn of(blocks: &[&Block], [first, second]: [&str; 2], figure: Figure) -> Option<Comparison> {
-        let turns = |contender: &str| -> BTreeMap<u32, f64> {
-            let of_contender = blocks.iter().filter(|block| block.cell.contender == contender);
-            of_contender.filter_map(|block| Some((block.turn, *block.figures.get(&figure)?))).collect()
+        let turns = |contender: &str| turns(blocks, figure, |block| block.cell.contender == contender);
+        let cell = &blocks.first()?.cell;
+        let name = format!("{}, {} clients", cell.load, cell.clients);
+        let twin = turns(&block::twin_of(second));
+        let comparison =
+            Comparison::between(name, figure, [first, second], [&turns(first), &turns(second)], &twin)?;
+        Some(Comparison { tool_busy: tool_busy(blocks), ..comparison })
+    }
+
+    /// Compares what one contender does under a load with what it does under another one.
+    pub fn of_loads(
+        blocks: &[&Block],
+        contender: &str,
+        [first, second]: [&str; 2],
+        figure: Figure,
+    ) -> Option<Comparison> {
+        let of_load = |load: &str| -> Vec<&Block> {
+            let of_load = |block: &&&Block| block.cell.load == load && block.cell.contender == contender;
+            blocks.iter().filter(of_load).copied().collect()
         };
-        let pairs = |one: &str| paired(&turns(one), &turns(second));
+        let (one, other) = (of_load(first), of_load(second));
+        let both = [&turns(&one, figure, |_| true), &turns(&other, figure, |_| true)];
+        let name = format!("{contender}, {first} by {second}");
+        let comparison = Comparison::between(name, figure, [first, second], both, &BTreeMap::new())?;
+        Some(Comparison { tool_busy: tool_busy(&[one, other].concat()), ..comparison })
+    }
+
+    fn between(
+        name: String,
+        figure: Figure,
+        names: [&str; 2],
+        [first, second]: [&BTreeMap<u32, f64>; 2],
+        twin: &BTreeMap<u32, f64>,
+    ) -> Option<Comparison> {
         let estimate = |pairs: &[(f64, f64)]| {
             let ratios: Vec<f64> = pairs.iter().map(|(one, other)| one / other).collect();
             (!ratios.is_empty()).then(|| Estimate::of(&ratios))
         };
-        let measured = pairs(first);
+        let measured = paired(first, second);
         let column = |pick: fn(&(f64, f64)) -> f64| median(&measured.iter().map(pick).collect::<Vec<_>>());
-        let cell = &blocks.first()?.cell;
         Some(Comparison {
-            name: format!("{}, {} clients", cell.load, cell.clients),
+            name,
             figure,
-            contenders: [first, second].map(str::to_owned),
+            contenders: names.map(str::to_owned),
             medians: [column(|pair| pair.0), column(|pair| pair.1)],
             ratio: estimate(&measured)?,
-            noise: estimate(&pairs(&block::twin_of(second))),
+            noise: estimate(&paired(twin, second)),
             pairs: measured.len(),
-            tool_busy: blocks.iter().map(|block| block.circumstances.tool_busy).fold(0.0, f64::max),
+            tool_busy: 0.0,
         })
     }
 
@@ -78,6 +106,15 @@ impl Comparison {
         };
         better.map_or("no difference shown".into(), |index| format!("{} is better", self.contenders[index]))
     }
+}
+
+fn turns(blocks: &[&Block], figure: Figure, is_of: impl Fn(&Block) -> bool) -> BTreeMap<u32, f64> {
+    let blocks = blocks.iter().filter(|block| is_of(block));
+    blocks.filter_map(|block| Some((block.turn, *block.figures.get(&figure)?))).collect()
+}
+
+fn tool_busy(blocks: &[&Block]) -> f64 {
+    blocks.iter().map(|block| block.circumstances.tool_busy).fold(0.0, f64::max)
 }
 
 impl fmt::Display for Comparison {
@@ -140,6 +177,20 @@ mod tests {
             "no difference shown",
             "nginx differs as much from itself"
         );
+    }
+
+    #[test]
+    fn a_contender_is_compared_with_itself_under_another_load() {
+        let cost =
+            |turn, load, cost| Block { turn, ..block("a", load, 1, &[(Figure::CpuUsPerRequest, cost)]) };
+        let blocks: Vec<Block> =
+            (0..3).flat_map(|turn| [cost(turn, "many", 12.0), cost(turn, "ten", 10.0)]).collect();
+        let blocks: Vec<&Block> = blocks.iter().collect();
+        let of = |name, loads| Comparison::of_loads(&blocks, name, loads, Figure::CpuUsPerRequest);
+        let comparison = of("a", ["many", "ten"]).unwrap();
+        assert_eq!((comparison.medians, comparison.ratio.median), ([12.0, 10.0], 1.2));
+        assert_eq!(comparison.verdict(), "ten is better");
+        assert!(of("a", ["many", "few"]).is_none() && of("b", ["many", "ten"]).is_none());
     }
 
     #[test]

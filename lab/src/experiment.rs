@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Figure, Phases};
+use crate::numbers;
 use crate::tool::{Amount, ToolName};
 
 /// One published comparison, or one of the lab's own questions.
@@ -77,13 +78,49 @@ pub enum Generator {
 }
 
 /// A file below the root of every contender.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteFile {
     /// Its path below the root.
     pub path: String,
-    /// Its length in bytes. The content is letters, the same for every contender.
+    /// Its length in bytes, where its text is not given. The content is the same for every contender.
+    #[serde(default)]
     pub length: u64,
+    /// What it consists of, where its text is not given.
+    #[serde(default)]
+    pub content: Content,
+    /// Its text.
+    pub text: Option<String>,
+    /// How many lines it has: the text is one of them, with `{number}` or `{network}` for what differs.
+    pub lines: Option<u32>,
+    /// How many such files there are, with `{number}` in their path.
+    pub count: Option<u32>,
+    /// Whether it lies beside itself compressed, as `.gz`.
+    #[serde(default)]
+    pub gzipped: bool,
+}
+
+/// What a made-up file consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// The alphabet, so that a shift or a cut shows.
+    #[default]
+    Letters,
+    /// A page of made-up words, which can be compressed about as well as an article.
+    Prose,
+}
+
+/// Directives of nginx's language that a load needs, the same for all contenders that read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NginxConf {
+    /// Within `http`.
+    #[serde(default)]
+    pub http: String,
+    /// Within `server`.
+    #[serde(default)]
+    pub server: String,
 }
 
 /// One kind of load, at one or several numbers of clients.
@@ -141,6 +178,12 @@ pub struct Load {
     /// Fields that clients send beside the tool's own, each `Name: value`.
     #[serde(default)]
     pub fields: Vec<String>,
+    /// How many different requests there are, asked in a mixed order: each has its number in the place of `{number}`.
+    pub numbers: Option<u32>,
+    /// Requests that each contender gets before it is measured, so that it knows what it can remember.
+    pub warm_up: Option<u64>,
+    /// Directives that it needs. A contender that does not read nginx's language is left out.
+    pub nginx_conf: Option<NginxConf>,
     /// What is smaller with `--quick`.
     pub quick: Option<Quick>,
     /// Contenders of this load, where they are not all of the experiment's.
@@ -216,6 +259,20 @@ impl Load {
         self.quick(quick).and_then(|quick| quick.cores.as_ref()).unwrap_or(&self.cores)
     }
 
+    /// The path of the first request.
+    pub fn first_path(&self, contender: &str) -> String {
+        numbers::put(self.path_for(contender), 0, self.numbers.unwrap_or(1))
+    }
+
+    /// Whether clients ask for compressed content, so that an answer without compression is wrong.
+    pub fn wants_gzip(&self) -> bool {
+        let wants = |field: &String| {
+            let field = field.to_ascii_lowercase();
+            field.starts_with("accept-encoding:") && field.contains("gzip")
+        };
+        self.fields.iter().any(wants)
+    }
+
     /// How much is sent; nothing where connections are idle.
     pub fn amount(&self, quick: bool) -> Option<Amount> {
         let either = |requests: Option<u64>, seconds: Option<f64>| {
@@ -235,6 +292,11 @@ impl Load {
     pub fn left_out(&self, quick: bool) -> Option<&str> {
         let skipped = self.quick(quick).is_some_and(|quick| quick.skip);
         self.not_yet.as_deref().or(skipped.then_some("it is left out of a quick run"))
+    }
+
+    /// Whether less is sent in a quick run.
+    pub fn is_smaller_when_quick(&self) -> bool {
+        self.quick.as_ref().is_some_and(|quick| quick.requests.is_some() || quick.seconds.is_some())
     }
 
     fn quick(&self, quick: bool) -> Option<&Quick> {
@@ -456,6 +518,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../experiments/static-and-dynamic.toml"),
     include_str!("../experiments/windows-hey.toml"),
     include_str!("../experiments/costs.toml"),
+    include_str!("../experiments/deciding.toml"),
     include_str!("../experiments/architectures.toml"),
     include_str!("../experiments/churn.toml"),
     include_str!("../experiments/pipelining.toml"),

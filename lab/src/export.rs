@@ -85,6 +85,7 @@ fn order(load: &Load, folder: &Path) -> Option<Order> {
         protocol: load.protocol,
         rate: load.rate,
         fields: load.fields.clone(),
+        numbers: load.numbers,
         threads: 1,
         folder: folder.to_path_buf(),
     })

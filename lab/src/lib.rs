@@ -18,6 +18,7 @@ pub mod figure;
 pub mod findings;
 pub mod load;
 pub mod machine;
+pub mod numbers;
 pub mod process;
 pub mod reference;
 pub mod report;

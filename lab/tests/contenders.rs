@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::contender::{Contender, Found, Place, Running, find};
 use lab::engine::fetch;
 use lab::engine::site::{Site, content};
-use lab::experiment::{Configuration, SiteFile};
+use lab::experiment::{Configuration, NginxConf, SiteFile};
 
 /// 7 bytes, 1 KB and 72 KB, with their types.
 const FILES: [(&str, u64, &str); 3] =
@@ -42,7 +42,7 @@ fn every_contender_serves_reloads_and_leaves_nothing_behind() {
     std::env::set_current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let files = FILES.map(|(path, length, _)| SiteFile { path: path.into(), length });
+    let files = FILES.map(|(path, length, _)| SiteFile { path: path.into(), length, ..SiteFile::default() });
     let site = Site::create(folder.path(), &files).unwrap();
     let all = Contender::built_in().unwrap();
     let found: BTreeMap<&str, Result<Found>> =
@@ -154,6 +154,7 @@ fn place(folder: &Path, site: &Site, (configuration, switch): Life) -> Place {
         connections: 1,
         configuration,
         options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        directives: NginxConf::default(),
         certificate: site.certificate.clone(),
         key: site.key.clone(),
         backend: None,

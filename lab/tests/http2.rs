@@ -46,6 +46,7 @@ fn who_speaks_http_2_is_measured_and_who_does_not_says_so() {
     let settings = Settings {
         out: out.path().to_path_buf(),
         quick: false,
+        minutes: None,
         turns: Some(1),
         resume: false,
         known: &[],

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lab::contender::{Contender, Place, Running, find};
 use lab::engine::site::Site;
-use lab::experiment::{Configuration, Protocol, SiteFile};
+use lab::experiment::{Configuration, NginxConf, Protocol, SiteFile};
 use lab::figure::Figure;
 use lab::tool::{Amount, Order, Report, ToolName, named};
 use rustix::process::{Pid, Signal, kill_process};
@@ -247,6 +247,24 @@ fn sweeps_and_tables() {
 }
 
 #[test]
+fn requests_that_differ_are_all_sent() {
+    for keep_alive in [true, false] {
+        let server = Server::start(|_| ok(10));
+        let (path, numbers) = ("/{number}?k={number}".to_owned(), Some(20));
+        let order =
+            Order { path, numbers, keep_alive, amount: Amount::Requests(40), ..order(server.address) };
+        let report = ask(ToolName::FulmarLab, &order, &["env"]);
+        assert_eq!((report.requests, report.figures[&Figure::Failed]), (40, 0.0));
+        let targets = server.state.targets.lock().unwrap();
+        assert!(!targets.is_sorted(), "{targets:?}");
+        for number in 0..20 {
+            let target = format!("/{number:02}?k={number:02}");
+            assert_eq!(targets.iter().filter(|seen| **seen == target).count(), 2, "{targets:?}");
+        }
+    }
+}
+
+#[test]
 fn orders_are_carried_out_and_reported() {
     let server = Server::start(|_| ok(10));
     let order = Order {
@@ -297,7 +315,8 @@ fn it_agrees_with_wrk() {
 
 fn contender(name: &str, folder: &Path) -> Running {
     std::fs::create_dir(folder).unwrap();
-    let site = Site::create(folder, &[SiteFile { path: "/1k".into(), length: 1024 }]).unwrap();
+    let site = Site::create(folder, &[SiteFile { path: "/1k".into(), length: 1024, ..SiteFile::default() }])
+        .unwrap();
     let contenders = Contender::built_in().unwrap();
     let found = find(contenders.iter().find(|contender| contender.name == name).unwrap(), None).unwrap();
     let place = Place {
@@ -310,6 +329,7 @@ fn contender(name: &str, folder: &Path) -> Running {
         options: [("tls", "off"), ("access_log", "off")]
             .map(|(name, value)| (name.into(), value.into()))
             .into(),
+        directives: NginxConf::default(),
         certificate: site.certificate.clone(),
         key: site.key.clone(),
         backend: None,
@@ -338,6 +358,7 @@ fn order(address: SocketAddr) -> Order {
         protocol: Protocol::Http1,
         rate: None,
         fields: Vec::new(),
+        numbers: None,
         threads: 1,
         folder: ".".into(),
     }
@@ -365,6 +386,7 @@ struct State {
     connections: AtomicUsize,
     open: AtomicUsize,
     most_together: Mutex<usize>,
+    targets: Mutex<Vec<String>>,
 }
 
 /// An answer, and whether the connection ends behind it.
@@ -494,7 +516,9 @@ fn converse<S: Read + Write>(
         waiting.extend_from_slice(&buffer[..length]);
         let mut together = 0;
         while let Some(end) = waiting.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            waiting.drain(..end + 4);
+            let head: Vec<u8> = waiting.drain(..end + 4).collect();
+            let target = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
+            state.targets.lock().unwrap().push(target);
             together += 1;
             let reply = answer(state.requests.fetch_add(1, Ordering::SeqCst));
             stream.write_all(&reply.bytes)?;

@@ -101,6 +101,7 @@ fn installed_tools_do_what_they_are_told() {
                 protocol: Protocol::Http1,
                 rate,
                 fields: vec!["X-Lab: yes".into()],
+                numbers: None,
                 threads: 1,
                 folder: folder.path().to_path_buf(),
             };

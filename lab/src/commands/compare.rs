@@ -12,7 +12,7 @@ use super::{Common, interrupted};
 use crate::block::{self, Block};
 use crate::comparison::Comparison;
 use crate::engine::{self, Settings};
-use crate::experiment::{Experiment, Kind};
+use crate::experiment::{Condition, Experiment, Kind, Load};
 use crate::figure::Figure;
 
 /// What a comparison takes.
@@ -55,6 +55,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         out: arguments.out.clone(),
         // The loads are those of a full run: only their repetitions are fewer.
         quick: false,
+        minutes: None,
         turns: Some(turns),
         resume: false,
         known: &known,
@@ -65,7 +66,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join(block::FILE))?;
-    print(&blocks, pair);
+    print(&blocks, pair, &experiments);
     if turns < 20 {
         println!("Fewer than 20 pairs: the figures are indicative.");
     }
@@ -84,16 +85,28 @@ fn experiments(arguments: &CompareArguments, pair: [&str; 2]) -> Result<Vec<Expe
             experiment.loads.retain(|one| load.is_none_or(|load| one.id == load));
             ensure!(!experiment.loads.is_empty(), "{name} has no load {}", load.unwrap_or_default());
             experiment.contenders = pair.map(str::to_owned).into();
-            for load in &mut experiment.loads {
-                load.contenders = None;
-            }
+            let is_own = experiment.source.is_none();
+            experiment.loads.retain_mut(|load| takes_part(load, pair, is_own));
         }
         chosen.extend(found);
     }
     Ok(chosen)
 }
 
-fn print(blocks: &[Block], pair: [&str; 2]) {
+/// Whether one of the two takes part in a load. What a publication set against something else can be asked of any two;
+/// whom a load of the lab's own is for is said by it.
+fn takes_part(load: &mut Load, pair: [&str; 2], is_own: bool) -> bool {
+    let Some(named) = load.contenders.take().filter(|_| is_own) else { return true };
+    let is_named = |name: &&str| named.iter().any(|named| name.split('@').next() == Some(named));
+    let both: Vec<String> = pair.into_iter().filter(is_named).map(str::to_owned).collect();
+    if both.is_empty() {
+        println!("{} is left out: it is for {}", load.id, named.join(", "));
+    }
+    load.contenders = Some(both);
+    load.contenders.as_ref().is_some_and(|both| !both.is_empty())
+}
+
+fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) {
     let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
     let mut order = Vec::new();
     for block in blocks {
@@ -107,13 +120,16 @@ fn print(blocks: &[Block], pair: [&str; 2]) {
     let figures = [
         (Figure::CpuUsPerRequest, "server CPU a request, µs"),
         (Figure::RequestsPerS, "requests/s"),
+        (Figure::ContentBytes, "bytes of content, where they differ"),
         (Figure::MemoryPerConnectionBytes, "memory of an idle connection, bytes"),
     ];
     for (figure, title) in figures {
         let idle = figure == Figure::MemoryPerConnectionBytes;
         let rows = order.iter().filter_map(|key| cells.get(key));
         let rows = rows.filter(|blocks| blocks.iter().all(|block| (block.kind == Kind::Idle) == idle));
-        let rows: Vec<Comparison> = rows.filter_map(|blocks| Comparison::of(blocks, pair, figure)).collect();
+        let rows = rows.filter_map(|blocks| Comparison::of(blocks, pair, figure));
+        let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
+        let rows: Vec<Comparison> = rows.filter(differ).collect();
         if !rows.is_empty() {
             println!("\n{title}: first {}, second {}\n{}", pair[0], pair[1], Comparison::HEADING);
         }
@@ -121,8 +137,34 @@ fn print(blocks: &[Block], pair: [&str; 2]) {
             println!("{row}");
         }
     }
+    let rows = loads_beside_each_other(blocks, pair, experiments);
+    if !rows.is_empty() {
+        println!("\nserver CPU a request, µs: under one load, and under the other\n{}", Comparison::HEADING);
+    }
+    for row in rows {
+        println!("{row}");
+    }
     for block in blocks.iter().filter(|block| block.failure.is_some()) {
         let cell = &block.cell;
         println!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
     }
+}
+
+/// What findings hold against each other, of each of the two alone.
+fn loads_beside_each_other(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> Vec<Comparison> {
+    let mut rows = Vec::new();
+    for experiment in experiments {
+        let blocks: Vec<&Block> =
+            blocks.iter().filter(|block| block.cell.experiment == experiment.id).collect();
+        for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
+            let Condition::AgainstLoad { figure: Figure::CpuUsPerRequest, load, against, .. } = condition
+            else {
+                continue;
+            };
+            let both = [load.as_str(), against.as_str()];
+            let of = |name: &&str| Comparison::of_loads(&blocks, name, both, Figure::CpuUsPerRequest);
+            rows.extend(pair.iter().filter_map(of));
+        }
+    }
+    rows
 }

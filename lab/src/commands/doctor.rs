@@ -136,6 +136,7 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
     let settings = Settings {
         out: arguments.out.clone(),
         quick: false,
+        minutes: None,
         turns: Some(arguments.turns),
         resume: false,
         known: &[],

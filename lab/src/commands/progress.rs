@@ -4,6 +4,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::block::Block;
 use crate::engine::Event;
+use crate::experiment::Experiment;
 use crate::figure::Figure;
 
 /// The bar of the loads that are being measured.
@@ -26,6 +27,11 @@ impl Progress {
         match event {
             Event::PutAside(folder) => {
                 println!("What was measured before has been moved to {}", folder.display());
+            }
+            Event::Estimate(experiments) => println!("{}", estimate(experiments)),
+            Event::Shortened { experiment, share } => {
+                self.bar.finish_and_clear();
+                println!("{}: blocks of {:.0} % of a quick run's", experiment.id, share * 100.0);
             }
             Event::Loads { experiment, loads, blocks } => {
                 self.bar.finish_and_clear();
@@ -53,6 +59,18 @@ impl Progress {
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+fn estimate(experiments: &[(&Experiment, f64)]) -> String {
+    let minutes = |seconds: f64| match seconds / 60.0 {
+        minutes if minutes < 9.95 => format!("{minutes:.1}"),
+        minutes => format!("{minutes:.0}"),
+    };
+    let parts = experiments.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let parts: Vec<String> =
+        parts.map(|(experiment, seconds)| format!("{} {}", experiment.id, minutes(*seconds))).collect();
+    let all = experiments.iter().map(|(_, seconds)| seconds).sum();
+    format!("This takes about {} minutes: {}", minutes(all), parts.join(", "))
 }
 
 fn line(block: &Block, several: bool) -> String {

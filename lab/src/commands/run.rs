@@ -28,6 +28,9 @@ pub(super) struct RunArguments {
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
+    /// Smaller loads and all repetitions, in about so many minutes: blocks are shortened alike, and the report says so.
+    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    minutes: Option<f64>,
     /// Goes on with the results that are there. Without it they are moved into a folder of their own.
     #[arg(long)]
     resume: bool,
@@ -96,7 +99,8 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     let interrupted = interrupted()?;
     let settings = Settings {
         out,
-        quick: arguments.quick,
+        quick: arguments.quick || arguments.minutes.is_some(),
+        minutes: arguments.minutes,
         turns,
         resume: arguments.resume,
         known: &known,

@@ -80,7 +80,10 @@ pub struct Family {
     /// `{{option}}` in the templates.
     #[serde(default)]
     pub options: BTreeMap<String, BTreeMap<String, String>>,
-    /// Options that it cannot have, and why.
+    /// Whether its language is nginx's, so that a load may bring directives along, at `{{http}}` and `{{server}}`.
+    #[serde(default)]
+    pub reads_nginx_conf: bool,
+    /// Options that it cannot have, or `option=setting`, and why.
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
     /// The kin: contenders that differ in values only.
@@ -158,7 +161,8 @@ impl Contender {
     /// Whether the contender can do what these options ask for. The error says what it cannot.
     pub fn offers(&self, options: &BTreeMap<String, String>) -> Result<()> {
         for (name, setting) in options {
-            if let Some(why) = self.family.cannot.get(name) {
+            let cannot = &self.family.cannot;
+            if let Some(why) = cannot.get(name).or_else(|| cannot.get(&format!("{name}={setting}"))) {
                 bail!("{} cannot: {why}", self.title);
             }
             let settings = self.family.options.get(name);
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn built_in_contenders_are_sound() {
-        let values = "program folder root port threads connections user unprivileged certificate key certificate_text key_text backend backend_port";
+        let values = "program folder root port threads connections user unprivileged certificate key certificate_text key_text backend backend_port http server";
         let values = values.split(' ').map(|name| (name.to_owned(), format!("<{name}>")));
         let values: BTreeMap<String, String> = values.collect();
         let all = Contender::built_in().unwrap();
@@ -293,5 +297,9 @@ mod tests {
         without.family.cannot.insert("http2".into(), "it speaks HTTP/1.1".into());
         let options = BTreeMap::from([("http2".to_owned(), "on".to_owned())]);
         assert_eq!(without.offers(&options).unwrap_err().to_string(), "nginx cannot: it speaks HTTP/1.1");
+        without.family.cannot.insert("tls=on".into(), "it has none".into());
+        let tls = |setting: &str| without.offers(&BTreeMap::from([("tls".to_owned(), setting.to_owned())]));
+        assert_eq!(tls("on").unwrap_err().to_string(), "nginx cannot: it has none");
+        assert!(tls("off").is_ok());
     }
 }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal as Code, kill_process, kill_process_group};
 
 use super::{Action, Found, Signal};
 use crate::digest;
-use crate::experiment::Configuration;
+use crate::experiment::{Configuration, NginxConf};
 use crate::process;
 
 /// Where a contender runs and what it serves.
@@ -35,6 +35,8 @@ pub struct Place {
     pub configuration: Configuration,
     /// What is different in it.
     pub options: BTreeMap<String, String>,
+    /// Directives of the load's own, for those that read nginx's.
+    pub directives: NginxConf,
     /// A certificate and its key, for loads over TLS.
     pub certificate: PathBuf,
     /// As `certificate`.
@@ -76,7 +78,8 @@ impl Running {
         let behind = match behind {
             Some(backend) => {
                 // Only the contender that clients see has the load's options.
-                let place = Place { options: BTreeMap::new(), ..place.clone() };
+                let place =
+                    Place { options: BTreeMap::new(), directives: NginxConf::default(), ..place.clone() };
                 Some(Box::new(Running::start(backend, None, &format!("{label}-backend"), &place)?))
             }
             None => None,
@@ -273,6 +276,8 @@ fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> B
         ("user", if root { "user root;".to_owned() } else { String::new() }),
         // For servers that refuse to serve as root.
         ("unprivileged", if root { "www-data".to_owned() } else { account() }),
+        ("http", place.directives.http.clone()),
+        ("server", place.directives.server.clone()),
         ("certificate", place.certificate.display().to_string()),
         ("key", place.key.display().to_string()),
         // Without TLS they need not exist.

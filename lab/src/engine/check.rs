@@ -1,11 +1,13 @@
 //! Correct before fast: a contender whose answer differs, or that writes a log where the others do not, is not compared.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use flate2::read::GzDecoder;
 
 use super::fetch::{self, Answer};
 use crate::contender::Running;
@@ -28,7 +30,7 @@ impl Expected {
 
     /// What the first contender answers, where no file says it.
     pub(super) fn from_answer(running: &Running, load: &Load) -> Result<Expected> {
-        Ok(Expected { content: ask(running, load)?.0.content, media_type: None })
+        Ok(Expected { content: plain(&ask(running, load)?.0, load)?, media_type: None })
     }
 
     /// Sees that a contender answers twice as it should: the status, the content, its type, length and coding, and
@@ -37,16 +39,11 @@ impl Expected {
         let (answer, kept) = ask(running, load)?;
         let status = load.expected_status();
         ensure!(answer.status == status, "status {} instead of {status}", answer.status);
-        let coding = answer.fields.get("content-encoding");
+        let content = plain(&answer, load)?;
         ensure!(
-            coding.is_none(),
-            "a content coding that nobody asked for: {}",
-            coding.map_or("", String::as_str)
-        );
-        ensure!(
-            answer.content == self.content,
+            content == self.content,
             "{} bytes that are not the {} expected ones",
-            answer.content.len(),
+            content.len(),
             self.content.len()
         );
         ensure!(
@@ -61,6 +58,19 @@ impl Expected {
     }
 }
 
+/// The content of an answer, which is compressed where the load wants it to be, and only there.
+fn plain(answer: &Answer, load: &Load) -> Result<Vec<u8>> {
+    let coding = answer.fields.get("content-encoding").map_or("", String::as_str);
+    if !load.wants_gzip() {
+        ensure!(coding.is_empty(), "a content coding that nobody asked for: {coding}");
+        return Ok(answer.content.clone());
+    }
+    ensure!(coding == "gzip", "not compressed by gzip, as was asked for");
+    let mut content = Vec::new();
+    GzDecoder::new(answer.content.as_slice()).read_to_end(&mut content).context("broken gzip")?;
+    Ok(content)
+}
+
 /// How long a contender may keep lines of its log to itself.
 const LOG_LIMIT: Duration = Duration::from_secs(15);
 
@@ -70,8 +80,8 @@ const LOG_STEP: Duration = Duration::from_millis(20);
 /// Sees that a contender writes a log of what it was asked for where the load wants one, and none where it does not.
 /// A log that nobody wants could still come, later: `LOG_LIMIT` is not waited for every time.
 pub(super) fn logs(running: &Running, load: &Load) -> Result<()> {
-    let path = load.path_for(&running.found().contender.name);
-    let wanted = load.options.get("access_log").is_some_and(|setting| setting == "on");
+    let path = &load.first_path(&running.found().contender.name);
+    let wanted = load.options.get("access_log").is_some_and(|setting| setting != "off");
     let end = Instant::now() + LOG_LIMIT;
     while wanted && !is_logged(running.folder(), path) {
         ensure!(Instant::now() < end, "it writes no access log");
@@ -99,7 +109,7 @@ fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     if !load.keep_alive {
         fields.push("Connection: close");
     }
-    let path = load.path_for(&running.found().contender.name);
+    let path = &load.first_path(&running.found().contender.name);
     let mut connection = fetch::connect(running.address, load.tls.is_some())?;
     let answer = fetch::get(&mut connection, path, &fields)?;
     if load.expected_status() == 101 {
@@ -120,6 +130,27 @@ fn media_type(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_is_compressed_where_it_is_asked_for() {
+        let load = |fields: &str| -> Load {
+            let text = format!("id = 'l'\ntitle = 'l'\nclients = 1\nrequests = 1\nfields = [{fields}]");
+            toml::from_str(&text).unwrap()
+        };
+        let (wanted, not) = (load("'accept-encoding: br, gzip'"), load("'Accept: x'"));
+        // What `printf abc | gzip -n` prints.
+        let gzip = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 75, 76, 74, 6, 0, 194, 65, 36, 53, 3, 0, 0, 0];
+        let answer = |coding: &str, content: &[u8]| Answer {
+            status: 200,
+            fields: [("content-encoding".to_owned(), coding.to_owned())].into(),
+            head_bytes: 0,
+            content: content.to_vec(),
+        };
+        assert_eq!(plain(&answer("gzip", &gzip), &wanted).unwrap(), b"abc");
+        assert!(plain(&answer("gzip", &gzip), &not).is_err());
+        assert!(plain(&answer("gzip", b"abc"), &wanted).is_err());
+        assert!(plain(&answer("", b"abc"), &wanted).is_err());
+    }
 
     #[test]
     fn a_log_names_what_was_asked_for() {

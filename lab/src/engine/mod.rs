@@ -3,6 +3,7 @@
 mod check;
 mod cores;
 mod earlier;
+mod estimate;
 pub mod fetch;
 mod groups;
 mod idle;
@@ -10,16 +11,18 @@ mod lineup;
 mod measure;
 mod memory;
 mod process;
+mod prose;
 mod series;
 pub mod site;
 mod watch;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,9 +30,10 @@ use tempfile::TempDir;
 
 pub use lineup::Lineup;
 
-use crate::block::{self, Block, Cell};
+use crate::block::{self, Block};
 use crate::experiment::{Experiment, Load};
 use crate::machine::Machine;
+use estimate::Takes;
 use series::Series;
 use site::Site;
 
@@ -37,8 +41,10 @@ use site::Site;
 pub struct Settings<'a> {
     /// The folder of results.
     pub out: PathBuf,
-    /// Less of everything; the figures are indicative.
+    /// Less of everything.
     pub quick: bool,
+    /// In which time all is to be done, by shortening the blocks of a quick run. It is kept to as far as guesses go.
+    pub minutes: Option<f64>,
     /// Repetitions of each cell; as many as the experiment says where absent. With 0 nothing is measured: the
     /// contenders are started and checked.
     pub turns: Option<u32>,
@@ -57,6 +63,15 @@ pub struct Settings<'a> {
 pub enum Event<'a> {
     /// What was measured before has been moved into this folder.
     PutAside(&'a Path),
+    /// Seconds that each experiment takes, about.
+    Estimate(Vec<(&'a Experiment, f64)>),
+    /// Blocks of this experiment are shortened to this part.
+    Shortened {
+        /// The experiment.
+        experiment: &'a Experiment,
+        /// The part.
+        share: f64,
+    },
     /// So many blocks are to come in these loads, which are measured in turn.
     Loads {
         /// The experiment.
@@ -84,7 +99,7 @@ const RESERVE: u64 = 1000;
 const TURNS_QUICK: u32 = 2;
 
 /// Repetitions that a claim needs.
-const TURNS: u32 = 20;
+pub const TURNS: u32 = 20;
 
 /// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results.
 pub fn run(
@@ -102,32 +117,69 @@ pub fn run(
     }
     let (done, failed): (Vec<Block>, Vec<Block>) =
         block::read(&path)?.into_iter().partition(|block| block.failure.is_none());
-    let done: BTreeSet<(Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
-    let failed: BTreeSet<Cell> = failed.into_iter().map(|block| block.cell).collect();
+    let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
+    let failed: BTreeSet<block::Cell> = failed.into_iter().map(|block| block.cell).collect();
     let machine = Machine::this();
     let place = place()?;
     raise_limit(experiments)?;
-    let tell = RefCell::new(tell);
-    for experiment in experiments {
-        let site = Site::create(&place.path().join(&experiment.id), &experiment.files)?;
-        let loads = experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none());
-        let series =
-            loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)));
-        let series: Vec<Series<'_, '_>> = series
-            .map(|(load, cores)| Series {
-                settings,
-                lineup,
-                experiment,
-                load,
-                cores,
-                site: &site,
-                folder: place.path(),
-                machine: &machine,
-                done: &done,
-                failed: &failed,
-                tell: &tell,
-            })
-            .collect();
+    let (tell, share) = (RefCell::new(tell), Cell::new(1.0));
+    let site = |experiment: &Experiment| Site::create(&place.path().join(&experiment.id), &experiment.files);
+    let sites: Vec<Site> = experiments.iter().map(site).collect::<Result<_>>()?;
+    let all_of = |(experiment, site)| {
+        loads(settings, experiment).map(move |(load, cores)| (experiment, site, load, cores))
+    };
+    let series_of = |(experiment, site, load, cores)| Series {
+        settings,
+        lineup,
+        experiment,
+        load,
+        cores,
+        site,
+        folder: place.path(),
+        machine: &machine,
+        share: &share,
+        done: &done,
+        failed: &failed,
+        tell: &tell,
+    };
+    let all: Vec<Vec<Series<'_, '_>>> =
+        experiments.iter().zip(&sites).map(|one| all_of(one).map(series_of).collect()).collect();
+    measure_all(settings, experiments, &all, &share)
+}
+
+/// The loads that are run, each with each of its numbers of cores.
+fn loads<'a>(
+    settings: &'a Settings<'_>,
+    experiment: &'a Experiment,
+) -> impl Iterator<Item = (&'a Load, u32)> {
+    let loads = experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none());
+    loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)))
+}
+
+/// Measures the series of one experiment after the other. Where all is to be done in a time, blocks are shortened so
+/// that what is still to come fits into what is left.
+fn measure_all(
+    settings: &Settings<'_>,
+    experiments: &[Experiment],
+    all: &[Vec<Series<'_, '_>>],
+    share: &Cell<f64>,
+) -> Result<()> {
+    let takes: Vec<Takes> = all.iter().map(|series| series.iter().map(Series::takes).sum()).collect();
+    let end = settings.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    for (index, (experiment, series)) in experiments.iter().zip(all).enumerate() {
+        if let Some(end) = end {
+            let left_s = end.saturating_duration_since(Instant::now()).as_secs_f64();
+            share.set(estimate::share(left_s, takes[index..].iter().copied().sum()));
+        }
+        let Some(first) = series.first() else { continue };
+        if index == 0 {
+            let named = experiments.iter().zip(&takes);
+            let named = named.map(|(experiment, takes)| (experiment, takes.seconds(share.get()))).collect();
+            (first.tell.borrow_mut())(Event::Estimate(named));
+        }
+        if settings.minutes.is_some() {
+            (first.tell.borrow_mut())(Event::Shortened { experiment, share: share.get() });
+        }
         let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
         for group in groups::groups(&experiment.id, &places, settings.known) {
             if settings.interrupted.load(Ordering::Relaxed) {

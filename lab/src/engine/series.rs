@@ -1,6 +1,6 @@
 //! One load with one number of cores: the contenders are started, checked, and measured in turn.
 
-use std::cell::RefCell;
+use std::cell::{Cell as Shared, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::check::{self, Expected};
 use super::cores::Cores;
+use super::estimate;
 use super::groups::Place as Measures;
 use super::idle::Idling;
 use super::measure::{self, Bench, Measured};
@@ -22,7 +23,7 @@ use crate::contender::{Found, Place, Running};
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load, Protocol};
 use crate::figure::{Figure, Phases};
 use crate::machine::Machine;
-use crate::tool::Order;
+use crate::tool::{Amount, FoundTool, Order, ToolName};
 
 /// The folder of raw outputs within that of the results.
 pub(super) const RAW: &str = "raw";
@@ -47,6 +48,8 @@ pub(super) struct Series<'a, 'b> {
     /// Where the contenders run.
     pub(super) folder: &'a Path,
     pub(super) machine: &'a Machine,
+    /// To which part its blocks are shortened now.
+    pub(super) share: &'a Shared<f64>,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
     /// What gave no figures in an earlier run, and was said then.
     pub(super) failed: &'a BTreeSet<Cell>,
@@ -148,12 +151,16 @@ impl Series<'_, '_> {
 
     /// Repetitions of each block.
     pub(super) fn count_of_turns(&self) -> u32 {
-        let whole = if self.settings.quick { TURNS_QUICK } else { self.experiment.turns.unwrap_or(TURNS) };
+        let whole = match self.settings {
+            Settings { minutes: Some(_), .. } => TURNS,
+            Settings { quick: true, .. } => TURNS_QUICK,
+            _ => self.experiment.turns.unwrap_or(TURNS),
+        };
         self.settings.turns.unwrap_or(whole)
     }
 
     /// The numbers of clients.
-    fn counts(&self) -> Vec<u32> {
+    pub(super) fn counts(&self) -> Vec<u32> {
         self.load.clients(self.settings.quick)
     }
 
@@ -162,7 +169,7 @@ impl Series<'_, '_> {
     }
 
     /// The contenders of the load, and the twin behind its original.
-    fn labels(&self) -> Vec<String> {
+    pub(super) fn labels(&self) -> Vec<String> {
         let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
         let only = &self.settings.only;
         let mut labels: Vec<String> =
@@ -186,9 +193,7 @@ impl Series<'_, '_> {
             if self.is_interrupted() {
                 break;
             }
-            let found = self.lineup.find(block::original_of(label).unwrap_or(label));
-            let found = found.and_then(|found| found.contender.offers(&self.options()).map(|()| found));
-            let found = match found {
+            let found = match self.found(label) {
                 Ok(found) => found,
                 Err(error) => {
                     self.fail(label, self.clients(), None, &format!("{error:#}"))?;
@@ -199,12 +204,23 @@ impl Series<'_, '_> {
                 found.contender.family.behind.as_ref().map(|name| self.lineup.find(name)).transpose();
             let before = Memory::of(&[]);
             let started = behind.and_then(|behind| self.start(&found, behind.as_ref(), label, backend));
-            match started.and_then(|running| self.check(running, label, before, &mut expected)) {
+            let ready_one = started.and_then(|running| self.check(running, label, before, &mut expected));
+            match ready_one.and_then(|contender| self.warm_up(&contender).map(|()| contender)) {
                 Ok(contender) => ready.push(contender),
                 Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
             }
         }
         Ok(ready)
+    }
+
+    /// The contender of a label, if it can take part. The error says why it cannot.
+    pub(super) fn found(&self, label: &str) -> Result<Found> {
+        let found = self.lineup.find(block::original_of(label).unwrap_or(label))?;
+        let contender = &found.contender;
+        contender.offers(&self.options())?;
+        let reads = contender.family.reads_nginx_conf || self.load.nginx_conf.is_none();
+        ensure!(reads, "{} does not read nginx's configuration", contender.title);
+        Ok(found)
     }
 
     fn start(
@@ -214,7 +230,10 @@ impl Series<'_, '_> {
         label: &str,
         backend: Option<&Running>,
     ) -> Result<Running> {
-        let options = if label == BACKEND { BTreeMap::new() } else { self.options() };
+        let (options, directives) = match label {
+            BACKEND => Default::default(),
+            _ => (self.options(), self.load.nginx_conf.clone().unwrap_or_default()),
+        };
         let place = Place {
             folder: self.folder.to_owned(),
             root: self.site.root.clone(),
@@ -223,6 +242,7 @@ impl Series<'_, '_> {
             connections: self.connections(),
             configuration: self.load.configuration,
             options,
+            directives,
             certificate: self.site.certificate.clone(),
             key: self.site.key.clone(),
             backend: backend.map(|backend| backend.address),
@@ -266,7 +286,7 @@ impl Series<'_, '_> {
             let mut files = self.experiment.files.iter();
             let file = files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'));
             let first = match file.filter(|file| !file.path.ends_with(".php")) {
-                Some(file) => Expected::content(site::content(&file.path, file.length)),
+                Some(file) => Expected::content(site::bytes_of(file)),
                 None => Expected::from_answer(&running, load)?,
             };
             expected.insert(path.to_owned(), first);
@@ -402,23 +422,52 @@ impl Series<'_, '_> {
         let raw = self.raw(&block.cell, block.turn);
         block.raw = raw.display().to_string();
         let raw = self.settings.out.join(raw);
-        let (server_cores, tool_cores) = self.cores_of_both();
-        let order = Order {
+        let amount = self.amount().context("neither requests nor seconds")?;
+        let order = self.order(contender, clients, amount, &raw);
+        let found = self.lineup.tool(self.load.tool, &order)?;
+        block.tool.clone_from(&found.version);
+        self.bench(contender, &found, &order, raw)
+    }
+
+    /// Lets a contender know beforehand what it can remember, where the load wants that.
+    fn warm_up(&self, contender: &Ready) -> Result<()> {
+        let Some(requests) = self.load.warm_up.filter(|_| self.count_of_turns() > 0) else { return Ok(()) };
+        let raw = self.raw(&self.empty_for(contender, self.clients(), 0).cell, 0);
+        let raw = self.settings.out.join(raw).with_extension("warm-up.txt");
+        let order = self.order(contender, self.clients(), Amount::Requests(requests), &raw);
+        let found = self.lineup.tool(ToolName::FulmarLab, &order)?;
+        self.bench(contender, &found, &order, raw).context("warming up")?;
+        Ok(())
+    }
+
+    /// How much is sent in a block.
+    pub(super) fn amount(&self) -> Option<Amount> {
+        let amount = self.load.amount(self.settings.quick)?;
+        let may_be_shortened = self.settings.minutes.is_some() && self.load.is_smaller_when_quick();
+        let most = self.counts().into_iter().max().unwrap_or(1);
+        Some(if may_be_shortened { estimate::shortened(amount, self.share.get(), most) } else { amount })
+    }
+
+    fn order(&self, contender: &Ready, clients: u32, amount: Amount, raw: &Path) -> Order {
+        Order {
             address: contender.running.address,
             path: self.load.path_for(&contender.running.found().contender.name).to_owned(),
             clients,
-            amount: self.load.amount(self.settings.quick).context("neither requests nor seconds")?,
+            amount,
             keep_alive: self.load.keep_alive,
             pipeline: self.load.pipeline,
             tls: self.load.tls,
             protocol: self.load.protocol,
             rate: self.load.rate,
             fields: self.load.fields.clone(),
+            numbers: self.load.numbers,
             threads: self.tool_threads(),
             folder: raw.with_extension("d"),
-        };
-        let found = self.lineup.tool(self.load.tool, &order)?;
-        block.tool.clone_from(&found.version);
+        }
+    }
+
+    fn bench(&self, contender: &Ready, found: &FoundTool, order: &Order, raw: PathBuf) -> Result<Measured> {
+        let (server_cores, tool_cores) = self.cores_of_both();
         let bench = Bench {
             tool: found.tool,
             program: &found.program,
@@ -430,7 +479,7 @@ impl Series<'_, '_> {
             interrupted: self.settings.interrupted,
         };
         fs::create_dir_all(&order.folder).with_context(|| order.folder.display().to_string())?;
-        let measured = bench.run(&contender.running, &order);
+        let measured = bench.run(&contender.running, order);
         // It stays where the tool has put something into it.
         let _ = fs::remove_dir(&order.folder);
         measured
@@ -510,6 +559,7 @@ impl Series<'_, '_> {
             turn: 0,
             began_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             quick: self.settings.quick,
+            share: self.settings.minutes.map(|_| self.share.get()),
             version: found.map_or_else(String::new, |found| found.version.clone()),
             origin: found.map_or_else(String::new, |found| found.origin.clone()),
             configuration: self.load.configuration,

@@ -13,7 +13,7 @@ use super::probes::Probe;
 use super::transcript::Transcript;
 use crate::contender::{Found, Place, Running};
 use crate::engine::site::Site;
-use crate::experiment::Configuration;
+use crate::experiment::{Configuration, NginxConf};
 
 /// The shape of `features.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -128,6 +128,7 @@ impl Sheet {
             connections: 1,
             configuration: Configuration::Tuned,
             options,
+            directives: NginxConf::default(),
             certificate: site.certificate.clone(),
             key: site.key.clone(),
             backend: None,

@@ -182,7 +182,10 @@ fn cell(probe: &Probe, found: &Found, all: &[Found], site: &Site, folder: &Path)
 }
 
 fn site(folder: &Path) -> Result<Site> {
-    let site = Site::create(folder, &[SiteFile { path: "text.txt".into(), length: TEXT_BYTES }])?;
+    let site = Site::create(
+        folder,
+        &[SiteFile { path: "text.txt".into(), length: TEXT_BYTES, ..SiteFile::default() }],
+    )?;
     for (name, text) in FILES.iter().filter(|(_, text)| !text.is_empty()) {
         let path = site.root.join(name);
         fs::create_dir_all(path.parent().unwrap_or(&site.root))?;

@@ -28,7 +28,7 @@ pub(super) struct Pairs {
     figure: Figure,
     pairs: Vec<Pair>,
     bound: Bound,
-    /// Whether a figure comes from a quick run.
+    /// Whether a figure comes from a quick run that repeated it less often than a claim needs.
     pub(super) quick: bool,
 }
 

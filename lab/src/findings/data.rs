@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::block::{self, Block};
+use crate::engine::TURNS;
 use crate::experiment::{Clients, Experiment, Load};
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -88,9 +89,10 @@ impl<'a> Data<'a> {
         Data { experiment, others: &[], machine, rows: rows.collect() }
     }
 
-    /// Whether a figure of this load comes from a quick run.
+    /// Whether a figure of this load comes from a quick run that repeated it less often than a claim needs.
     pub(super) fn quick(&self, load: &str) -> bool {
-        self.of_load(load).any(|row| row.quick)
+        let turns: BTreeSet<u32> = self.of_load(load).map(|row| row.turn).collect();
+        turns.len() < TURNS as usize && self.of_load(load).any(|row| row.quick)
     }
 
     /// The twins that were measured in a load.

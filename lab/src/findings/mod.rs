@@ -3,7 +3,7 @@
 //! Blocks of one turn are pairs; a ratio is the median of its pairs with a bootstrap interval. That one contender is
 //! better than another is said of a full run only where the interval excludes 1, where a twin does not differ as much
 //! from its original, and where Holm's correction over all such comparisons of the experiment leaves no doubt. A quick
-//! run, or one without repetitions, is indicative.
+//! run with fewer turns than a claim needs, or one without repetitions, is indicative.
 
 mod condition;
 mod data;
@@ -30,7 +30,7 @@ pub struct Answer {
     pub claim: String,
     /// Whether it is so.
     pub verdict: Verdict,
-    /// Whether the figures only hint at it: a quick run, or one without repetitions.
+    /// Whether the figures only hint at it: a quick run with few turns, or one without repetitions.
     pub indicative: bool,
     /// Whether some of its conditions could not be tested, though the verdict stands without them.
     pub partly: bool,

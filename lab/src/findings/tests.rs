@@ -116,6 +116,19 @@ fn a_quick_run_only_hints() {
 }
 
 #[test]
+fn a_quick_run_with_all_turns_claims() {
+    let rate = |name: &str, values: &[f64]| blocks(name, 10, Figure::RequestsPerS, values);
+    let turns: Vec<f64> = (0..20).map(|turn| f64::from(turn % 3)).collect();
+    let values = |base: f64| turns.iter().map(|turn| base + turn).collect::<Vec<f64>>();
+    let mut both = [rate("a", &values(150.0)), rate("b", &values(100.0))];
+    both.iter_mut().flatten().for_each(|block| block.quick = true);
+    let answer = answered(A_BEATS_B, &both);
+    assert_eq!((answer.verdict, answer.indicative), (Verdict::Holds, false));
+    both.iter_mut().for_each(|blocks| blocks.truncate(19));
+    assert!(answered(A_BEATS_B, &both).indicative);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let why = |conditions: &str, blocks: &[Vec<Block>]| match answered(conditions, blocks).verdict {
         Verdict::CannotBeTested(reason) => reason,

@@ -127,7 +127,7 @@ impl Client {
         self.unsent > 0 || !self.is_flushed
     }
 
-    /// Ends the connection. Requests that are not answered would have to be sent again.
+    /// Ends the connection. For requests that are not answered others would have to be sent, from their beginning.
     pub(super) fn close(&mut self, request_length: usize) {
         if let (Some(session), Some(socket)) = (&mut self.session, &self.socket) {
             session.close(socket);
@@ -136,7 +136,7 @@ impl Client {
         (self.socket, self.session) = (None, None);
         self.reader = Reader::default();
         self.unsent = self.flights.len() * request_length;
-        self.offset = 0;
+        self.offset -= self.offset % request_length;
         self.is_flushed = true;
         self.answers = 0;
         for flight in &mut self.flights {

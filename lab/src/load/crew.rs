@@ -46,12 +46,12 @@ impl Control<'_> {
 /// Runs a plan in threads of this process. Fails where a thread could not begin, or the caller could not be told.
 pub(super) fn run(plan: &Plan, control: &mut Control<'_>) -> Result<Tally> {
     let shared = Shared::new(plan);
-    let parts = plan.parts(plan.threads);
+    let (parts, batch) = (plan.parts(plan.threads), plan.batch());
     let (barrier, zero) = (Barrier::new(parts.len()), OnceLock::new());
     let bell = Bell { finished: AtomicU32::new(0), socket: eventfd(0, EventfdFlags::CLOEXEC)? };
     thread::scope(|scope| {
         let work = |part| {
-            let thread = Thread::new(part, &shared);
+            let thread = Thread::new(part, &shared, &batch);
             barrier.wait();
             let zero = *zero.get_or_init(Instant::now);
             let tally = thread.and_then(|thread| thread.run(zero));

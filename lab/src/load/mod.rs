@@ -70,6 +70,9 @@ pub struct LoadArguments {
     /// A field of the request, `Name: value`; again for more.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     fields: Vec<String>,
+    /// Different requests: `{number}` in the URL and in fields stands for each number below this one, in a mixed order.
+    #[arg(long)]
+    numbers: Option<NonZeroU32>,
     /// Requests in flight on each connection.
     #[arg(long, default_value = "1")]
     pipeline: NonZeroU32,
@@ -191,6 +194,7 @@ impl LoadArguments {
         Ok(Plan {
             address: target.resolve(self.ipv6, self.i_own_this_target)?,
             request: plan::request(target, &self.fields, keep_alive)?,
+            numbers: self.numbers.map(NonZeroU32::get),
             tls: target.tls.then(|| TlsPlan { host: target.host.clone(), resume: self.tls_resume }),
             clients: 1,
             threads,

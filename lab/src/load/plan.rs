@@ -6,14 +6,20 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
+use crate::numbers;
+
+/// Copies of a pipelined request are written at once up to so many bytes.
+const BATCH: usize = 16 * 1024;
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// Where to.
     pub(super) address: SocketAddr,
-    /// The request, as it is sent every time.
+    /// The request, as it is sent every time, or with `{number}` for what differs.
     pub(super) request: String,
+    /// How many different requests there are, if they differ.
+    pub(super) numbers: Option<u32>,
     /// TLS, if any.
     pub(super) tls: Option<TlsPlan>,
     /// Connections at once.
@@ -56,6 +62,22 @@ pub(super) struct TlsPlan {
 }
 
 impl Plan {
+    /// Bytes of a request.
+    pub(super) fn request_length(&self) -> usize {
+        self.numbers.map_or(self.request.len(), |count| numbers::put(&self.request, 0, count).len())
+    }
+
+    /// Requests behind each other, as they are written: copies, some of which may be written at once, or all that
+    /// differ.
+    pub(super) fn batch(&self) -> Vec<u8> {
+        let numbered = |count: u32| -> String {
+            let requests = numbers::mixed(count).into_iter();
+            requests.map(|number| numbers::put(&self.request, number, count)).collect()
+        };
+        let copies = || (BATCH / self.request.len().max(1)).clamp(1, self.pipeline.max(1) as usize);
+        self.numbers.map_or_else(|| self.request.repeat(copies()), numbered).into_bytes()
+    }
+
     /// Equal parts of it, as far as numbers divide. No part is without a client.
     pub(super) fn parts(&self, wanted: u32) -> Vec<Plan> {
         let count = wanted.clamp(1, self.clients.max(1));
@@ -108,6 +130,7 @@ pub(super) mod tests {
         Plan {
             address: ([127, 0, 0, 1], 80).into(),
             request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n".into(),
+            numbers: None,
             tls: None,
             clients: 1,
             threads: 1,
@@ -144,6 +167,18 @@ pub(super) mod tests {
         offsets.sort_by(f64::total_cmp);
         let apart: Vec<f64> = offsets.windows(2).map(|pair| (pair[1] - pair[0]) * 300.0).collect();
         assert!(apart.iter().all(|apart| (apart - 1.0).abs() < 1e-9), "{apart:?}");
+    }
+
+    #[test]
+    fn requests_may_differ() {
+        let plan = Plan { request: "GET /{number}\n".into(), numbers: Some(12), ..plan() };
+        let batch = String::from_utf8(plan.batch()).unwrap();
+        assert_eq!(batch.len(), 12 * plan.request_length());
+        let mut lines: Vec<&str> = batch.lines().collect();
+        assert!(!lines.is_sorted());
+        lines.sort_unstable();
+        assert_eq!([lines[0], lines[11]], ["GET /00", "GET /11"]);
+        assert_eq!(Plan { numbers: None, pipeline: 3, ..plan }.batch(), b"GET /{number}\n".repeat(3));
     }
 
     #[test]

@@ -273,7 +273,11 @@ impl Detail<'_> {
             }
             None => "connections that are used once and then left idle".to_owned(),
         };
-        let quick = if work.quick { " in a quick run" } else { "" };
+        let quick = match work.share.filter(|_| load.is_smaller_when_quick()) {
+            Some(share) => format!(" in a quick run, of which blocks had {:.0} %", share * 100.0),
+            None if work.quick => " in a quick run".to_owned(),
+            None => String::new(),
+        };
         let rate =
             load.rate.map(|rate| format!(", {} requests/s in all", format::number(rate))).unwrap_or_default();
         let pipeline =

@@ -350,6 +350,7 @@ impl Place<'_> {
             turn: self.turn,
             began_s: 1_795_302_765.0 + f64::from(self.turn) * 60.0,
             quick: self.experiment.id == "idle-connections",
+            share: None,
             version: if name == "caddy" { HOSTILE.into() } else { format!("{name}/1.2.3") },
             origin: format!("{MADE}: {name} 1.2.3-1"),
             configuration: Configuration::Tuned,

@@ -65,9 +65,14 @@ impl<'a> Leads<'a> {
             table.row(group_row(group, &contenders, has_others));
         }
         let mut parts = Vec::new();
-        if self.all.iter().any(|judged| judged.work.quick) {
+        if self.all.iter().any(|judged| judged.work.indicative) {
             let words = "Some of this is of a quick run, with few and short turns: it is marked indicative, and no claim \
                          rests on it.";
+            parts.push(Part::Note(words.into()));
+        }
+        if self.all.iter().any(|judged| judged.work.quick && !judged.work.indicative) {
+            let words = "Some of this has all the turns that a claim needs, but smaller loads than a full run: fewer numbers \
+                         of clients, and shorter blocks. What each was is said beside it.";
             parts.push(Part::Note(words.into()));
         }
         let lead = "The best contender of a load is 100 %. Where an experiment has several loads, the mean over them is \
@@ -245,7 +250,7 @@ impl Judged<'_> {
     }
 
     fn is_indicative(&self) -> bool {
-        self.work.quick || !self.lead.has_interval()
+        self.work.indicative || !self.lead.has_interval()
     }
 }
 

@@ -145,7 +145,7 @@ impl Overview<'_> {
         ]);
         let mut words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
                      Contenders within 3 %, or within the noise floor, are as good a choice.".to_owned();
-        if self.works.iter().any(|work| work.quick) {
+        if self.works.iter().any(|work| work.indicative) {
             words.push_str(" As long as runs are quick it is only indicative.");
         }
         vec![Part::Text(words.into()), Part::Table(table)]

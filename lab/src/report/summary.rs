@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::block::{Block, Cell, original_of, twin_of};
+use crate::engine::TURNS;
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
 use crate::statistics::{Estimate, holm, median, p_value, paired};
@@ -30,6 +31,10 @@ pub(super) struct Work<'a> {
     pub(super) contenders: Vec<&'a str>,
     /// Whether any of its figures is of a quick run.
     pub(super) quick: bool,
+    /// Whether it was repeated less often than a claim needs, in such a run.
+    pub(super) indicative: bool,
+    /// To which part blocks were shortened, where they were.
+    pub(super) share: Option<f64>,
 }
 
 /// A contender's place in a work.
@@ -163,8 +168,19 @@ impl<'a> Summary<'a> {
         let names: BTreeSet<&str> = cells().map(|cell| cell.contender.as_str()).collect();
         let mut contenders: Vec<&str> = names.into_iter().collect();
         contenders.sort_by_key(|name| place(name));
-        let quick = cells().any(|cell| self.measured(cell).iter().any(|block| block.quick));
-        Work { experiment, load, cores, clients: clients.into_iter().collect(), contenders, quick }
+        let blocks: Vec<Vec<&Block>> = cells().map(|cell| self.measured(cell)).collect();
+        let quick = blocks.iter().flatten().any(|block| block.quick);
+        let turns = blocks.iter().map(Vec::len).max().unwrap_or_default();
+        Work {
+            experiment,
+            load,
+            cores,
+            clients: clients.into_iter().collect(),
+            contenders,
+            quick,
+            indicative: quick && turns < TURNS as usize,
+            share: blocks.iter().flatten().filter_map(|block| block.share).reduce(f64::min),
+        }
     }
 
     /// Who leads in a work by a figure, at the largest number of clients at which most contenders have it.

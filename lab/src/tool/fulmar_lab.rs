@@ -42,6 +42,9 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     if let Some(tls) = order.tls {
         add("--tls-resume", if tls.resume { "on" } else { "off" }.into());
     }
+    if let Some(numbers) = order.numbers {
+        add("--numbers", numbers.to_string());
+    }
     for field in &order.fields {
         add("-H", field.clone());
     }
@@ -147,19 +150,20 @@ mod tests {
             protocol: Protocol::Http1,
             rate: Some(100.0),
             fields: vec!["Accept-Encoding: gzip".into()],
+            numbers: Some(9),
             threads: 2,
             folder: ".".into(),
         };
         assert_eq!(
             arguments(&order).unwrap().join(" "),
-            "load --json -c 64 -t 2 -d 2.5 -R 100 --pipeline 4 --tls-resume on -H Accept-Encoding: gzip -k \
+            "load --json -c 64 -t 2 -d 2.5 -R 100 --pipeline 4 --tls-resume on --numbers 9 -H Accept-Encoding: gzip -k \
              https://127.0.0.1:80/1k"
         );
         let order = Order { amount: Amount::Requests(7), keep_alive: false, tls: None, pipeline: 1, ..order };
         let order = Order { rate: None, fields: Vec::new(), ..order };
         assert_eq!(
             arguments(&order).unwrap().join(" "),
-            "load --json -c 64 -t 2 -n 7 http://127.0.0.1:80/1k"
+            "load --json -c 64 -t 2 -n 7 --numbers 9 http://127.0.0.1:80/1k"
         );
     }
 }

@@ -81,6 +81,8 @@ pub struct Order {
     pub rate: Option<f64>,
     /// Fields beside the tool's own, each `Name: value`.
     pub fields: Vec<String>,
+    /// How many different requests there are: each has its number in the place of `{number}`.
+    pub numbers: Option<u32>,
     /// Threads of the tool.
     pub threads: u32,
     /// A folder for files that the tool reads or writes.
@@ -152,6 +154,9 @@ impl Tool {
     pub fn cannot(&self, order: &Order) -> Option<String> {
         if order.protocol == Protocol::Http2 && self.name != ToolName::H2load {
             return Some(format!("{} is not asked to speak HTTP/2", self.name));
+        }
+        if order.numbers.is_some() && self.name != ToolName::FulmarLab {
+            return Some(format!("{} is not asked to send different requests", self.name));
         }
         (self.refuses)(order).map(str::to_owned)
     }

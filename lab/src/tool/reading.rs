@@ -176,6 +176,7 @@ pub(super) mod tests {
             protocol: Protocol::Http1,
             rate: None,
             fields: Vec::new(),
+            numbers: None,
             threads: 1,
             folder: ".".into(),
         }

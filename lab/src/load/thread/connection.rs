@@ -21,7 +21,7 @@ impl Thread<'_> {
             let Some(due_ns) = self.claims.next(self.now_ns) else { break };
             let flight = Flight { due_ns, begun_ns: self.now_ns, open_ns: self.now_ns, written_ns: 0 };
             client.flights.push_back(flight);
-            client.unsent += self.plan.request.len();
+            client.unsent += self.request_length;
         }
         match client.stage {
             _ if client.flights.is_empty() => self.parked.push_back(at),
@@ -97,7 +97,7 @@ impl Thread<'_> {
 
     pub(super) fn write(&mut self, at: usize) {
         let client = &mut self.clients[at];
-        let Ok((is_all, bytes)) = client.send(&self.batch) else {
+        let Ok((is_all, bytes)) = client.send(self.batch) else {
             let is_new = client.stage == Stage::Handshaking;
             return self.fail(at, if is_new { Failure::Connect } else { Failure::Reset });
         };
@@ -229,7 +229,7 @@ impl Thread<'_> {
         }
         let goes_on = answer.keep_alive && self.plan.keep_alive;
         if !goes_on {
-            client.close(self.plan.request.len());
+            client.close(self.request_length);
         }
         if self.plan.idle {
             self.parked.push_back(at);
@@ -249,7 +249,7 @@ impl Thread<'_> {
         } else if client.stage == Stage::Handshaking {
             self.fail(at, Failure::Connect);
         } else if client.flights.is_empty() {
-            client.close(0);
+            client.close(self.request_length);
             self.tally.dropped += u64::from(self.plan.idle);
         } else {
             let is_kept = client.answers > 0 && !client.reader.is_within();
@@ -264,7 +264,7 @@ impl Thread<'_> {
         let count = client.flights.len() as u64;
         self.tally.fail(failure, count);
         client.flights.clear();
-        client.close(0);
+        client.close(self.request_length);
         self.is_refused |= failure == Failure::Connect;
         // Who lets one wait will let all wait, a time limit each.
         self.is_full |= failure == Failure::Timeout && self.plan.idle;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use rustix::buffer::spare_capacity;
@@ -22,9 +22,6 @@ use super::tls::Tls;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 64 * 1024;
-
-/// Copies of a pipelined request are written at once up to so many bytes.
-const BATCH: usize = 16 * 1024;
 
 /// What is done from time to time: every so often if some client waits for it, and else only so often.
 const TICK_NS: u64 = 10_000_000;
@@ -43,7 +40,8 @@ pub(super) struct Thread<'a> {
     claims: Claims<'a>,
     epoll: OwnedFd,
     tls: Option<Tls>,
-    batch: Vec<u8>,
+    batch: &'a [u8],
+    request_length: usize,
     clients: Vec<Client>,
     /// Clients without a request.
     parked: VecDeque<usize>,
@@ -70,16 +68,17 @@ pub(super) struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     /// A thread for its part of a plan.
-    pub(super) fn new(plan: &'a Plan, shared: &'a Shared) -> Result<Thread<'a>> {
-        let copies = (BATCH / plan.request.len().max(1)).clamp(1, plan.pipeline.max(1) as usize);
+    pub(super) fn new(plan: &'a Plan, shared: &'a Shared, batch: &'a [u8]) -> Result<Thread<'a>> {
+        let request_length = plan.request_length();
         Ok(Thread {
             plan,
             shared,
             claims: Claims::new(plan, shared),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             tls: plan.tls.as_ref().map(Tls::new).transpose()?,
-            batch: plan.request.repeat(copies).into_bytes(),
-            clients: (0..plan.clients).map(|_| Client::new(plan)).collect(),
+            batch,
+            request_length,
+            clients: clients(plan, batch.len() / request_length.max(1), request_length),
             parked: VecDeque::new(),
             again: Vec::new(),
             retry: Vec::new(),
@@ -235,6 +234,17 @@ impl<'a> Thread<'a> {
     fn read_clock(&mut self) {
         self.now_ns = elapsed_ns(self.zero);
     }
+}
+
+/// The clients. Where requests differ each begins at another one, evenly apart, and every run elsewhere.
+fn clients(plan: &Plan, requests: usize, request_length: usize) -> Vec<Client> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.subsec_nanos() as usize);
+    let all = plan.clients.max(1) as usize;
+    let client = |at: u32| {
+        let begin = (now + at as usize * requests / all) % requests.max(1);
+        Client { offset: begin * request_length, ..Client::new(plan) }
+    };
+    (0..plan.clients).map(client).collect()
 }
 
 fn elapsed_ns(zero: Instant) -> u64 {
