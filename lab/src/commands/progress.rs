@@ -28,6 +28,8 @@ impl Progress {
             Event::PutAside(folder) => {
                 println!("What was measured before has been moved to {}", folder.display());
             }
+            // Nothing is measured where contenders are only checked.
+            Event::Estimate(experiments) if experiments.iter().all(|(_, seconds)| *seconds == 0.0) => {}
             Event::Estimate(experiments) => println!("{}", estimate(experiments)),
             Event::Shortened { experiment, share } => {
                 self.bar.finish_and_clear();

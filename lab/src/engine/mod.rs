@@ -166,19 +166,19 @@ fn measure_all(
 ) -> Result<()> {
     let takes: Vec<Takes> = all.iter().map(|series| series.iter().map(Series::takes).sum()).collect();
     let end = settings.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(()) };
     for (index, (experiment, series)) in experiments.iter().zip(all).enumerate() {
         if let Some(end) = end {
             let left_s = end.saturating_duration_since(Instant::now()).as_secs_f64();
             share.set(estimate::share(left_s, takes[index..].iter().copied().sum()));
         }
-        let Some(first) = series.first() else { continue };
         if index == 0 {
             let named = experiments.iter().zip(&takes);
             let named = named.map(|(experiment, takes)| (experiment, takes.seconds(share.get()))).collect();
-            (first.tell.borrow_mut())(Event::Estimate(named));
+            (tell.borrow_mut())(Event::Estimate(named));
         }
         if settings.minutes.is_some() {
-            (first.tell.borrow_mut())(Event::Shortened { experiment, share: share.get() });
+            (tell.borrow_mut())(Event::Shortened { experiment, share: share.get() });
         }
         let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
         for group in groups::groups(&experiment.id, &places, settings.known) {
