@@ -114,7 +114,7 @@ fn inline(text: &Text) -> String {
 fn span(span: &Span) -> String {
     match span {
         Span::Plain(words) => escape(words),
-        Span::Strong(words) => format!("**{}**", escape(words)),
+        Span::Strong(words) => strong(words),
         Span::Aside(words) => format!(" [{}]", escape(words)).replace('[', "\\[").replace(']', "\\]"),
         Span::Code(words) => format!("<code>{}</code>", escape(words)),
         Span::Link(words, target) => format!("[{}]({})", escape(words), address(target)),
@@ -123,6 +123,12 @@ fn span(span: &Span) -> String {
         Span::Break => "<br>".into(),
         Span::Anchor(id) => format!("<a id=\"{}\"></a>", super::html::escape(id)),
     }
+}
+
+/// Words between stars; a space before the closing ones would make them stars like any other.
+fn strong(words: &str) -> String {
+    let core = words.trim_end();
+    format!("**{}**{}", escape(core), escape(&words[core.len()..]))
 }
 
 fn address(target: &Target) -> String {
@@ -150,6 +156,11 @@ mod tests {
         assert_eq!(escape("a|b\n<i>`*_[x](y)"), "a\\|b &lt;i&gt;\\`\\*\\_\\[x\\](y)");
         let block = code("```\n</details>\n````\n");
         assert!(block.starts_with("\n`````text\n") && block.ends_with("\n`````\n"), "{block}");
+    }
+
+    #[test]
+    fn stress_has_no_space_inside() {
+        assert_eq!(inline(&Text::default().stress("Who: ").say("*")), "**Who:** \\*");
     }
 
     #[test]
