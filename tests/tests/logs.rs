@@ -241,7 +241,8 @@ fn l1_no_room_for_a_compressed_log() {
     assert!(running.ends_within(LIMIT));
     let text = inflate(&fs::read(&path).expect("a log")).expect("whole members");
     let text = String::from_utf8(text).expect("lines");
-    assert!(text.contains("/early0") && text.contains("/late0"), "{text}");
+    // The first of the late ones may have been gathered with early ones, and lost with them.
+    assert!(text.contains("/early0") && text.contains("/late29"), "{text}");
     assert!(text.lines().all(|line| line.starts_with("127.0.0.1 - ") && line.ends_with('"')), "{text}");
 }
 
