@@ -25,6 +25,9 @@ const ROUNDS: usize = 16;
 /// After how long it does so in any case.
 const SLICE: Duration = Duration::from_micros(500);
 
+/// How many members are polled between two looks at the clock.
+const LOOKS_AT_CLOCK: usize = 8;
+
 /// How much of files all members send that have something to do at once, in bytes, until the last one has its turn.
 const FILES_AT_ONCE: u64 = 32 * 1024 * 1024;
 
@@ -217,7 +220,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
                 }
                 batch.is_empty()
             };
-            self.poll_batch(batch);
+            self.poll_batch(batch, started);
             if waited > 0 {
                 self.poll_later(is_quiet.then_some(started));
             }
@@ -228,14 +231,15 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_batch(&self, batch: &mut Vec<u32>) {
+    /// Polls them in turn, for as long as they may have the thread to themselves.
+    fn poll_batch(&self, batch: &mut Vec<u32>, started: Instant) {
         let mut polled = 0;
         for &seat in batch.iter() {
             MEMBERS_READY.set(batch.len() - polled);
             polled += 1;
             self.poll_member(seat);
             // What members want of the runtime itself is counted for all of them together.
-            if !coop::has_budget_remaining() {
+            if !coop::has_budget_remaining() || (polled % LOOKS_AT_CLOCK == 0 && started.elapsed() > SLICE) {
                 break;
             }
         }
@@ -291,7 +295,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Crowd, MANY, Seat, is_busy, yield_turn};
+    use super::{Bell, Crowd, LOOKS_AT_CLOCK, MANY, SLICE, Seat, is_busy, yield_turn};
     use crate::worker::runtime;
     use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
@@ -300,7 +304,7 @@ mod tests {
     use std::net::TcpStream;
     use std::pin::Pin;
     use std::rc::Rc;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
     use tokio::sync::Notify;
     use tokio::task::{JoinHandle, spawn_blocking, spawn_local, yield_now};
 
@@ -383,6 +387,31 @@ mod tests {
                 told.set(true);
             }));
             until(|| done.get()).await;
+        });
+    }
+
+    #[test]
+    fn who_takes_long_does_not_hold_up_the_runtime() {
+        with_crowd(async |crowd| {
+            let (order, first) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Notify::new()));
+            let (other, told) = (Rc::clone(&order), Rc::clone(&first));
+            let accepting = spawn_local(async move {
+                told.notified().await;
+                other.borrow_mut().push("other");
+            });
+            let all = 3 * LOOKS_AT_CLOCK;
+            for _ in 0..all {
+                let (order, first) = (Rc::clone(&order), Rc::clone(&first));
+                crowd.add(Box::pin(async move {
+                    first.notify_one();
+                    let started = Instant::now();
+                    while started.elapsed() <= SLICE {}
+                    order.borrow_mut().push("member");
+                }));
+            }
+            accepting.await.unwrap();
+            assert!(order.borrow().len() <= LOOKS_AT_CLOCK + 1, "{order:?}");
+            until(|| order.borrow().len() == all + 1).await;
         });
     }
 

@@ -155,7 +155,14 @@ async fn send_file(
 /// Sends a part of a file through memory (`sendfile off`).
 async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mut u64)) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
+    let mut turn_ends = offset;
+    if crowd::is_busy() {
+        crowd::yield_turn().await;
+    }
     while offset < end {
+        if offset >= turn_ends {
+            turn_ends = offset.saturating_add(crowd::file_turn());
+        }
         let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
         let room = io.output.room(wanted);
         let count = cold::read(file, &mut room[..wanted], offset, unknown).await?;
@@ -165,6 +172,9 @@ async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mu
         io.output.grew(count);
         (offset, *counted) = (offset + count as u64, *counted + count as u64);
         flush(io, pace).await?;
+        if offset >= turn_ends && offset < end {
+            crowd::yield_turn().await;
+        }
     }
     Ok(())
 }
