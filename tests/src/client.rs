@@ -90,9 +90,10 @@ impl Client {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// The next response, to a request of this method; `None` when the server closed or stays silent.
+    /// The next response, to a request of this method; `None` when the server closed or stays silent to the end of all
+    /// waiting.
     pub fn response(&mut self, method: &str) -> Option<Response> {
-        self.response_within(method, LIMIT)
+        self.response_within(method, Duration::MAX)
     }
 
     /// As `response`, giving up after `limit` without a byte.

@@ -28,8 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How large the file is that slow readers ask for. It has no blocks on the disk.
 const LARGE: u64 = 256 << 20;
 
-/// A site with short deadlines, for very many connections.
-fn crowded(settings: &str) -> Running {
+/// As much as the system holds of an answer, where many clients do not take theirs: the tests beside this one need
+/// memory, too.
+const BOUNDED: &str = "sndbuf=128k";
+
+/// A site with short deadlines, for very many connections to a socket with these options.
+fn crowded(settings: &str, options: &str) -> Running {
     let origin = Origin::start(|_| ok("origin"));
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let site = Site::whole(&format!(
@@ -39,7 +43,7 @@ fn crowded(settings: &str) -> Running {
         http {{
             access_log off;
             server {{
-                listen 127.0.0.1:%%PORT%% backlog=4096;
+                listen 127.0.0.1:%%PORT%% backlog=4096 {options};
                 root %%ROOT%%;
                 open_file_cache max=10;
                 {settings}
@@ -91,7 +95,7 @@ const SHORT: &str = "client_header_timeout 3s; client_body_timeout 3s; client_bo
 #[test]
 fn c1_c3_c4_crowds_are_shed_and_nobody_waits_for_them() {
     let each = allowed(2_000) / 3;
-    let running = crowded(SHORT);
+    let running = crowded(SHORT, BOUNDED);
     let process = worker::of(&running);
     assert_eq!(running.ask("GET /f.txt\nConnection: close").last().text(), "file\n");
     let quiet = worker::descriptors(process);
@@ -117,7 +121,7 @@ fn c1_c3_c4_crowds_are_shed_and_nobody_waits_for_them() {
 #[ignore = "takes a machine of its own: make slow-clients"]
 fn ten_thousand_slow_clients() {
     let settings = SHORT.replace("3s", "15s");
-    let running = crowded(&settings);
+    let running = crowded(&settings, "");
     let process = worker::of(&running);
     assert_eq!(running.ask("GET /f.txt\nConnection: close").last().text(), "file\n");
     let quiet = worker::descriptors(process);
@@ -290,7 +294,7 @@ fn c4_a_reader_that_drips() {
 /// C6: connections that come only to go, orderly or by a reset, cost no descriptor, no message and no request.
 #[test]
 fn c6_a_flood_of_connections() {
-    let running = crowded("client_header_timeout 60s;");
+    let running = crowded("client_header_timeout 60s;", BOUNDED);
     let process = worker::of(&running);
     let mut kept = running.connect();
     kept.extend(PATIENCE);
@@ -357,7 +361,8 @@ fn c7_more_connections_than_places() {
 /// C8: a client that never ends its side, nor takes what it was sent, does not keep the connection.
 #[test]
 fn c8_a_client_that_never_closes() {
-    let running = crowded("lingering_timeout 1s; lingering_time 2s; send_timeout 1s; keepalive_timeout 1s;");
+    let running =
+        crowded("lingering_timeout 1s; lingering_time 2s; send_timeout 1s; keepalive_timeout 1s;", BOUNDED);
     let process = worker::of(&running);
     assert_eq!(running.ask("HEAD /large\nConnection: close").statuses(), [200]);
     let quiet = worker::descriptors(process);
