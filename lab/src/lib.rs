@@ -20,6 +20,7 @@ pub mod load;
 pub mod machine;
 pub mod numbers;
 pub mod process;
+mod random;
 pub mod reference;
 pub mod report;
 pub mod statistics;

@@ -1,6 +1,6 @@
 //! Texts that differ in a number: `{number}` and `{network}` in paths, fields and lines of files.
 
-use std::iter;
+use crate::random::XorShift;
 
 /// What stands for a number of as many digits as the largest has.
 pub const NUMBER: &str = "{number}";
@@ -34,15 +34,9 @@ pub fn lines(text: &str, count: u32) -> String {
 /// All numbers below a count, mixed, and always in the same way.
 pub fn mixed(count: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..count).collect();
-    // Xorshift; what is left of a remainder does not matter here.
-    let random = iter::successors(Some(0x9E37_79B9_7F4A_7C15_u64), |state| {
-        let state = state ^ state << 13;
-        let state = state ^ state >> 7;
-        Some(state ^ state << 17)
-    });
-    for (place, random) in (1..numbers.len()).rev().zip(random) {
-        let other = (random >> 11) % (place as u64 + 1);
-        numbers.swap(place, usize::try_from(other).unwrap_or(place));
+    let mut random = XorShift::new();
+    for place in (1..numbers.len()).rev() {
+        numbers.swap(place, random.below(place + 1));
     }
     numbers
 }

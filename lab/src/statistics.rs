@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::random::XorShift;
+
 /// How many times a sample is drawn anew.
 const RESAMPLES: usize = 10_000;
 
@@ -117,30 +119,6 @@ fn within(t: f64, freedom: usize) -> f64 {
     if odd { (angle + sine * sum) * std::f64::consts::FRAC_2_PI } else { sine * sum }
 }
 
-/// Marsaglia's xorshift with 64 bits, from one fixed seed.
-struct XorShift {
-    state: u64,
-}
-
-impl XorShift {
-    fn new() -> Self {
-        Self { state: 0x9e37_79b9_7f4a_7c15 }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state
-    }
-
-    /// A number below `end`. The bias of the remainder is far below what a bootstrap can show.
-    fn below(&mut self, end: usize) -> usize {
-        let end = u64::try_from(end).unwrap_or(u64::MAX);
-        usize::try_from(self.next() % end).unwrap_or_default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,17 +136,6 @@ mod tests {
         let second = BTreeMap::from([(5, 60.0), (2, 30.0), (1, 20.0)]);
         assert_eq!(paired(&first, &second), [(3.0, 30.0), (6.0, 60.0)]);
         assert!(paired(&first, &BTreeMap::new()).is_empty());
-    }
-
-    #[test]
-    fn the_generator_spreads_evenly() {
-        let mut random = XorShift::new();
-        let mut counts = [0; 10];
-        for _ in 0..10_000 {
-            counts[random.below(10)] += 1;
-        }
-        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
-        assert_ne!(XorShift::new().next(), 0);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A page of made-up words. Their number, how often each comes and how many of them are links are such that zlib makes
 //! of 64 KB what it makes of an article: somewhat less than a quarter.
 
+use crate::random::XorShift;
+
 const WORDS: usize = 600;
 
 /// One word of so many is a link.
@@ -13,13 +15,13 @@ const ENDS: &[&str] = &["", "", "n", "r", "s", "t", "l", "nd", "ng"];
 
 /// An HTML page of this length, always the same.
 pub(super) fn page(length: usize) -> Vec<u8> {
-    let mut author = Author { state: 0x9E37_79B9_7F4A_7C15, words: Vec::new() };
+    let mut author = Author { random: XorShift::new(), words: Vec::new() };
     author.words = (0..WORDS).map(|_| author.invent()).collect();
     let mut page = "<!doctype html>\n<html>\n<body>\n".to_owned();
     while page.len() < length {
         page += &format!("<h2>{} {}</h2>\n", author.word(), author.word());
         for _ in 0..4 {
-            let sentences: String = (0..3 + author.below(4)).map(|_| author.sentence()).collect();
+            let sentences: String = (0..3 + author.random.below(4)).map(|_| author.sentence()).collect();
             page += &format!("<p>{sentences}</p>\n");
         }
     }
@@ -28,41 +30,34 @@ pub(super) fn page(length: usize) -> Vec<u8> {
 }
 
 struct Author {
-    state: u64,
+    random: XorShift,
     words: Vec<String>,
 }
 
 impl Author {
     fn sentence(&mut self) -> String {
-        let words: Vec<String> = (0..6 + self.below(14)).map(|_| self.linked()).collect();
+        let words: Vec<String> = (0..6 + self.random.below(14)).map(|_| self.linked()).collect();
         words.join(" ") + ". "
     }
 
     fn linked(&mut self) -> String {
         let word = self.word();
-        if self.below(LINKS) == 0 { format!("<a href=\"/articles/{word}\">{word}</a>") } else { word }
+        if self.random.below(LINKS) == 0 { format!("<a href=\"/articles/{word}\">{word}</a>") } else { word }
     }
 
     /// A word; the first ones come most often.
     fn word(&mut self) -> String {
-        let below = self.below(WORDS) + 1;
-        let below = self.below(below) + 1;
-        let place = self.below(below);
+        let below = self.random.below(WORDS) + 1;
+        let below = self.random.below(below) + 1;
+        let place = self.random.below(below);
         self.words.get(place).cloned().unwrap_or_default()
     }
 
     fn invent(&mut self) -> String {
-        let syllable =
-            |author: &mut Author| [BEGINS, MIDDLES, ENDS].map(|of| of[author.below(of.len())]).concat();
-        (0..1 + self.below(3)).map(|_| syllable(self)).collect()
-    }
-
-    /// A number below another one, by xorshift.
-    fn below(&mut self, end: usize) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        usize::try_from((self.state >> 11) % end as u64).unwrap_or_default()
+        let syllable = |author: &mut Author| {
+            [BEGINS, MIDDLES, ENDS].map(|of| of[author.random.below(of.len())]).concat()
+        };
+        (0..1 + self.random.below(3)).map(|_| syllable(self)).collect()
     }
 }
 
