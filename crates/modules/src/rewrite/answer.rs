@@ -46,21 +46,23 @@ impl Answer {
         }
         exchange.response.status = self.status;
         exchange.wire.answered = true;
-        let text = self.constant.clone().unwrap_or_else(|| {
-            with_scratch(|text| {
-                self.text.write(exchange, text);
-                Bytes::copy_from_slice(text)
-            })
-        });
         if matches!(self.status.0, 301 | 302 | 303 | 307 | 308) {
-            exchange.response.location = Some(text[..].into());
+            exchange.response.location = Some(self.write(exchange, |url| url.into()));
             return Step::Finish(self.status);
         }
+        let text = self.constant.clone().unwrap_or_else(|| self.write(exchange, Bytes::copy_from_slice));
         let media_type = exchange.media_type(&exchange.request.path);
         let response = &mut exchange.response;
         response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
         response.content_length = Some(text.len() as u64);
         Step::Respond(Body::bytes(text))
+    }
+
+    fn write<T>(&self, exchange: &mut Exchange, keep: impl FnOnce(&[u8]) -> T) -> T {
+        with_scratch(|text| {
+            self.text.write(exchange, text);
+            keep(text)
+        })
     }
 }
 
