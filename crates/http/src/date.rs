@@ -1,7 +1,5 @@
 //! HTTP dates (RFC 9110, section 5.6.7).
 
-use std::time::SystemTime;
-
 /// The length of a date in the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const HTTP_DATE_LENGTH: usize = 29;
 
@@ -47,9 +45,13 @@ fn year_month_day(days: u32) -> (u32, usize, u32) {
     let (leap_day, day) = (next - first - 365, days - first);
     // No month has more than 31 days, so that this is the month or the one before it.
     let guess = (day / 31) as usize;
-    let before = |month: usize| BEFORE[month] + if month > 1 { leap_day } else { 0 };
-    let month = if guess < 11 && before(guess + 1) <= day { guess + 1 } else { guess };
-    (year, month, day - before(month) + 1)
+    let month = if guess < 11 && days_before(guess + 1, leap_day) <= day { guess + 1 } else { guess };
+    (year, month, day - days_before(month, leap_day) + 1)
+}
+
+/// How many days of a year with so many leap days are over before a month.
+fn days_before(month: usize, leap_days: u32) -> u32 {
+    BEFORE[month] + if month > 1 { leap_days } else { 0 }
 }
 
 /// How many days after the first of 1970 a year begins.
@@ -63,12 +65,51 @@ fn digits(number: u32) -> [u8; 2] {
     [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 
-/// Parses any of the three forms to seconds since 1970, or `None` where it is no date.
+/// Parses any of the three forms to seconds since 1970, or `None` where it is no date. As nginx and Apache do, it takes
+/// any name for the day of the week, and any zone, or none, for GMT.
 pub fn parse_date(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let time = httpdate::parse_http_date(text).ok()?;
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_secs()).ok()
+    let text = text.trim_ascii();
+    let name_ends = text.iter().position(|byte| b" ,".contains(byte))?;
+    let is_asctime = text[name_ends] == b' ';
+    let mut words = text[name_ends..].split(|byte| b" ,-".contains(byte)).filter(|word| !word.is_empty());
+    let mut word = || words.next();
+    let (month, day, year, time) = if is_asctime {
+        let (month, day, time) = (word()?, word()?, word()?);
+        (month, day, word()?, time)
+    } else {
+        let (day, month) = (word()?, word()?);
+        (month, day, word()?, word()?)
+    };
+    let month = MONTHS.iter().position(|name| name[..] == *month)?;
+    let year = match (number(year)?, year.len()) {
+        (year, 4) => year,
+        (year, 2) => year + if year < 70 { 2000 } else { 1900 },
+        _ => return None,
+    };
+    let day = number(day)?;
+    let &[h, o, b':', m, i, b':', s, t] = time else { return None };
+    let (hour, minute, second) = (number(&[h, o])?, number(&[m, i])?, number(&[s, t])?);
+    if year < 1970 || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let days = first_day(year)
+        + days_before(month, first_day(year + 1) - first_day(year) - 365)
+        + day.checked_sub(1)?;
+    // The thirtieth of February is the first or the second of March.
+    if year_month_day(days) != (year, month, day) {
+        return None;
+    }
+    Some(i64::from(days) * 86_400 + i64::from(hour * 3600 + minute * 60 + second))
+}
+
+/// A number of at most four digits.
+fn number(digits: &[u8]) -> Option<u32> {
+    if digits.is_empty() || digits.len() > 4 {
+        return None;
+    }
+    digits
+        .iter()
+        .try_fold(0, |number, &digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
 }
 
 #[cfg(test)]
@@ -89,7 +130,62 @@ mod tests {
         }
     }
 
+    #[test]
+    fn names_of_days_and_zones_say_nothing() {
+        for form in [
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "any, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 +0200",
+            "Sun,  6 Nov 1994 08:49:37 UTC",
+            "Sunday, 06-Nov-94 08:49:37",
+            "Mon Nov 06 08:49:37 1994 GMT",
+            " Sun, 06 Nov 1994 08:49:37 GMT ",
+        ] {
+            assert_eq!(parse_date(form.as_bytes()), Some(784_111_777), "{form}");
+        }
+    }
+
+    #[test]
+    fn no_dates() {
+        for text in [
+            "",
+            "Sun",
+            "Sun, ",
+            "06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 nov 1994 08:49:37 GMT",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 31 Nov 1994 08:49:37 GMT",
+            "Tue, 29 Feb 2100 08:49:37 GMT",
+            "Sun, 06 Nov 994 08:49:37 GMT",
+            "Sun, 06 Nov 19940 08:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+            "Sun, 06 Nov 1994 23:60:00 GMT",
+            "Sun, 06 Nov 1994 23:59:60 GMT",
+            "Sun, 06 Nov 1994 8:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49 GMT",
+            "Sun, 0x Nov 1994 08:49:37 GMT",
+            "Sun Nov  6 08:49:37",
+            "784111777",
+        ] {
+            assert_eq!(parse_date(text.as_bytes()), None, "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_others_take_for_a_date(text in "[A-Z][a-z]{2}, [0-3][0-9] (Jan|Feb|Nov|Dec) (19|20)[0-9]{2} [0-2][0-9]:[0-6][0-9]:[0-6][0-9] GMT") {
+            if let Ok(theirs) = httpdate::parse_http_date(&text) {
+                let since = theirs.duration_since(UNIX_EPOCH).unwrap().as_secs();
+                prop_assert_eq!(parse_date(text.as_bytes()), i64::try_from(since).ok());
+            }
+        }
+
+        #[test]
+        fn the_date_reads_back(seconds in 0i64..253_402_300_800) {
+            prop_assert_eq!(parse_date(format_date(seconds).as_bytes()), Some(seconds));
+        }
+
         #[test]
         fn the_date_of_any_second(seconds in 0u64..253_402_300_800) {
             let theirs = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
