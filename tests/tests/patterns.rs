@@ -47,6 +47,36 @@ fn a_pattern_without_end_is_an_error_of_the_server() {
     }
 }
 
+/// Reason: whoever waits for an answer is told that there is none (a row of `docs/differences.md`).
+#[test]
+fn a_host_that_makes_a_pattern_give_up_reaches_no_server() {
+    let site = Site::new(&format!(
+        r#"
+        server {{ listen 127.0.0.1:%%PORT%%; return 200 "default"; }}
+        server {{ listen 127.0.0.1:%%PORT%%; server_name "~{ENDLESS}"; return 200 "pattern"; }}
+        "#
+    ));
+    let told = |running: &Running| {
+        let hosts = ["b".to_owned(), "a".repeat(9), "a".repeat(60) + "!"];
+        hosts.map(|host| {
+            let answer = running.ask_bytes(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+            answer.responses.first().map_or_else(String::new, |first| match first.status {
+                200 => first.text(),
+                status => status.to_string(),
+            })
+        })
+    };
+    let fulmar = site.start(Server::Fulmar);
+    assert_eq!(told(&fulmar), ["default", "pattern", "500"]);
+    fulmar.wait_for_log("error.log", "match limit exceeded");
+    fulmar.stop();
+    if have_nginx() {
+        let nginx = site.start(Server::Nginx);
+        assert_eq!(told(&nginx), ["default", "pattern", ""], "nginx no longer differs");
+        drop(nginx);
+    }
+}
+
 #[test]
 fn a_wrong_pattern_shows_where() {
     for (directive, wrong) in [

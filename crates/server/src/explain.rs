@@ -127,11 +127,13 @@ impl Site {
         let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&self.variables));
         let mut flow = Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server));
         flow.exchange.wire.keep_alive = framing.is_some_and(|framing| framing.keep_alive);
-        let chosen = hosts.find(&flow.exchange);
+        let found = hosts.find(&flow.exchange);
+        let chosen = found.unwrap_or(server);
         events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
         flow.choose(chosen);
         let in_clear = hosts.is_encrypted && !question.is_encrypted;
         let refused = match understood {
+            Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
             Ok(_) => in_clear.then_some(Status(497)),
             Err((status, reason)) => {
                 flow.exchange.log(Level::Info, reason);

@@ -2,6 +2,7 @@
 
 use crate::encryption::Encryption;
 use crate::site::Server;
+use conf::value::TooManySteps;
 use contract::{Exchange, HostNames, NameError, Regex, Regexes};
 use std::sync::Arc;
 
@@ -78,15 +79,18 @@ impl Hosts {
 
     /// The server for an exchange by its host, which is in lower case: by a name, else by the first pattern
     /// that matches, whose captures become the exchange's. A server may claim requests that name no host by
-    /// an empty name. Where a pattern gives up nobody knows which is the first, and the default remains.
-    pub(crate) fn find(&self, exchange: &Exchange) -> &Arc<Server> {
+    /// an empty name.
+    ///
+    /// # Errors
+    /// A pattern gave up, so that nobody knows which is the first.
+    pub(crate) fn find(&self, exchange: &Exchange) -> Result<&Arc<Server>, TooManySteps> {
         let host = &exchange.request.host;
         let named = if self.names.is_empty() { None } else { self.names.get(host) };
-        let matching = || match host.is_empty() {
-            true => None,
-            false => self.matched.get(self.patterns.first(exchange, host).ok()??),
-        };
-        named.or_else(matching).unwrap_or(&self.default)
+        if let Some(server) = named {
+            return Ok(server);
+        }
+        let matching = if host.is_empty() { None } else { self.patterns.first(exchange, host)? };
+        Ok(matching.and_then(|pattern| self.matched.get(pattern)).unwrap_or(&self.default))
     }
 
     /// The server for a name that a handshake asks for, in lower case.
@@ -118,7 +122,7 @@ mod tests {
             ("", ""),
             ("other", "last"),
         ] {
-            let server = site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).clone();
+            let server = site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().clone();
             assert_eq!(String::from_utf8_lossy(&server.name), name, "{host}");
         }
     }
@@ -143,7 +147,7 @@ mod tests {
         ] {
             let exchange = testing::exchange("/", host, |_| {});
             let shown = |server: &super::Server| String::from_utf8_lossy(&server.name).into_owned();
-            assert_eq!(shown(hosts.find(&exchange)), name.unwrap_or("none"), "{host}");
+            assert_eq!(shown(hosts.find(&exchange).unwrap()), name.unwrap_or("none"), "{host}");
             assert_eq!(
                 hosts.find_name(host.as_bytes()).map(|server| shown(server)).as_deref(),
                 name,
@@ -151,7 +155,7 @@ mod tests {
             );
         }
         let exchange = testing::exchange("/", "no", |_| {});
-        hosts.find(&exchange);
+        hosts.find(&exchange).unwrap();
         let mut captured = Vec::new();
         exchange.capture(1, &mut captured);
         assert_eq!(captured, b"o", "captures are those of the pattern that was found");
@@ -159,11 +163,8 @@ mod tests {
                         server { listen 1; server_name ~^(a+)+$(?=) ~z$ ~y; }";
         let (_, site) = testing::site(gives_up, &[]).unwrap();
         let exchange = testing::exchange("/", &endless, |_| {});
-        assert_eq!(
-            &*site.listens[0].hosts(None).find(&exchange).name,
-            b"none",
-            "nobody knows which is the first"
-        );
+        let found = site.listens[0].hosts(None).find(&exchange);
+        assert!(found.is_err(), "nobody knows which is the first");
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
         let notes: Vec<_> = loaded.loading.notes.iter().map(|note| note.message.as_str()).collect();
         let note = |name: &str| format!("conflicting server name \"{name}\" on 0.0.0.0:1, ignored");
         assert_eq!(notes, [note("a"), note(".a")]);
-        let of = |host| site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).name.clone();
+        let of = |host| site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().name.clone();
         assert_eq!((&*of("x.a"), &*of("b")), (&b"a"[..], &b"a"[..]), "the second server is called .a first");
     }
 }

@@ -3,6 +3,7 @@
 use super::Io;
 use super::pace::Pace;
 use crate::pipeline::Flow;
+use conf::value::TooManySteps;
 use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
@@ -121,7 +122,7 @@ fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
     let exchange = &mut begun.flow.exchange;
     exchange.wire.keep_alive = framing.keep_alive;
     tell_request(exchange);
-    if io.clear_by_mistake {
+    if io.clear_by_mistake && begun.refused.is_none() {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
         exchange.log(Level::Info, text);
         begun.refused = Some(Status(497));
@@ -163,8 +164,10 @@ fn start(io: &Io, begun: &mut Begun, body: BodyLength) {
     fill(request, target, body);
     (request.length, request.pipelined) = (io.head_length as u64, io.pipelined);
     flow.start(io.default_server());
-    let server = io.hosts().find(&flow.exchange);
-    flow.choose(server);
+    let found = io.hosts().find(&flow.exchange);
+    let server = found.unwrap_or(io.default_server());
+    begun.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
+    begun.flow.choose(server);
 }
 
 /// Gives a request what its target was taken apart into, whose memory changes places with that of the request.
