@@ -37,6 +37,9 @@ http {
         index none.html a.css;
         error_page 410 /sorry.html;
         location /gone { return 410; }
+        gzip on;
+        gzip_types *;
+        gzip_min_length 1;
     }
 }
 ";
@@ -86,12 +89,16 @@ fn a_person_is_told_each_step_with_its_place() {
     }
     for (path, line) in [
         ("/", "goes to \"/a.css\"\n             site.conf:24: index none.html a.css"),
+        ("/index.html", "content      the file "),
         ("/gone", "takes the place of 410\n             site.conf:25: error_page 410 /sorry.html"),
     ] {
         let url = format!("http://pages.example:8080{path}");
         let told = text(&explain(site.path(), &[&url], "").stdout);
         assert!(told.contains(line), "{line:?} is not in\n{told}");
     }
+    let compressed = ["-H", "Accept-Encoding: gzip", "http://pages.example:8080/index.html"];
+    let told = text(&explain(site.path(), &compressed, "").stdout);
+    assert!(told.contains("content      made while it is sent, of the file "), "{told}");
     let secret = text(&explain(site.path(), &["http://shop.example:8080/secret"], "").stdout);
     assert!(secret.contains("refuses the request with 403") && secret.contains("403 Forbidden"), "{secret}");
 }

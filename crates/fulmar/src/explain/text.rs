@@ -34,7 +34,10 @@ pub(super) fn text(report: &Report<'_>) -> String {
                 Content::None => {}
                 Content::Made => row("content", 0, "made while it is sent", &mut out),
                 Content::File => {
-                    row("content", 0, &format!("the file {}", report.file().unwrap_or("?")), &mut out)
+                    // What filters change has no length before it is sent.
+                    let is_whole = answer.fields.iter().any(|(name, _)| name == "Content-Length");
+                    let made = if is_whole { "" } else { "made while it is sent, of " };
+                    row("content", 0, &format!("{made}the file {}", report.file().unwrap_or("?")), &mut out)
                 }
                 Content::Bytes(bytes) => {
                     let text: String = String::from_utf8_lossy(bytes).chars().take(SHOWN_MAX).collect();
