@@ -122,7 +122,8 @@ mod tests {
             ("", ""),
             ("other", "last"),
         ] {
-            let server = site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().clone();
+            let server =
+                site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().clone();
             assert_eq!(String::from_utf8_lossy(&server.name), name, "{host}");
         }
     }
@@ -184,7 +185,9 @@ mod tests {
         let notes: Vec<_> = loaded.loading.notes.iter().map(|note| note.message.as_str()).collect();
         let note = |name: &str| format!("conflicting server name \"{name}\" on 0.0.0.0:1, ignored");
         assert_eq!(notes, [note("a"), note(".a")]);
-        let of = |host| site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().name.clone();
+        let of = |host| {
+            site.listens[0].hosts(None).find(&testing::exchange("/", host, |_| {})).unwrap().name.clone()
+        };
         assert_eq!((&*of("x.a"), &*of("b")), (&b"a"[..], &b"a"[..]), "the second server is called .a first");
     }
 }

@@ -14,6 +14,9 @@ use contract::{
 use http::{Method, Status};
 use std::sync::Arc;
 
+/// How much of a URI a message has, in bytes: its line has no room for more.
+const SHOWN_MAX: usize = 2048;
+
 /// How often a request may be sent elsewhere inside of the server.
 const REROUTE_LIMIT: u32 = 10;
 
@@ -406,7 +409,9 @@ impl Flow {
         // A location that a request passes through has its say about the connection, too.
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);
         if self.reroutes > REROUTE_LIMIT {
-            let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+            // Each turn may have made it longer.
+            let shown =
+                |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(SHOWN_MAX)]).into_owned();
             let doing = match &reroute {
                 Reroute::Location => format!("processing \"{}\"", shown(&self.exchange.request.path)),
                 Reroute::Internal { path, .. } | Reroute::Uri { path, .. } => {

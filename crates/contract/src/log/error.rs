@@ -202,8 +202,11 @@ impl Message<'_> {
             line += &format!("*{connection} ");
         }
         let mut add = |text: &str| {
+            // What is cut off below is not read: a URI may have megabytes.
+            let room = LINE_MAX.saturating_sub(line.len());
+            let shown = &text[..text.ceil_char_boundary(room)];
             // A control character in a request must not forge a line.
-            line.extend(text.chars().map(|c| if c.is_control() { '?' } else { c }));
+            line.extend(shown.chars().map(|c| if c.is_control() { '?' } else { c }));
         };
         add(text);
         for (name, value) in about.members {
