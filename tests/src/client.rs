@@ -8,7 +8,7 @@ use crate::request;
 use crate::response::{self, Response};
 
 /// No exchange takes longer than this.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 /// Silence after which a server that answered once is taken to wait for more.
 const QUIET: Duration = Duration::from_millis(600);
 /// Silence after which a server that never answered is taken to wait for more.
