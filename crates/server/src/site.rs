@@ -64,6 +64,11 @@ impl Listen {
         special.map_or(&self.hosts, |(_, hosts)| hosts)
     }
 
+    fn is_encrypted(&self) -> bool {
+        let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
+        narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted)
+    }
+
     /// Whether the socket's own address does not tell at which address a connection arrived.
     pub(crate) fn needs_local_address(&self) -> bool {
         !self.narrower.is_empty() || self.address.ip().is_some_and(|ip| ip.is_unspecified())
@@ -114,6 +119,11 @@ impl Site {
             Some(other) if is_same(other) => Some(hint),
             _ => self.listens.iter().position(is_same),
         }
+    }
+
+    /// Whether connections of any address begin with a handshake.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.listens.iter().any(Listen::is_encrypted)
     }
 
     /// Whether everything about the connections of a client is logged.

@@ -83,6 +83,10 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
             serve(index, (site, settings), sockets, lines)
         })
     };
+    if worker.site.is_encrypted() {
+        // Nobody waits for it but a client that comes at once, who would in any case.
+        drop(std::thread::Builder::new().name("seed".to_owned()).spawn(tls::seed));
+    }
     let handles: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
     drop(ready);
     let ended = |_| io::Error::other("a thread of the worker ended");

@@ -22,3 +22,9 @@ pub use hello::{Hello, rejection};
 pub use policy::{PolicyError, ServerPolicy, Settings, has_ciphers};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
+
+/// Seeds the random numbers of this process, which takes some 40 ms: the first handshake would wait for that.
+pub fn seed() {
+    // Where it fails handshakes do, too, and say so.
+    let _ = aws_lc_rs::rand::fill(&mut [0]);
+}
