@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -13,6 +13,13 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 pub(crate) fn client(stream: TcpStream) -> Result<StreamOwned<ClientConnection, TcpStream>> {
     let connection = ClientConnection::new(Arc::new(configuration()?), ServerName::try_from("localhost")?)?;
     Ok(StreamOwned::new(connection, stream))
+}
+
+/// Has the library seed its random numbers: those of the process, from the jitter of the clock, which takes some 40 ms,
+/// and those of this thread. The first handshake of either would do it otherwise, and what it measures would be that.
+pub(crate) fn seed() -> Result<()> {
+    let random = aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut [0]).map_err(|_| anyhow!("the system has no random numbers for TLS"))
 }
 
 /// Versions and suites as the library presets them, any certificate.

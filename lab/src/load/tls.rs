@@ -21,8 +21,10 @@ pub(super) struct Tls {
 pub(super) struct Session(ClientConnection);
 
 impl Tls {
-    /// Fails where the host is no name of a server.
+    /// For the connections of the thread that calls it, which is then ready for handshakes. Fails where the host is no
+    /// name of a server.
     pub(super) fn new(plan: &TlsPlan) -> anyhow::Result<Tls> {
+        tls::seed()?;
         let mut config = tls::configuration()?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.resumption =

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::crew::{self, Control};
 use super::plan::Plan;
 use super::tally::Tally;
+use crate::tls;
 
 /// Descriptors that a process has beside those of its connections.
 const RESERVED: u64 = 100;
@@ -104,6 +105,10 @@ pub(super) fn work(interrupted: &AtomicBool) -> Result<()> {
     io::stdin().lock().read_line(&mut line)?;
     let plan: Plan = serde_json::from_str(&line).context("a worker is started by the generator only")?;
     needed(plan.clients);
+    if plan.tls.is_some() {
+        // Processes begin together only if none of them has this before it.
+        tls::seed()?;
+    }
     tell(&Message::Ready)?;
     line.clear();
     if io::stdin().lock().read_line(&mut line)? == 0 {
