@@ -15,6 +15,7 @@ const SITE: &str = r#"
         location /once { keepalive_requests 1; return 200 once; }
         location /disabled { keepalive_disable safari; return 200 disabled; }
         location /default-disabled { return 200 default; }
+        location /gone { return 444; }
     }
     server {
         listen 127.0.0.1:%%PORT_1%%;
@@ -80,6 +81,8 @@ fn pipelining() {
         "GET /text HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n".to_owned(),
         "GET /text HTTP/1.1\r\nHost: a\r\n\r\nGARBAGE\r\n\r\n".to_owned(),
         "GET /none HTTP/1.1\r\nHost: a\r\n\r\nGET /% HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+        "GET /text HTTP/1.1\r\nHost: a\r\n\r\nGET /f.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /gone HTTP/1.1\r\nHost: a\r\n\r\n"
+            .to_owned(),
     ];
     let requests: Vec<String> = inputs.iter().map(|input| format!("{input}{end}")).collect();
     agree(&site(), &requests.iter().map(String::as_str).collect::<Vec<_>>());

@@ -31,7 +31,8 @@ pub(crate) async fn finish(
                     begun.flow.exchange.response.status = Status::BAD_REQUEST;
                 }
                 begun.flow.log();
-                return None;
+                // Answers to the requests before this one are still to be sent.
+                return send::answers(io).await.and(None);
             }
         }
     };
