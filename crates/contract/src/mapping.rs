@@ -119,15 +119,16 @@ impl Root {
         if self.alias.is_none() && path.ends_with(b"/") && appended.starts_with(b"/") {
             path.pop();
         }
-        // What the administrator wrote may climb; what a client can choose may not. The last segment of
-        // the directory is looked at too, because an alias joins without a slash: `/i..` must not
-        // become `..` behind `alias /data/`.
+        // What the administrator wrote may climb; what a client can choose may not. Without a slash between them
+        // the last segment of the directory is looked at, too: `/i..` must not become `..` behind `alias /data/`.
         let is_constant = self.path.constant().is_some();
-        if is_constant && !path.ends_with(b".") && !may_climb(appended) {
+        let is_apart = self.alias.is_none() && appended.starts_with(b"/");
+        if is_constant && (is_apart || !path.ends_with(b".")) && !may_climb(appended) {
             path.extend_from_slice(appended);
             return Ok(());
         }
         let trusted = match is_constant {
+            true if is_apart => path.len(),
             true => path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
             false => 0,
         };

@@ -36,6 +36,8 @@ fn root_and_index() {
             location /a/sub/ { root %%ROOT%%/a; }
             location /relative { root html; try_files /a/file.txt =404; }
             location /var/ { root %%ROOT%%/$arg_dir; }
+            location /linked/ { root %%ROOT%%/a/..; }
+            location /b/deep/ { root %%ROOT%%/a/sub/../..; try_files /$arg_f /a/file.txt; }
         }
         "#,
     ))
@@ -71,6 +73,9 @@ fn root_and_index() {
             "GET /broken.txt",
             "GET /linked",
             "GET /linked/file.txt",
+            "GET /linked/",
+            "GET /b/deep/",
+            "GET /b/deep/?f=index.html",
             "GET /up/html/a/file.txt",
             "GET /a/../index.html",
             "GET //a//file.txt",
