@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::progress::Progress;
+use super::say::{self, say};
 use super::{Common, interrupted};
 use crate::block::{self, Block};
 use crate::comparison::{Comparison, FEWEST};
@@ -45,10 +46,11 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let lineup = arguments.common.lineup()?;
     for name in pair {
         let found = lineup.find(name)?;
-        println!("{name}: {} ({})", found.version, found.origin);
+        say!("{name}: {} ({})", found.version, found.origin);
     }
     let experiments = experiments(arguments, pair)?;
     let interrupted = interrupted()?;
+    say::or_end(&interrupted);
     let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { 20 });
     let known = arguments.common.experiments()?;
     let settings = Settings {
@@ -68,7 +70,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let blocks = block::read(&arguments.out.join(block::FILE))?;
     print(&blocks, pair, &experiments);
     if turns < 20 {
-        println!("Fewer than 20 pairs: the figures are indicative.");
+        say!("Fewer than 20 pairs: the figures are indicative.");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,7 +102,7 @@ fn takes_part(load: &mut Load, pair: [&str; 2], is_own: bool) -> bool {
     let is_named = |name: &&str| named.iter().any(|named| name.split('@').next() == Some(named));
     let both: Vec<String> = pair.into_iter().filter(is_named).map(str::to_owned).collect();
     if both.is_empty() {
-        println!("{} is left out: it is for {}", load.id, named.join(", "));
+        say!("{} is left out: it is for {}", load.id, named.join(", "));
     }
     load.contenders = Some(both);
     load.contenders.as_ref().is_some_and(|both| !both.is_empty())
@@ -131,22 +133,22 @@ fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) {
         let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
         let rows: Vec<Comparison> = rows.filter(differ).collect();
         if !rows.is_empty() {
-            println!("\n{title}: first {}, second {}\n{}", pair[0], pair[1], Comparison::HEADING);
+            say!("\n{title}: first {}, second {}\n{}", pair[0], pair[1], Comparison::HEADING);
         }
         for row in rows {
-            println!("{row}");
+            say!("{row}");
         }
     }
     let rows = loads_beside_each_other(blocks, pair, experiments);
     if !rows.is_empty() {
-        println!("\nserver CPU a request, µs: under one load, and under the other\n{}", Comparison::HEADING);
+        say!("\nserver CPU a request, µs: under one load, and under the other\n{}", Comparison::HEADING);
     }
     for row in rows {
-        println!("{row}");
+        say!("{row}");
     }
     for block in blocks.iter().filter(|block| block.failure.is_some()) {
         let cell = &block.cell;
-        println!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
+        say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use rustix::process::{Resource, getrlimit};
 
 use super::progress::Progress;
+use super::say::{self, say};
 use super::{Common, interrupted};
 use crate::block;
 use crate::comparison::Comparison;
@@ -63,34 +64,27 @@ const PUBLISHED: &[(&str, &str)] = &[
 /// Prints what is known of the machine, and measures how much a contender differs from itself.
 pub(super) fn main(arguments: &DoctorArguments) -> Result<ExitCode> {
     let machine = Machine::this();
-    println!("Machine");
-    println!("  {} cores of {}", machine.cores, machine.processor);
-    println!(
-        "  {:.1} GB of memory; {}; {}",
-        machine.memory_bytes as f64 / 1e9,
-        machine.kernel,
-        machine.system
-    );
+    say!("Machine");
+    say!("  {} cores of {}", machine.cores, machine.processor);
+    say!("  {:.1} GB of memory; {}; {}", machine.memory_bytes as f64 / 1e9, machine.kernel, machine.system);
     let governor = if machine.governor.is_empty() { "unknown" } else { &machine.governor };
-    println!("  governor of the frequency: {governor}");
-    println!(
+    say!("  governor of the frequency: {governor}");
+    say!(
         "  load average {:.2}, taken by the hypervisor since the start: {:.0} s",
         machine::load_average(),
         Ticks::now().stolen_s()
     );
     let limit = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
-    println!("  open files: {}, at most {}", number(limit.current), number(limit.maximum));
+    say!("  open files: {}, at most {}", number(limit.current), number(limit.maximum));
     for remark in remarks(&machine) {
-        println!("  ! {remark}");
+        say!("  ! {remark}");
     }
-    println!("\nSettings of the kernel: the study of 2016, and today's");
+    say!("\nSettings of the kernel: the study of 2016, and today's");
     for (name, published) in PUBLISHED {
-        println!("  {name:<36} {published:<28} {}", today(name));
+        say!("  {name:<36} {published:<28} {}", today(name));
     }
-    println!(
-        "  tcp_tw_recycle lost connections of clients behind one address; Linux has not had it since 4.12."
-    );
+    say!("  tcp_tw_recycle lost connections of clients behind one address; Linux has not had it since 4.12.");
     if arguments.turns > 0 {
         noise(arguments)?;
     }
@@ -126,13 +120,14 @@ fn today(name: &str) -> String {
 /// The same contender twice: what two equal servers seem to differ by.
 fn noise(arguments: &DoctorArguments) -> Result<()> {
     let name = arguments.of.as_str();
-    println!("\nNoise: {name} against itself, {} pairs", arguments.turns);
+    say!("\nNoise: {name} against itself, {} pairs", arguments.turns);
     let mut experiments = super::chosen(Experiment::built_in()?, &["costs".to_owned()])?;
     for experiment in &mut experiments {
         experiment.contenders = vec![name.to_owned()];
         experiment.loads.truncate(1);
     }
     let interrupted = interrupted()?;
+    say::or_end(&interrupted);
     let settings = Settings {
         out: arguments.out.clone(),
         quick: false,
@@ -152,7 +147,7 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
     for figure in [Figure::CpuUsPerRequest, Figure::RequestsPerS] {
         let comparison = Comparison::of(&blocks, [&twin, name], figure);
         let ratio = comparison.context("nothing was measured: see the lines above")?.ratio;
-        println!("  {figure}: {:.3} ({:.3} – {:.3})", ratio.median, ratio.low, ratio.high);
+        say!("  {figure}: {:.3} ({:.3} – {:.3})", ratio.median, ratio.low, ratio.high);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
+use super::say::say;
 use super::{Common, chosen};
 use crate::export::export;
 
@@ -28,7 +29,7 @@ pub(super) struct ExportArguments {
 pub(super) fn main(arguments: &ExportArguments) -> Result<ExitCode> {
     for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
         for path in export(&experiment, &arguments.target, &arguments.folder.join(&experiment.id))? {
-            println!("{}", path.display());
+            say!("{}", path.display());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use super::say::{self, say};
 use super::{Common, INTERRUPTED, interrupted};
 use crate::features;
 
@@ -31,21 +32,22 @@ pub(super) fn main(arguments: &FeaturesArguments) -> Result<ExitCode> {
     for name in names {
         match lineup.find(&name) {
             Ok(contender) => found.push(contender),
-            Err(why) if arguments.only.is_empty() => println!("{name}: {why:#}"),
+            Err(why) if arguments.only.is_empty() => say!("{name}: {why:#}"),
             Err(why) => return Err(why),
         }
     }
     ensure!(!found.is_empty(), "no contender is there");
     let interrupted = interrupted()?;
+    say::or_end(&interrupted);
     // Some contenders start elsewhere.
     let out = std::path::absolute(&arguments.out)?;
     let Some(matrix) = features::probe(&found, &out, &interrupted)? else {
-        println!("Interrupted. Transcripts of what was probed: {}", out.join("features").display());
+        say!("Interrupted. Transcripts of what was probed: {}", out.join("features").display());
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    println!("{}", matrix.terminal());
+    say!("{}", matrix.terminal());
     let page = arguments.out.join("features.md");
     fs::write(&page, matrix.markdown()).with_context(|| page.display().to_string())?;
-    println!("The matrix: {}\nTranscripts: {}", page.display(), arguments.out.join("features").display());
+    say!("The matrix: {}\nTranscripts: {}", page.display(), arguments.out.join("features").display());
     Ok(ExitCode::SUCCESS)
 }

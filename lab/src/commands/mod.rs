@@ -8,8 +8,10 @@ mod list;
 mod progress;
 mod report;
 mod run;
+pub(crate) mod say;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -79,7 +81,9 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let keeps_results = matches!(command, Command::Run(_));
+    let result = match command {
         Command::List(common) => list::main(&common),
         Command::Check(arguments) => run::check(&arguments),
         Command::Run(arguments) => run::main(&arguments),
@@ -92,10 +96,16 @@ pub fn main() -> ExitCode {
         Command::Reference(arguments) => crate::reference::main(&arguments),
         Command::Export(arguments) => export::main(&arguments),
     };
-    result.unwrap_or_else(|error| {
-        eprintln!("fulmar-lab: {error:#}");
+    // Results that were measured are worth their own code, whoever reads about it.
+    let unheard = if keeps_results { None } else { say::unheard(&result) };
+    let told = result.unwrap_or_else(|error| {
+        if unheard.is_none() {
+            // Who would be told that it cannot be told?
+            let _ = writeln!(io::stderr(), "fulmar-lab: {error:#}");
+        }
         ExitCode::FAILURE
-    })
+    });
+    unheard.unwrap_or(told)
 }
 
 impl Common {

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::say::say;
 use crate::block::Block;
 use crate::engine::Event;
 use crate::experiment::Experiment;
@@ -26,33 +27,33 @@ impl Progress {
     pub(super) fn tell(&mut self, event: &Event<'_>) {
         match event {
             Event::PutAside(folder) => {
-                println!("What was measured before has been moved to {}", folder.display());
+                say!("What was measured before has been moved to {}", folder.display());
             }
             // Nothing is measured where contenders are only checked.
             Event::Estimate(experiments) if experiments.iter().all(|(_, seconds)| *seconds == 0.0) => {}
-            Event::Estimate(experiments) => println!("{}", estimate(experiments)),
+            Event::Estimate(experiments) => say!("{}", estimate(experiments)),
             Event::Shortened { experiment, share } => {
                 self.bar.finish_and_clear();
-                println!("{}: blocks of {:.0} % of a quick run's", experiment.id, share * 100.0);
+                say!("{}: blocks of {:.0} % of a quick run's", experiment.id, share * 100.0);
             }
             Event::Loads { experiment, loads, blocks } => {
                 self.bar.finish_and_clear();
                 self.several = loads.len() > 1;
                 let titles: Vec<&str> = loads.iter().map(|load| load.title.as_str()).collect();
                 let in_turn = if self.several { " (in turn)" } else { "" };
-                println!("{}: {}{in_turn}", experiment.id, titles.join("; "));
+                say!("{}: {}{in_turn}", experiment.id, titles.join("; "));
                 self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
                 let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
                 self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             }
             Event::Ready { contender, head_bytes } if self.ready => {
                 self.bar.suspend(|| {
-                    println!("  {contender:<18} answers as it should, with a head of {head_bytes} bytes")
+                    say!("  {contender:<18} answers as it should, with a head of {head_bytes} bytes")
                 });
             }
             Event::Ready { .. } => {}
             Event::Block(block) => {
-                self.bar.suspend(|| println!("  {}", line(block, self.several)));
+                self.bar.suspend(|| say!("  {}", line(block, self.several)));
                 self.bar.inc(1);
             }
         }

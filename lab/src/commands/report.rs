@@ -1,5 +1,6 @@
 //! `fulmar-lab report` and `fulmar-lab audit`: what is said about blocks that were measured before.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use super::say::say;
 use super::{Common, chosen};
 use crate::audit;
 use crate::block::{self, Block};
@@ -45,22 +47,42 @@ pub(super) struct AuditArguments {
 pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
     let arguments = &all.of;
     let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
-    let blocks = block::read(&arguments.out.join(block::FILE))?;
-    ensure!(
-        !blocks.is_empty(),
-        "nothing was measured in {}: run `fulmar-lab run` first",
-        arguments.out.display()
-    );
+    let blocks = of(&experiments, arguments)?;
     let code = write_and_tell(&arguments.out, &experiments, &blocks)?;
     if all.brief {
         let written = report::write_brief(&arguments.out, &experiments, &blocks)?;
-        println!("To be shown alone: {} and {}", written.html.display(), written.markdown.display());
+        say!("To be shown alone: {} and {}", written.html.display(), written.markdown.display());
     }
     if let Some(folder) = &all.charts {
         let charts = report::write_charts(folder, &arguments.out, &experiments, &blocks)?;
-        println!("{} charts: {}", charts.len(), folder.display());
+        say!("{} charts: {}", charts.len(), folder.display());
     }
     Ok(code)
+}
+
+/// The blocks of these experiments. Fails where the report would have none of what was measured, or not all of it though
+/// no experiment was named: it would take the place of one that had it.
+fn of(experiments: &[Experiment], arguments: &AuditArguments) -> Result<Vec<Block>> {
+    let out = arguments.out.display();
+    let all = block::read(&arguments.out.join(block::FILE))?;
+    ensure!(!all.is_empty(), "nothing was measured in {out}: run `fulmar-lab run` first");
+    let is_wanted =
+        |block: &Block| experiments.iter().any(|experiment| experiment.id == block.cell.experiment);
+    let (blocks, others): (Vec<Block>, Vec<Block>) = all.into_iter().partition(is_wanted);
+    let ids: BTreeSet<&str> = others.iter().map(|block| block.cell.experiment.as_str()).collect();
+    let ids = ids.into_iter().collect::<Vec<_>>().join(", ");
+    let is_named = !arguments.experiments.is_empty();
+    ensure!(
+        others.is_empty() || is_named,
+        "{out} has blocks of {ids}: give the file of that experiment by --experiment, as for the run, or name the \
+         experiments that the report is to have"
+    );
+    ensure!(
+        !blocks.is_empty(),
+        "{out} has no block of {}: those there are belong to {ids}",
+        arguments.experiments.join(", ")
+    );
+    Ok(blocks)
 }
 
 /// Looks whether figures, published and measured, fit together.
@@ -80,22 +102,19 @@ pub(super) fn write_and_tell(out: &Path, experiments: &[Experiment], blocks: &[B
         if !blocks.iter().any(|block| block.cell.experiment == experiment.id) {
             continue;
         }
-        println!("\n{}", experiment.title);
+        say!("\n{}", experiment.title);
         for answer in findings::answer(experiment, blocks, &machine) {
             let verdict = match &answer.verdict {
                 Verdict::Holds => "holds".to_owned(),
                 Verdict::DoesNotHold => "does not hold".to_owned(),
+                Verdict::Undecided => "undecided: more turns, or a quieter machine, would tell".to_owned(),
                 Verdict::CannotBeTested(why) => format!("cannot be tested here: {why}"),
             };
             let indicative = if answer.indicative { " (indicative)" } else { "" };
-            println!("  {} {}\n     {verdict}{indicative}", answer.finding, answer.claim);
+            say!("  {} {}\n     {verdict}{indicative}", answer.finding, answer.claim);
         }
     }
     let written = report::write(out, experiments, blocks)?;
-    println!(
-        "\nThe report: {}\nIts twin in Markdown: {}",
-        written.html.display(),
-        written.markdown.display()
-    );
+    say!("\nThe report: {}\nIts twin in Markdown: {}", written.html.display(), written.markdown.display());
     Ok(ExitCode::SUCCESS)
 }

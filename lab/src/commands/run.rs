@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::progress::Progress;
+use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
 use crate::block::{self, Block};
 use crate::engine::{self, Settings};
@@ -48,17 +49,13 @@ pub(super) struct RunArguments {
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     let done = run(arguments, arguments.turns, arguments.out.clone())?;
     let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
-    println!(
-        "\n{} blocks in {}, {failed} of them without figures",
-        done.blocks.len(),
-        arguments.out.display()
-    );
+    say!("\n{} blocks in {}, {failed} of them without figures", done.blocks.len(), arguments.out.display());
     if done.is_interrupted && done.blocks.is_empty() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = report::write_and_tell(&arguments.out, &done.experiments, &done.blocks)?;
     if done.is_interrupted {
-        println!("Interrupted: `--resume` goes on where it was.");
+        say!("Interrupted: `--resume` goes on where it was.");
     }
     Ok(if done.is_interrupted { ExitCode::from(INTERRUPTED) } else { code })
 }
@@ -70,7 +67,7 @@ pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
     forget(&out)?;
     let done = run(arguments, Some(0), out)?;
     let wrong = done.blocks.iter().filter(|block| !block.version.is_empty()).count();
-    println!("{wrong} contenders that are here cannot take part as they should");
+    say!("{wrong} contenders that are here cannot take part as they should");
     Ok(match wrong {
         _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
         0 => ExitCode::SUCCESS,
@@ -97,6 +94,10 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         lineup.find(name)?;
     }
     let interrupted = interrupted()?;
+    let is_check = turns == Some(0);
+    if is_check {
+        say::or_end(&interrupted);
+    }
     let settings = Settings {
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
@@ -107,7 +108,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         only: arguments.only.clone(),
         interrupted: &interrupted,
     };
-    let mut progress = Progress::new(turns == Some(0));
+    let mut progress = Progress::new(is_check);
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&settings.out.join(block::FILE))?;

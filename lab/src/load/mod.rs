@@ -36,6 +36,7 @@ use self::document::{Document, Point};
 use self::plan::{Plan, TlsPlan};
 use self::tally::Tally;
 use self::target::Target;
+use crate::commands::say::{self, say};
 
 /// More connections than these from one address to one port find no free port of their own.
 const CONNECTIONS_PER_SOURCE: u32 = 20_000;
@@ -116,6 +117,7 @@ pub struct LoadArguments {
 /// be loaded, and where sockets or threads are refused.
 pub fn main(arguments: LoadArguments) -> Result<ExitCode> {
     let interrupted = crate::commands::interrupted()?;
+    say::or_end(&interrupted);
     if arguments.worker {
         workers::work(&interrupted)?;
         return Ok(ExitCode::SUCCESS);
@@ -151,7 +153,7 @@ fn measure(arguments: &LoadArguments, base: &Plan, url: &str, interrupted: &Atom
             let tally = run(&plan, processes, arguments.json, interrupted)?;
             let point = Point::new(&plan, processes, round, &tally);
             if !arguments.json {
-                println!("{}", table::point(url, &point, &tally)?);
+                say!("{}", table::point(url, &point, &tally)?);
             }
             document.points.push(point);
             document.interrupted = interrupted.load(Ordering::Relaxed);

@@ -1,0 +1,124 @@
+//! The command line as its users meet it: what is refused, what is said, and with which code it ends. The contenders are
+//! the lab's own reference servers, which are always there.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// An experiment that takes a second.
+const EXPERIMENT: &str = r#"
+id = "short"
+title = "Short"
+question = "Does it work?"
+contenders = ["reference-epoll"]
+
+[[files]]
+path = "1k"
+length = 1024
+
+[[loads]]
+id = "kept"
+title = "Kept"
+path = "/1k"
+clients = 2
+requests = 100
+keep_alive = true
+"#;
+
+/// A folder for an experiment and its results.
+struct Bench(TempDir);
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench(tempfile::tempdir().unwrap());
+        fs::write(bench.experiment(), EXPERIMENT).unwrap();
+        bench
+    }
+
+    fn experiment(&self) -> PathBuf {
+        self.0.path().join("short.toml")
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.path().join("out")
+    }
+
+    /// A command with the experiment, and with the folder for results.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = lab(arguments);
+        command.arg("--experiment").arg(self.experiment()).arg("--out").arg(self.out());
+        command
+    }
+
+    fn lab(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn run(&self) -> Output {
+        self.lab(&["run", "short", "--turns", "1"])
+    }
+}
+
+fn lab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn at(command: &[&str], out: &Path) -> Output {
+    lab(command).arg("--out").arg(out).output().unwrap()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Sees that a command fails and says all of this.
+fn fails(output: &Output, says: &[&str]) {
+    let error = error(output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(says.iter().all(|says| error.contains(says)), "{says:?}: {error}");
+}
+
+/// Runs a command whose output is closed behind its first line.
+fn cut(mut command: Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(!line.is_empty());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    let bench = Bench::new();
+    let run = bench.command(&["run", "short", "--turns", "2"]);
+    let run = cut(run);
+    assert_eq!((run.status.code(), error(&run)), (Some(0), String::new()));
+    assert!(bench.out().join("report.html").exists(), "a run goes on");
+    for arguments in [&["list"][..], &["check", "short"], &["doctor", "reference-epoll"], &["audit"]] {
+        let mut command = if arguments == ["list"] { lab(arguments) } else { bench.command(arguments) };
+        command.current_dir(bench.0.path());
+        let ended = cut(command);
+        assert_eq!((ended.status.code(), error(&ended)), (Some(141), String::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_report_is_not_replaced_by_an_empty_one() {
+    let bench = Bench::new();
+    let run = bench.run();
+    assert!(run.status.success(), "{}", error(&run));
+    let page = bench.out().join("report.html");
+    let before = fs::read(&page).unwrap();
+    fails(&bench.lab(&["report", "costs"]), &["no block of costs", "belong to short"]);
+    fails(&at(&["report"], &bench.out()), &["blocks of short", "--experiment"]);
+    assert_eq!(fs::read(&page).unwrap(), before);
+    fs::remove_file(&page).unwrap();
+    assert!(bench.lab(&["report"]).status.success());
+    assert!(page.exists());
+}
