@@ -24,8 +24,8 @@ pub enum Connection {
 pub struct HeadOptions<'a> {
     /// The version of the request; HTTP/0.9 has no response head.
     pub version: Version,
-    /// The value of `Date`.
-    pub date: &'a [u8; HTTP_DATE_LENGTH],
+    /// The value of `Date`, if it is sent.
+    pub date: Option<&'a [u8; HTTP_DATE_LENGTH]>,
     /// The value of `Server`, if it is sent.
     pub server: Option<&'static str>,
     /// What becomes of the connection.
@@ -79,9 +79,9 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
     if options.version == Version::Http09 {
         return;
     }
-    match &head.memo {
-        Some(memo) if !options.chunked && head.is_plain() => {
-            let about = (settings(options), options.date);
+    match (&head.memo, options.date) {
+        (Some(memo), Some(date)) if !options.chunked && head.is_plain() => {
+            let about = (settings(options), date);
             memo.append(head, about, out, |out| write_head(out, head, options));
         }
         _ => _ = write_head(out, head, options),
@@ -108,10 +108,10 @@ fn write_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions<'_>)
         write_field(out, b"Server: ", server.as_bytes());
     }
     let date_at = out.len() - start + DATE.len();
-    if head.fields.get("Date").is_none() {
-        write_field(out, DATE, options.date);
+    if let Some(date) = options.date.filter(|_| head.fields.get("Date").is_none()) {
+        write_field(out, DATE, date);
     }
-    if head.status != Status::NO_CONTENT && head.status >= Status::OK {
+    if head.status >= Status::OK {
         write_representation(out, head, options.chunked);
     }
     if let Some(location) = &head.location {
@@ -155,12 +155,13 @@ fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The fields about the content, which a response that never has any leaves out.
+/// The fields about the content. One that is never there has no length (RFC 9110, section 8.6).
 fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
     if let Some(content_type) = &head.content_type {
         write_field(out, b"Content-Type: ", content_type);
     }
-    if let Some(length) = head.content_length.filter(|_| !chunked) {
+    let has_length = !chunked && head.status != Status::NO_CONTENT;
+    if let Some(length) = head.content_length.filter(|_| has_length) {
         out.extend_from_slice(b"Content-Length: ");
         write_number(length, 1, out);
         out.extend_from_slice(b"\r\n");
@@ -209,7 +210,7 @@ mod tests {
 
     const OPTIONS: HeadOptions<'static> = HeadOptions {
         version: Version::Http11,
-        date: b"Sun, 06 Nov 1994 08:49:37 GMT",
+        date: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"),
         server: Some("fulmar"),
         connection: Connection::Close,
         chunked: false,
@@ -258,9 +259,10 @@ mod tests {
 
     #[test]
     fn a_head_that_was_written_before_says_what_it_would_say_anew() {
-        let changes: [fn(&mut ResponseHead, &mut HeadOptions<'_>); 20] = [
+        let changes: [fn(&mut ResponseHead, &mut HeadOptions<'_>); 21] = [
             |_, _| {},
-            |_, options| options.date = b"Mon, 07 Nov 1994 08:49:38 GMT",
+            |_, options| options.date = Some(b"Mon, 07 Nov 1994 08:49:38 GMT"),
+            |_, options| options.date = None,
             |_, options| options.server = Some("another"),
             |_, options| options.server = None,
             |_, options| options.connection = Connection::KeepAlive { announced: None },
@@ -280,7 +282,7 @@ mod tests {
             |head, _| head.status = Status::PARTIAL_CONTENT,
             |head, options| {
                 head.fields.push(b"X-Two", b"2").unwrap();
-                options.date = b"Mon, 07 Nov 1994 08:49:38 GMT";
+                options.date = Some(b"Mon, 07 Nov 1994 08:49:38 GMT");
             },
         ];
         let plain = ResponseHead { location: None, fields: Fields::new(), ..full_head(200) };
@@ -315,10 +317,10 @@ mod tests {
     #[test]
     fn what_some_statuses_do_not_say() {
         let no_content = encode(&full_head(204), &HeadOptions { chunked: true, ..OPTIONS });
-        for name in ["Content-Type", "Content-Length", "Last-Modified", "Transfer-Encoding"] {
+        for name in ["Content-Length", "Last-Modified", "Transfer-Encoding"] {
             assert!(!no_content.contains(name), "{no_content}");
         }
-        assert!(no_content.contains("ETag"));
+        assert!(no_content.contains("ETag") && no_content.contains("Content-Type"));
         assert!(encode(&full_head(206), &OPTIONS).contains("Last-Modified"));
         assert!(!encode(&full_head(404), &OPTIONS).contains("Last-Modified"));
         let not_modified = encode(&full_head(304), &HeadOptions { chunked: true, ..OPTIONS });

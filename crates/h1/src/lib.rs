@@ -47,5 +47,5 @@ pub use response::{
     ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,
     has_token, parse_response, tokens,
 };
-pub use semantics::{BodyLength, Framing, examine};
+pub use semantics::{BodyLength, Framing, examine, find_host};
 pub use target::{Target, TargetForm, parse_target};

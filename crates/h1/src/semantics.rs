@@ -138,6 +138,17 @@ fn collect(head: &RequestHead) -> Result<Found<'_>, HeadError> {
 
 const DUPLICATE: HeadError = HeadError::bad("client sent duplicate header line");
 
+/// The host that a head names which breaks the rules elsewhere, for whoever answers it and logs it. What names none stays
+/// as it is.
+pub fn find_host(head: &RequestHead, target: &mut Target) {
+    if target.host.is_empty()
+        && let Some(host) = head.fields.get("Host")
+        && use_host(host, target).is_err()
+    {
+        target.host = crate::Host::default();
+    }
+}
+
 /// The `Host` field must be valid even where the target's host takes its place.
 fn use_host(value: &[u8], target: &mut Target) -> Result<(), HeadError> {
     const INVALID: HeadError = HeadError::bad("client sent invalid host header");

@@ -371,3 +371,41 @@ fn errors() {
         requests.iter().map(|(port, request)| (*port, request.as_str())).collect();
     agree_with_logs(&site, &cases, &["error.log"]);
 }
+
+/// Of a head that breaks the rules what came before counts: whose it is, and what was asked for.
+#[test]
+fn what_is_known_of_a_broken_head() {
+    let site = Site::new(
+        r#"
+        log_format known "$server_name $status $request_method $request_uri $uri $args $host $server_protocol";
+        large_client_header_buffers 2 512;
+        server { listen 127.0.0.1:%%PORT%%; server_name first; access_log %%LOGS%%/first.log known; return 200 first; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            server_name named;
+            access_log %%LOGS%%/named.log known;
+            error_page 400 /page;
+            location /page { return 200 "page of $server_name"; }
+            location / { return 200 named; }
+        }
+        "#,
+    );
+    let long = "n".repeat(1000);
+    let inputs = [
+        format!("GET /t?x HTTP/1.1\r\nHost: named\r\nCookie: {long}\r\n\r\n"),
+        format!("GET /t?x HTTP/1.1\r\nCookie: {long}\r\nHost: named\r\n\r\n"),
+        format!("POST /a%20b HTTP/1.0\r\nHost: named\r\nX: y\r\nCookie: {long}\r\n\r\n"),
+        "GET /t?x HTTP/1.1\r\nHost: named\r\nX Y: z\r\n\r\n".to_owned(),
+        "GET /t?x HTTP/1.1\r\nHost: named\r\nHost: first\r\n\r\n".to_owned(),
+        "GET /t?x HTTP/1.1\r\nHost: named\r\nContent-Length: x\r\n\r\n".to_owned(),
+        "GET /t?x HTTP/1.1\r\nContent-Length: x\r\nHost: named\r\n\r\n".to_owned(),
+        "GET /t?x HTTP/1.1\r\nHost: na med\r\n\r\n".to_owned(),
+        "GET http://named/t?x HTTP/1.1\r\nHost: na med\r\n\r\n".to_owned(),
+        "GET /t?x HTTP/1.1\r\n\r\n".to_owned(),
+    ];
+    agree_with_logs(
+        &site,
+        &inputs.iter().map(String::as_str).collect::<Vec<_>>(),
+        &["first.log", "named.log"],
+    );
+}

@@ -8,7 +8,9 @@ use contract::clock::Time;
 use contract::log::Level;
 use contract::policy::HeadPolicy;
 use contract::{BodyFeed, Event, Exchange, Request};
-use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, parse_target};
+use h1::{
+    BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, find_host, parse_target,
+};
 use http::{Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,14 +84,23 @@ pub(crate) fn begin(io: &Io, begun: &mut Begun) {
             Ok(()) => whole(io, begun, framing),
             Err(error) => refuse(io, begun, error, Level::Error),
         },
-        Err(error) => refuse(io, begun, error, Level::Info),
+        Err(error) => {
+            find_host(head, target);
+            refuse(io, begun, error, Level::Info);
+        }
     }
 }
 
 /// Starts a request whose head or target is broken, only to answer it.
 pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
-    // What was understood of a target that is none is nobody's URI.
-    begun.target = Target::default();
+    let merge_slashes = io.default_policy().head.merge_slashes;
+    let Begun { flow, target, .. } = begun;
+    let head = &flow.exchange.request.head;
+    match error.line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
+        true => find_host(head, target),
+        // What was understood of a target that is none is nobody's URI.
+        false => *target = Target::default(),
+    }
     refuse(io, begun, error, Level::Info);
 }
 
