@@ -60,6 +60,16 @@ struct Entry {
     span: Span,
 }
 
+/// Where a value was written, as it counts among others that exclude it: the inner level before the outer one, and what is
+/// written last before what is above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// How many levels are around its own.
+    depth: usize,
+    /// The number among the directives of its level.
+    number: usize,
+}
+
 /// A value and where it was written.
 #[derive(Debug)]
 pub struct Written<'a, T> {
@@ -183,6 +193,11 @@ impl Config {
         slots.find(|(slot, _)| *slot == info.slot).map_or(&[], |(_, entries)| entries)
     }
 
+    /// The number of a directive among those of a level, by the first use of each.
+    fn number(&self, section: SectionId, info: &Info) -> Option<usize> {
+        self.section(section).entries.iter().position(|(slot, _)| *slot == info.slot)
+    }
+
     fn is_written(&self, info: &Info) -> bool {
         self.marks.has(info.mark)
             && (self.written.contains(&info.slot)
@@ -242,6 +257,13 @@ impl<'a> View<'a> {
         self.effective(&directive.info).iter().find_map(cast)
     }
 
+    /// The place of the value of a directive.
+    pub fn place<T>(&self, directive: &Directive<T>) -> Option<Place> {
+        let section = self.found(&directive.info);
+        let number = self.config.number(section, &directive.info)?;
+        Some(Place { depth: self.at(section).enclosing().count(), number })
+    }
+
     /// All values of a directive in the order they were written, as inherited by its rule.
     pub fn all<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
         typed(self.effective(&directive.info))
@@ -266,10 +288,15 @@ impl<'a> View<'a> {
     }
 
     fn effective(&self, info: &Info) -> &'a [Entry] {
-        if !self.config.marks.has(info.mark) {
-            return &[];
-        }
+        self.config.entries(self.found(info), info)
+    }
+
+    /// The level whose value of a directive counts; it has none where no level has.
+    fn found(&self, info: &Info) -> SectionId {
         let mut section = self.section;
+        if !self.config.marks.has(info.mark) {
+            return section;
+        }
         loop {
             let entries = self.config.entries(section, info);
             let stops = match info.rule {
@@ -280,7 +307,7 @@ impl<'a> View<'a> {
             let parent = self.config.section(section).parent;
             match parent {
                 Some(parent) if entries.is_empty() && !stops => section = parent,
-                _ => return entries,
+                _ => return section,
             }
         }
     }

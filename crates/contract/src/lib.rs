@@ -44,7 +44,7 @@ mod variable;
 pub use amount::Amount;
 pub use args::Args;
 pub use body::{Body, Duplex, FileIdentity, Piece, Pull, Source, Tunnel};
-pub use config::{Config, SectionId, View, Written};
+pub use config::{Config, Place, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
 pub use encryption::{Pem, PemSource, TlsPolicy};

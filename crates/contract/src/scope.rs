@@ -1,5 +1,6 @@
 //! A server, location or `if`, compiled.
 
+use crate::config::Place;
 use crate::log::LogFiles;
 use crate::{Filter, Handler, LocationName, Policy, SectionId};
 use std::any::Any;
@@ -79,7 +80,7 @@ pub struct ScopeBuilder {
     pub feature: &'static str,
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
     owners: [Vec<&'static str>; Phase::COUNT],
-    content: Option<(Arc<dyn Handler>, &'static str)>,
+    content: Option<(Option<Place>, Arc<dyn Handler>, &'static str)>,
     filters: Vec<Box<dyn Filter>>,
     kept: Vec<Box<dyn Any + Send + Sync>>,
 }
@@ -111,9 +112,12 @@ impl ScopeBuilder {
         owners.push(self.feature);
     }
 
-    /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are.
-    pub fn content(&mut self, handler: impl Handler + 'static) {
-        self.content = Some((Arc::new(handler), self.feature));
+    /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are. Of several the one counts whose
+    /// directive has the greatest place.
+    pub fn content(&mut self, place: Option<Place>, handler: impl Handler + 'static) {
+        if self.content.as_ref().is_none_or(|(other, ..)| *other <= place) {
+            self.content = Some((place, Arc::new(handler), self.feature));
+        }
     }
 
     /// Adds a filter of responses.
@@ -128,7 +132,7 @@ impl ScopeBuilder {
 
     /// The finished scope.
     pub fn finish(mut self) -> Scope {
-        if let Some((content, owner)) = self.content {
+        if let Some((_, content, owner)) = self.content {
             self.handlers[Phase::Content as usize] = vec![content];
             self.owners[Phase::Content as usize] = vec![owner];
         }

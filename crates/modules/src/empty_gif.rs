@@ -68,7 +68,7 @@ const MODIFIED: i64 = 23_349_600;
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.get(&EMPTY_GIF).is_some() {
-        builder.content(Picture);
+        builder.content(view.place(&EMPTY_GIF), Picture);
     }
     Ok(())
 }

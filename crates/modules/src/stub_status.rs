@@ -43,7 +43,7 @@ pub static STUB_STATUS: Directive<()> = Directive::new("stub_status", |_, _| Ok(
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.get(&STUB_STATUS).is_some() {
-        builder.content(StubStatus);
+        builder.content(view.place(&STUB_STATUS), StubStatus);
     }
     Ok(())
 }
@@ -69,6 +69,7 @@ impl Handler for StubStatus {
         );
         exchange.response.status = Status::OK;
         exchange.response.content_type = Some("text/plain".into());
+        exchange.response.content_length = Some(text.len() as u64);
         Step::Respond(Body::bytes(text))
     }
 }

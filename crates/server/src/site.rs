@@ -292,7 +292,7 @@ impl Compiler<'_> {
             builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
         }
         if let Some(unbuilt) = view.get(&UNBUILT) {
-            builder.content(Unbuilt { directive: unbuilt.directive.clone() });
+            builder.content(view.place(&UNBUILT), Unbuilt { directive: unbuilt.directive.clone() });
         }
         Ok(Arc::new(builder.finish()))
     }

@@ -55,6 +55,45 @@ fn empty_gif() {
     );
 }
 
+/// Of several that answer, the one of the inner level does, and of one level the last.
+#[test]
+fn one_content() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location /gif-last { proxy_pass http://127.0.0.1:%%PORT_1%%; empty_gif; }
+            location /gif-first { empty_gif; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /gif-around { empty_gif; if ($arg_x) { proxy_pass http://127.0.0.1:%%PORT_1%%; } }
+            location /limited { empty_gif; limit_except GET { proxy_pass http://127.0.0.1:%%PORT_1%%; } }
+            location /twice {
+                empty_gif;
+                if ($arg_x) { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+                if ($arg_y) { set $y 1; }
+            }
+            location /outer { proxy_pass http://127.0.0.1:%%PORT_1%%; location /outer/inner { empty_gif; } }
+        }
+        server { listen 127.0.0.1:%%PORT_1%%; return 200 "passed $uri"; }
+        "#,
+    );
+    agree(
+        &site,
+        &[
+            "GET /gif-last",
+            "GET /gif-first",
+            "GET /gif-around",
+            "GET /gif-around?x=1",
+            "GET /limited",
+            "POST /limited\n\nx",
+            "GET /outer",
+            "GET /outer/inner",
+            "GET /twice",
+            "GET /twice?x=1",
+            "GET /twice?y=1",
+        ],
+    );
+}
+
 #[test]
 fn random_index() {
     let Some(nginx) = nginx_with(&["--with-http_random_index_module"]) else { return };

@@ -187,14 +187,15 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
     let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
     let tag = crate::upstream::tag(view, location, written.value.text());
-    builder.content(Application {
+    let application = Application {
         target,
         params: view.all(&FASTCGI_PARAM).into_iter().map(|written| written.value.clone()).collect(),
         caught: view.all(&FASTCGI_CATCH_STDERR).into_iter().map(|written| written.value.clone()).collect(),
         keep: view.get(&FASTCGI_KEEP_CONN).copied().unwrap_or(false),
         settings: Arc::new(settings),
         tag,
-    });
+    };
+    builder.content(view.place(&FASTCGI_PASS), application);
     Ok(())
 }
 

@@ -89,7 +89,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Ok(());
     }
     if let Some(&audience) = view.get(&FULMAR_STATUS) {
-        builder.content(Shown(audience));
+        builder.content(view.place(&FULMAR_STATUS), Shown(audience));
     }
     let location = builder.name.as_ref().map(as_written).unwrap_or_default();
     builder.handle(Phase::Log, Counted { location, place: OnceLock::new() });

@@ -172,7 +172,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
     builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
     let tag = crate::upstream::tag(view, &location, pass.text());
-    builder.content(Proxy {
+    let proxy = Proxy {
         redirects: redirects(view, &pass, fixed.as_ref(), &location)?,
         groups: if pass.is_dynamic() { crate::upstream::groups(view).into() } else { Box::default() },
         fields: view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value.clone()).collect(),
@@ -184,7 +184,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         pass,
         fixed,
         location,
-    });
+    };
+    builder.content(view.place(&PROXY_PASS), proxy);
     Ok(())
 }
 
