@@ -3,7 +3,7 @@
 use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Body, Event, Exchange, Reroute};
+use contract::{Body, Event, Exchange, RequestBody, Reroute};
 use http::{Method, Status, escape};
 
 /// What takes the place of a bare status.
@@ -20,6 +20,10 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     exchange.error = Some(status);
     exchange.wire.keep_alive &= !keepalive::ends_with(status);
     exchange.file = None;
+    if status == Status::CONTENT_TOO_LARGE {
+        // Nobody gets what was too long for somebody.
+        exchange.request.body = Some(RequestBody::Memory(Bytes::new()));
+    }
     // What was found out about the content that is not sent says nothing about the page.
     exchange.response.content_type = None;
     if may_reroute && !exchange.error_page_used {

@@ -279,9 +279,12 @@ impl Flow {
             return Some(Step::Finish(Status::NOT_FOUND));
         }
         let limit = policy.request_body.client_max_body_size;
+        // What was too long for another location already is not there any more.
+        let is_discarded =
+            matches!(&self.exchange.request.body, Some(RequestBody::Memory(bytes)) if bytes.is_empty());
         if let (Some(limit), Some(length)) = (limit, self.exchange.request.content_length)
             && length > limit
-            && self.exchange.error.is_none()
+            && !is_discarded
         {
             let message = format!("client intended to send too large body: {length} bytes");
             self.exchange.log(Level::Error, &message);

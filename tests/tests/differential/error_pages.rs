@@ -178,3 +178,43 @@ fn built_in_pages_and_their_fields() {
         ],
     );
 }
+
+/// What is passed on of a request's body to the server that makes the page, and which limits it meets.
+#[test]
+fn bodies() {
+    let site = Site::new(
+        r#"
+        client_max_body_size 1k;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            error_page 502 503 = /page;
+            location /dead { proxy_pass http://127.0.0.1:1; }
+            location /unavailable { return 503; }
+            location /named { error_page 503 @page; return 503; }
+            location /big { client_max_body_size 1; error_page 413 =200 /page; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /kept { client_max_body_size 1; error_page 413 /text; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /narrow { client_max_body_size 0; error_page 403 /text; deny all; }
+            location /page { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location @page { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /text { return 200 "text of $request_method"; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            access_log off;
+            return 200 "$request_method $uri length $http_content_length coding $http_transfer_encoding";
+        }
+        "#,
+    );
+    let long = "n".repeat(3000);
+    let mut requests = Vec::new();
+    for path in ["dead", "unavailable", "named", "big", "kept", "narrow"] {
+        requests.push(format!("POST /{path}\nConnection: close\n\nabc"));
+        requests.push(format!("HEAD /{path}\nConnection: close"));
+        requests.push(format!(
+            "PUT /{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        ));
+    }
+    requests.push(format!("POST /narrow\nConnection: close\n\n{long}"));
+    agree(&site, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

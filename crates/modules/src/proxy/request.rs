@@ -141,7 +141,9 @@ fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Option<Upload>, Status> {
     }
     let request = &exchange.request;
     let is_announced = request.content_length.is_some() || request.chunked;
-    let is_passed = proxy.settings.pass_request_body && request.method == request.head.method();
+    // Whoever asks for a part of an answer does not send what the whole was asked with.
+    let is_part = exchange.subrequest && request.method != request.head.method();
+    let is_passed = proxy.settings.pass_request_body && !is_part;
     if !is_announced || !is_passed {
         return Ok(None);
     }
