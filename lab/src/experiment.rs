@@ -1,6 +1,8 @@
 //! An experiment: what was published, what is loaded here, and what is to be answered. All of it is data, one
 //! TOML file each (`lab/experiments`); this is the shape of those files.
 
+mod names;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
@@ -537,8 +539,9 @@ impl Experiment {
         for load in &experiment.loads {
             let amount = usize::from(load.requests.is_some()) + usize::from(load.seconds.is_some());
             let needed = usize::from(load.kind != Kind::Idle);
-            ensure!(amount == needed, "load {}: give either requests or seconds", load.id);
-            ensure!(!load.clients.each().is_empty(), "load {}: no number of clients", load.id);
+            let wrong = |what: &str| names::at(text, &load.id, &format!("load {}: {what}", load.id));
+            ensure!(amount == needed, wrong("give either requests or seconds"));
+            ensure!(!load.clients.each().is_empty(), wrong("no number of clients"));
         }
         Ok(experiment)
     }
@@ -609,44 +612,12 @@ mod tests {
 
     #[test]
     fn built_in_experiments_are_sound() {
-        for experiment in Experiment::built_in().unwrap() {
-            let loads: Vec<&str> = experiment.loads.iter().map(|load| load.id.as_str()).collect();
-            for published in &experiment.published {
-                assert!(loads.contains(&published.load.as_str()), "{}: {}", experiment.id, published.load);
-            }
-            for finding in &experiment.findings {
-                let answered = finding.holds_when.is_empty() == finding.cannot_be_tested.is_some();
-                assert!(answered, "{} {}: either conditions or a reason", experiment.id, finding.id);
-            }
-        }
-    }
-
-    #[test]
-    fn conditions_name_loads_and_contenders_that_there_are() {
         let all = Experiment::built_in().unwrap();
         let contenders = crate::contender::Contender::built_in().unwrap();
-        for experiment in &all {
-            for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
-                for name in condition.loads() {
-                    let (of, load) = name.split_once('/').unwrap_or((&experiment.id, name));
-                    let of = all.iter().find(|experiment| experiment.id == of);
-                    let found = of.is_some_and(|of| of.loads.iter().any(|other| other.id == load));
-                    assert!(found, "{}: no load {name}", experiment.id);
-                }
-            }
-            for name in &experiment.contenders {
-                assert!(
-                    contenders.iter().any(|known| known.name == *name),
-                    "{}: nobody is called {name}",
-                    experiment.id
-                );
-            }
-            let known = |name: &str| experiment.contenders.iter().any(|contender| contender == name);
-            let published = experiment.published.iter().map(|published| &published.contender);
-            let loaded = experiment.loads.iter().flat_map(|load| load.contenders.iter().flatten());
-            for name in published.chain(loaded) {
-                assert!(known(name), "{}: {name} does not take part", experiment.id);
-            }
+        let contenders: Vec<String> = contenders.into_iter().map(|contender| contender.name).collect();
+        for (experiment, text) in all.iter().zip(BUILT_IN) {
+            experiment.check_names(text, &all).unwrap();
+            experiment.check_contenders(text, &contenders).unwrap();
         }
     }
 

@@ -122,3 +122,27 @@ fn a_report_is_not_replaced_by_an_empty_one() {
     assert!(bench.lab(&["report"]).status.success());
     assert!(page.exists());
 }
+
+#[test]
+fn what_an_experiment_names_is_there_before_it_is_run() {
+    let bench = Bench::new();
+    let finding = "[[findings]]\nid = \"F1\"\nclaim = \"?\"\nholds_when = [\n\
+        { is = \"answers_all\", load = \"lost\", of = \"reference-epoll\" },\n]\n";
+    let cases = [
+        (format!("{EXPERIMENT}{finding}"), "short.toml: line 22: finding F1: no load is called lost"),
+        (
+            EXPERIMENT.replace("reference-epoll", "nobody"),
+            "short.toml: line 5: no contender is called nobody",
+        ),
+        (EXPERIMENT.replace("\"short\"", "\"costs\""), "line 2: another experiment is called costs"),
+    ];
+    for (text, told) in cases {
+        fs::write(bench.experiment(), text).unwrap();
+        fails(&bench.run(), &[told]);
+    }
+    assert!(!bench.out().exists());
+    fails(
+        &lab(&["list", "--program", "nosuch=/bin/ls"]).output().unwrap(),
+        &["no contender is called nosuch"],
+    );
+}

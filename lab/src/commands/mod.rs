@@ -109,6 +109,7 @@ pub fn main() -> ExitCode {
 }
 
 impl Common {
+    /// The contenders and tools. Fails for a program of nobody.
     fn lineup(&self) -> Result<Lineup> {
         let mut contenders = Contender::built_in()?;
         for folder in &self.contender_folders {
@@ -117,18 +118,48 @@ impl Common {
         let mut given = BTreeMap::new();
         for program in &self.programs {
             let (name, path) = program.split_once('=').context("--program takes NAME=PATH")?;
+            let known: Vec<&str> = contenders.iter().map(|contender| contender.name.as_str()).collect();
+            ensure!(
+                known.contains(&name),
+                "--program {program}: no contender is called {name}; there are {}",
+                known.join(", ")
+            );
             given.insert(name.to_owned(), PathBuf::from(path));
         }
         Ok(Lineup::new(contenders, given))
     }
 
+    /// The experiments, of which all that they name is there, but for contenders.
     fn experiments(&self) -> Result<Vec<Experiment>> {
-        let mut experiments = Experiment::built_in()?;
-        for path in &self.experiment_files {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            experiments.push(Experiment::parse(&text).with_context(|| path.display().to_string())?);
+        let mut all = Experiment::built_in()?;
+        let own = self.own_experiments()?;
+        all.extend(own.iter().map(|(_, _, experiment)| experiment.clone()));
+        for (path, text, experiment) in own {
+            experiment.check_names(&text, &all).with_context(|| path.display().to_string())?;
         }
-        Ok(experiments)
+        Ok(all)
+    }
+
+    /// Fails where an experiment of the command line names a contender that is not known.
+    fn check_contenders(&self, lineup: &Lineup) -> Result<()> {
+        for (path, text, experiment) in self.own_experiments()? {
+            let checked = experiment.check_contenders(&text, &lineup.names());
+            checked.with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The experiments of the command line: each with its file and its text.
+    fn own_experiments(&self) -> Result<Vec<(&PathBuf, String, Experiment)>> {
+        let read = |path| -> Result<_> {
+            let text = std::fs::read_to_string(path)?;
+            let experiment = Experiment::parse(&text)?;
+            Ok((path, text, experiment))
+        };
+        self.experiment_files
+            .iter()
+            .map(|path| read(path).with_context(|| path.display().to_string()))
+            .collect()
     }
 }
 

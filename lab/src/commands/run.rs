@@ -90,6 +90,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         false => chosen(known.clone(), &arguments.experiments)?,
     };
     let lineup = arguments.common.lineup()?;
+    arguments.common.check_contenders(&lineup)?;
     for name in &arguments.only {
         lineup.find(name)?;
     }
