@@ -51,9 +51,12 @@ impl Answer {
             return Step::Finish(self.status);
         }
         let text = self.constant.clone().unwrap_or_else(|| self.write(exchange, Bytes::copy_from_slice));
-        let media_type = exchange.media_type(&exchange.request.path);
+        // Another server that sent the request here may have said what it is.
+        if exchange.response.content_type.is_none() {
+            let media_type = exchange.media_type(&exchange.request.path);
+            exchange.response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+        }
         let response = &mut exchange.response;
-        response.content_type = Some(media_type).filter(|media_type| !media_type.is_empty());
         response.content_length = Some(text.len() as u64);
         Step::Respond(Body::bytes(text))
     }
