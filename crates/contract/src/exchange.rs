@@ -139,6 +139,10 @@ pub struct Wire {
     pub answered: bool,
     /// Whether the head is to have no `Server` but one among its fields.
     pub omits_server: bool,
+    /// The same for `Date`.
+    pub omits_date: bool,
+    /// Whether the answer is another server's, which has judged the conditions of the request already.
+    pub relayed: bool,
     /// Whether the head is on its way.
     pub head_sent: bool,
     /// Bytes sent (`$bytes_sent`).

@@ -4,7 +4,8 @@
 //! and size. A client that asks with `If-None-Match` or `If-Modified-Since` is answered 304 without
 //! content if it has the same already; with `If-Match` or `If-Unmodified-Since` it is answered 412 if
 //! the content has changed. `if_modified_since` says how times are compared: `exact`, `before` (not
-//! newer is enough) or `off` (they are never the same).
+//! newer is enough) or `off` (they are never the same). An answer of `proxy_pass` or `fastcgi_pass` is passed
+//! on as it is: the conditions went to the other server, which has judged them.
 //!
 //! ```file html/page.txt
 //! page
@@ -90,7 +91,7 @@ enum Verdict {
 
 impl Filter for NotModified {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        if exchange.response.status != Status::OK {
+        if exchange.response.status != Status::OK || exchange.wire.relayed {
             return body;
         }
         match verdict(exchange) {

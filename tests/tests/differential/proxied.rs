@@ -53,7 +53,7 @@ fn answer(asked: &Asked) -> Reply {
 
 fn site(origin: &Origin) -> Site {
     let configuration = r#"
-        log_format up '$status $upstream_addr $upstream_status';
+        log_format up '$status $upstream_addr $upstream_status $upstream_response_length';
         access_log %%LOGS%%/access.log up;
         upstream backend { server 127.0.0.1:ORIGIN; }
         upstream none { server 127.0.0.1:1 down; }
@@ -129,6 +129,7 @@ fn requests_and_responses() {
             "POST /body/x?y\n\nhello",
             "GET /fields",
             "HEAD /fields",
+            "GET /streamed/fields",
             "GET /show/fields",
             "GET /fields\nIf-None-Match: \"x\"",
             "GET /fields\nRange: bytes=0-0",
@@ -277,6 +278,220 @@ fn odd_requests() {
             "lower /x",
             "PATCH /body/x\n\nlonger than the new one",
             "POST /nofields/x\nContent-Type: a/b\n\nbody",
+        ],
+    );
+}
+
+/// Answers for `what_is_asked_of_whom`, by the name at the end of the path; all with a content that has validators.
+const RELAYED: [(&str, &str); 14] = [
+    (
+        "tagged",
+        "HTTP/1.1 200 OK\r\nETag: \"e\"\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\n\
+         Content-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext",
+    ),
+    ("plain", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntext"),
+    ("file", "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /internal/file\r\nContent-Length: 0\r\n\r\n"),
+    ("gone", "HTTP/1.1 404 Gone Away\r\nETag: \"e\"\r\nContent-Length: 4\r\n\r\ngone"),
+    ("untyped", "HTTP/1.1 200 OK\r\nContent-Type:\r\nContent-Length: 4\r\n\r\ntext"),
+    ("blank", "HTTP/1.1 200 OK\r\nContent-Type:  \r\nContent-Length: 4\r\n\r\ntext"),
+    (
+        "untypedfile",
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /internal/a.txt\r\nContent-Type:\r\nContent-Length: 0\r\n\r\n",
+    ),
+    ("none", "HTTP/1.1 204 None\r\nContent-Type: text/plain\r\nX-A: b\r\n\r\n"),
+    (
+        "nonedated",
+        "HTTP/1.1 204 No Content\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\n\
+         Content-Type: text/plain; charset=x\r\n\r\n",
+    ),
+    ("oddreason", "HTTP/1.1 200 X\r\nContent-Type: a/b\r\nContent-Length: 4\r\n\r\ntext"),
+    ("basic", "HTTP/1.1 403 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 2\r\n\r\nno"),
+    (
+        "basics",
+        "HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nWWW-Authenticate: Digest realm=\"y\"\r\n\
+         Content-Length: 2\r\n\r\nno",
+    ),
+    (
+        "typednamed",
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: @named\r\nContent-Type: x/y\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "typeduri",
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /said\r\nContent-Type: x/y\r\nContent-Length: 0\r\n\r\n",
+    ),
+];
+
+fn relayed(asked: &Asked) -> Reply {
+    let name = asked.target.rsplit('/').next().unwrap_or_default();
+    let found = RELAYED.iter().find(|(known, _)| *known == name);
+    raw(found.map_or("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", |(_, text)| text), After::Keep)
+}
+
+/// A configuration with the places that `RELAYED` is asked for at.
+fn relaying(origin: &Origin) -> Site {
+    let configuration = r#"
+        log_format sent '$status type=$sent_http_content_type length=$sent_http_content_length';
+        access_log %%LOGS%%/access.log sent;
+        upstream backend { server 127.0.0.1:ORIGIN; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            default_type application/octet-stream;
+            location / { proxy_pass http://backend; }
+            location /streamed/ { proxy_pass http://backend; proxy_buffering off; }
+            location /charset/ { proxy_pass http://backend; charset utf-8; }
+            location /named/ { error_page 403 @proxy; return 403; }
+            location /named200/ { error_page 403 =200 @proxy; return 403; }
+            location /named204/ { error_page 403 =204 @proxy; return 403; }
+            location /namedown/ { error_page 403 = @proxy; return 403; }
+            location @proxy { proxy_pass http://backend; }
+            location /page/ { error_page 403 /tagged; return 403; }
+            location /page200/ { error_page 403 =200 /oddreason; return 403; }
+            location /page404/ { error_page 404 /gone; return 404; }
+            location /pageown/ { error_page 403 = /oddreason; return 403; }
+            location /intercept/ {
+                proxy_pass http://backend;
+                proxy_intercept_errors on;
+                error_page 401 403 404 /internal/file;
+            }
+            location /intercept200/ {
+                proxy_pass http://backend;
+                proxy_intercept_errors on;
+                error_page 401 403 404 =200 /internal/file;
+            }
+            location /internal/ { internal; alias %%ROOT%%/; types { text/plain txt; } }
+            location /return204 { return 204; }
+            location /return204text { return 204 text; }
+            location /said { return 200 said; }
+            location @named { return 200 named; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            proxy_pass_header Server;
+            location / { proxy_pass http://backend; }
+            location /date/ { proxy_pass http://backend; proxy_pass_header Date; }
+            location /named/ { error_page 403 @proxy; return 403; }
+            location @proxy { proxy_pass http://backend; }
+            location /intercept/ {
+                proxy_pass http://backend;
+                proxy_intercept_errors on;
+                error_page 404 /internal/file;
+            }
+            location /internal/ { internal; alias %%ROOT%%/; }
+        }
+    "#;
+    let port = origin.address().port().to_string();
+    Site::new(&configuration.replace("ORIGIN", &port)).file("file", "the file\n").file("a.txt", "a text\n")
+}
+
+/// Conditions of a request are for whoever has the content; what another server answered is passed on.
+#[test]
+fn conditions_are_for_the_other_server() {
+    let origin = Origin::start(relayed);
+    let mut requests = Vec::new();
+    for condition in [
+        "If-None-Match: *",
+        "If-None-Match: \"e\"",
+        "If-Match: \"e\"",
+        "If-Match: \"f\"",
+        "If-Match: *",
+        "If-Modified-Since: Tue, 02 Jan 2024 03:04:05 GMT",
+        "If-Modified-Since: Tue, 02 Jan 2024 03:04:06 GMT",
+        "If-Unmodified-Since: Tue, 02 Jan 2024 03:04:04 GMT",
+        "If-Unmodified-Since: Tue, 02 Jan 2024 03:04:06 GMT",
+        "If-None-Match: \"e\"\nIf-Modified-Since: Tue, 02 Jan 2024 03:04:05 GMT",
+    ] {
+        for asked in [
+            "GET /tagged",
+            "HEAD /tagged",
+            "PUT /tagged",
+            "GET /plain",
+            "GET /streamed/tagged",
+            "GET /named200/tagged",
+            "GET /namedown/tagged",
+            "GET /pageown/",
+            "GET /gone",
+            "GET /file",
+            "HEAD /file",
+            "GET /intercept/gone",
+            "GET /intercept200/gone",
+            "GET /said",
+        ] {
+            requests.push(format!("{asked}\n{condition}\nConnection: close"));
+        }
+        requests.push(format!("POST /tagged\n{condition}\nConnection: close\n\nhello"));
+    }
+    agree(&relaying(&origin), &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn types_of_answers() {
+    let origin = Origin::start(relayed);
+    agree(
+        &relaying(&origin),
+        &[
+            "GET /untyped",
+            "GET /streamed/untyped",
+            "GET /charset/untyped",
+            "GET /blank",
+            "HEAD /untyped",
+            "GET /untypedfile",
+            "GET /typednamed",
+            "GET /typeduri",
+            "HEAD /typednamed",
+            "GET /said",
+            "GET /none",
+            "HEAD /none",
+            "GET /streamed/none",
+            "GET /charset/none",
+            "GET /nonedated",
+            "GET /charset/nonedated",
+            "GET /namedown/none",
+            "GET /named200/none",
+            "GET /named204/tagged",
+            "GET /named204/none",
+            "GET /return204",
+            "HEAD /return204",
+            "GET /return204text",
+        ],
+    );
+}
+
+#[test]
+fn reasons_and_fields_of_answers() {
+    let origin = Origin::start(relayed);
+    let site = relaying(&origin);
+    agree(
+        &site,
+        &[
+            "GET /oddreason",
+            "GET /page200/",
+            "GET /page404/",
+            "GET /pageown/",
+            "GET /page/",
+            "GET /named/oddreason",
+            "GET /named200/oddreason",
+            "GET /namedown/oddreason",
+            "GET /namedown/gone",
+            "GET /named/gone",
+            "GET /intercept/basic",
+            "GET /intercept/basics",
+            "GET /intercept200/basic",
+            "GET /intercept200/basics",
+            "GET /basics",
+        ],
+    );
+    agree(
+        &site,
+        &[
+            (1, "GET /plain"),
+            (1, "HEAD /plain"),
+            (1, "GET /date/plain"),
+            (1, "GET /none"),
+            (1, "GET /gone"),
+            (1, "GET /file"),
+            (1, "GET /named/plain"),
+            (1, "GET /intercept/gone"),
+            (1, "GET /plain HTTP/1.0"),
         ],
     );
 }

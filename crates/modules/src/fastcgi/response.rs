@@ -1,7 +1,6 @@
 //! The application's head as the client sees it.
 
-use crate::shared::answers::counting;
-use bytes::Bytes;
+use crate::shared::answers::{counting, media_type, reason};
 use contract::Exchange;
 use contract::log::Level;
 use fcgi::Head;
@@ -41,10 +40,10 @@ pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
 
 /// Sets the response's head.
 pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head, length: Option<u64>) {
+    exchange.wire.relayed = true;
+    let reason = reason(exchange, head.status, &head.reason);
     let response = &mut exchange.response;
-    response.status = head.status;
-    let reason = head.reason.trim_ascii();
-    response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
+    (response.status, response.reason) = (head.status, reason);
     response.content_length = length;
     let mut all_passed = true;
     for field in counting(&head.fields) {
@@ -53,7 +52,7 @@ pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head
             continue;
         }
         if name == b"content-type" {
-            response.content_type = Some(Bytes::copy_from_slice(field.value));
+            response.content_type = media_type(field.value);
         } else {
             all_passed &= response.fields.push(field.name, field.value).is_ok();
         }

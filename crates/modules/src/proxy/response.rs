@@ -2,8 +2,7 @@
 
 use super::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::answers::counting;
-use bytes::Bytes;
+use crate::shared::answers::{counting, media_type, reason};
 use contract::Exchange;
 use contract::log::Level;
 use h1::{ReceivedFraming, ReceivedHead, tokens};
@@ -20,9 +19,16 @@ pub(super) fn describe(
     head: &ReceivedHead,
     framing: &ReceivedFraming,
 ) {
+    exchange.wire.relayed = true;
+    let is_missing = |name: &str| {
+        head.fields.get(name).is_none()
+            && !proxy.settings.hidden.contains(name.to_ascii_lowercase().as_bytes())
+    };
+    // Whoever asks for the other server's own fields gets none of this one's in their place.
+    exchange.wire.omits_server |= is_missing("Server");
+    exchange.wire.omits_date |= is_missing("Date");
     exchange.response.status = head.status;
-    let reason = head.reason.trim_ascii();
-    exchange.response.reason = (!reason.is_empty()).then(|| (head.status, reason.into()));
+    exchange.response.reason = reason(exchange, head.status, &head.reason);
     exchange.response.content_length = framing.announced;
     let listed: Vec<&[u8]> = tokens(&head.fields, "connection").collect();
     for field in counting(&head.fields) {
@@ -35,7 +41,7 @@ pub(super) fn describe(
         }
         let value = match &name[..] {
             b"content-type" => {
-                exchange.response.content_type = Some(Bytes::copy_from_slice(field.value));
+                exchange.response.content_type = media_type(field.value);
                 continue;
             }
             b"location" => match rewrite(&proxy.redirects, exchange, field.value) {

@@ -70,6 +70,17 @@ pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
     fields.iter().enumerate().filter(move |(at, field)| counts(*at, field)).map(|(_, field)| field)
 }
 
+/// An answer's own words for its status, unless an `error_page` has given it another one: that has words of its own.
+pub(crate) fn reason(exchange: &Exchange, status: Status, text: &[u8]) -> Option<(Status, Box<[u8]>)> {
+    let text = text.trim_ascii();
+    (exchange.error.is_none() && !text.is_empty()).then(|| (status, text.into()))
+}
+
+/// The media type that an answer says it has; an empty one says nothing.
+pub(crate) fn media_type(value: &[u8]) -> Option<Bytes> {
+    (!value.is_empty()).then(|| Bytes::copy_from_slice(value))
+}
+
 /// Where the other server sends the request instead of answering it itself.
 pub(crate) fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields) -> Option<Step> {
     let uri = fields.get("X-Accel-Redirect")?;
@@ -79,7 +90,7 @@ pub(crate) fn accel_redirect(settings: &Settings, exchange: &mut Exchange, field
     for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
         let _ = exchange.response.fields.push(field.name, field.value);
     }
-    exchange.response.content_type = fields.get("Content-Type").map(Bytes::copy_from_slice);
+    exchange.response.content_type = fields.get("Content-Type").and_then(media_type);
     if uri.starts_with(b"@") {
         return Some(Step::Reroute(Reroute::Named(uri.into())));
     }
@@ -112,7 +123,7 @@ pub(crate) fn intercept(
     {
         return None;
     }
-    for value in fields.all("WWW-Authenticate") {
+    for value in fields.all("WWW-Authenticate").filter(|_| status == Status::UNAUTHORIZED) {
         let _ = exchange.response.fields.push(b"WWW-Authenticate", value);
     }
     Some(Step::Finish(status))

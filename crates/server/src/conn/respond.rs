@@ -58,6 +58,13 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
 /// Appends the head of a response.
 pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
     let exchange = &mut flow.exchange;
+    let is_own = !exchange.wire.relayed || exchange.error.is_some();
+    if exchange.response.status == Status::NO_CONTENT && is_own {
+        // Here, and not where the head is written, so that a log shows what was sent. What another server says
+        // of a content that is not there is passed on.
+        let response = &mut exchange.response;
+        (response.content_type, response.content_length, response.last_modified) = (None, None, None);
+    }
     let date = clock::http_date(Time::now());
     let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
     let server = match exchange.scope.policy.server_tokens {
@@ -71,7 +78,7 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     };
     let options = HeadOptions {
         version: exchange.request.head.version,
-        date: &date,
+        date: (!exchange.wire.omits_date).then_some(&date),
         server: (!exchange.wire.omits_server).then_some(server),
         connection,
         chunked: answer.chunked,
