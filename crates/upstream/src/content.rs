@@ -68,16 +68,18 @@ impl<D: Decode> Reader<D> {
     /// The next content that is there; the link is given back at the end.
     fn ready(&mut self) -> Result<Decoded, Cut> {
         let Some(link) = &mut self.link else { return Ok(Decoded::End) };
-        match self.decoder.decode(&mut link.input) {
+        let before = link.input.len();
+        let decoded = self.decoder.decode(&mut link.input);
+        // With what frames the content; what came with the head is not in the input any more.
+        let taken = before - link.input.len();
+        let length = if let Ok(Decoded::Data(bytes)) = &decoded { bytes.len().max(taken) } else { taken };
+        link.content_arrived(length);
+        match decoded {
             Ok(Decoded::End) => {
                 self.end(self.decoder.keeps_connection());
                 Ok(Decoded::End)
             }
-            Ok(Decoded::Data(bytes)) => {
-                link.content_arrived(bytes.len());
-                Ok(Decoded::Data(bytes))
-            }
-            Ok(Decoded::More) => Ok(Decoded::More),
+            Ok(decoded) => Ok(decoded),
             Err(message) => Err(self.fail(&message)),
         }
     }

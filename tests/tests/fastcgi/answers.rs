@@ -85,3 +85,76 @@ fn odd_heads() {
     requests.push("POST /2\n\nbody".to_owned());
     agree(&Site::new(&configuration), &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
+
+/// Heads with what follows, which an application answers with by their names.
+const RELAYED: [(&str, &str); 7] = [
+    (
+        "/tagged",
+        "ETag: \"e\"\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\nContent-Type: a/b\r\n\r\ntext",
+    ),
+    ("/untyped", "Content-Type:\r\nContent-Length: 4\r\n\r\ntext"),
+    ("/untypedfile", "X-Accel-Redirect: /a.txt\r\nContent-Type:\r\n\r\n"),
+    ("/none", "Status: 204 None\r\nContent-Type: text/plain\r\n\r\n"),
+    ("/odd", "Status: 200 X\r\nContent-Type: a/b\r\n\r\ntext"),
+    ("/basic", "Status: 403 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\n\r\nno"),
+    ("/typednamed", "X-Accel-Redirect: @named\r\nContent-Type: x/y\r\n\r\n"),
+];
+
+/// What an application answers is passed on: conditions are for it, and its words are its own.
+#[test]
+fn answers_are_the_applications_own() {
+    let application = Application::start(|request, stream| {
+        let name = request.param("SCRIPT_NAME");
+        let known = RELAYED.iter().find(|(known, _)| name.ends_with(known));
+        stream.write_all(&answer(known.map_or("\r\nok", |(_, text)| text))).is_err()
+    });
+    let configuration = format!(
+        "log_format sent '$request $status type=$sent_http_content_type of=$upstream_response_length';
+        access_log %%LOGS%%/access.log sent;
+        server {{
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            fastcgi_param SCRIPT_NAME $uri;
+            location / {{ fastcgi_pass {0}; }}
+            location /streamed/ {{ fastcgi_buffering off; fastcgi_pass {0}; }}
+            location /named/ {{ error_page 403 = @application; return 403; }}
+            location /named200/ {{ error_page 403 =200 @application; return 403; }}
+            location @application {{ fastcgi_pass {0}; }}
+            location /intercept/ {{ fastcgi_pass {0}; fastcgi_intercept_errors on; error_page 403 /a.txt; }}
+            location /a.txt {{ types {{ text/plain txt; }} }}
+            location /pass/ {{ fastcgi_pass {0}; fastcgi_pass_header Server; fastcgi_pass_header Date; }}
+            location @named {{ return 200 named; }}
+        }}",
+        application.address()
+    );
+    let mut requests: Vec<String> = [
+        "If-None-Match: *",
+        "If-Match: \"e\"",
+        "If-Modified-Since: Tue, 02 Jan 2024 03:04:05 GMT",
+        "If-Unmodified-Since: Tue, 02 Jan 2024 03:04:06 GMT",
+    ]
+    .iter()
+    .flat_map(|condition| {
+        ["GET /tagged", "HEAD /tagged", "GET /streamed/tagged", "GET /named/tagged", "GET /untypedfile"]
+            .map(|asked| format!("{asked}\n{condition}\nConnection: close"))
+    })
+    .collect();
+    let others = [
+        "GET /untyped",
+        "GET /streamed/untyped",
+        "GET /untypedfile",
+        "GET /none",
+        "GET /streamed/none",
+        "GET /odd",
+        "GET /named/odd",
+        "GET /named200/odd",
+        "GET /intercept/basic",
+        "GET /typednamed",
+        "GET /pass/odd",
+    ];
+    requests.extend(others.map(str::to_owned));
+    agree(
+        &Site::new(&configuration).file("a.txt", "a text\n"),
+        &requests.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+}

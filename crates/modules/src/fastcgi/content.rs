@@ -34,6 +34,11 @@ impl Records {
         Records { keep, ..self }
     }
 
+    /// How much came with the head.
+    pub(super) fn held(&self) -> usize {
+        self.first.len()
+    }
+
     /// Holds the application to the length that it announced.
     pub(super) fn announce(&mut self, length: Option<u64>) {
         self.rest = length;

@@ -289,7 +289,11 @@ impl Application {
         }
         let buffered = is_buffered(&self.settings, &head.fields);
         response::describe(&self.settings, exchange, &head, length);
-        if exchange.request.method == Method::Head || head.status.is_bodiless() {
+        let is_head = exchange.request.method == Method::Head;
+        if is_head || head.status.is_bodiless() {
+            if !is_head {
+                link.content_arrived(content.held() + link.input.len());
+            }
             return Step::Respond(Body::Empty);
         }
         content.announce(length);
