@@ -4,6 +4,7 @@ mod command_line;
 mod deadlines;
 mod endings;
 mod in_place;
+mod judgements;
 mod listening;
 mod reload;
 mod service_manager;

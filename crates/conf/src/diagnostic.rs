@@ -1,10 +1,14 @@
 //! What the reader is told: a message in the shape that tools parse, then an excerpt and a hint for people.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::excerpt;
 use crate::source::{Sources, Span};
 use crate::tree::printable;
+
+/// How many further places are named, and not only counted.
+const PLACES_MAX: usize = 3;
 
 /// How bad it is, in the names of the error log, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +74,8 @@ pub struct Diagnostic {
     pub message: String,
     /// The place, if there is one.
     pub span: Option<Span>,
+    /// Where else there is the same to tell.
+    pub more: Vec<Span>,
     /// What to do about it.
     pub hint: Option<String>,
 }
@@ -77,7 +83,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A message of a given level.
     pub fn new(level: Level, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { level, message: message.into(), span: None, hint: None }
+        Diagnostic { level, message: message.into(), span: None, more: Vec::new(), hint: None }
     }
 
     /// A message that makes the configuration unusable.
@@ -130,15 +136,64 @@ impl Diagnostic {
         let Diagnostic { level, message, .. } = self;
         match self.span {
             None => format!("{program}: [{level}] {message}"),
-            Some(span) if sources.is_command_line(span.file) => {
-                format!("{program}: [{level}] {message} in command line")
-            }
-            Some(span) => {
-                let path = printable(sources.path(span.file).as_os_str().as_encoded_bytes());
-                format!("{program}: [{level}] {message} in {path}:{}", span.line)
-            }
+            Some(span) => format!("{program}: [{level}] {message} in {}", place(span, sources)),
         }
     }
+
+    /// The headline for a log, where nothing stands below it.
+    pub fn line(&self, sources: &Sources, program: &str) -> String {
+        let headline = self.headline(sources, program);
+        match self.more.len() {
+            0 => headline,
+            count => format!("{headline} and in {}", places(count)),
+        }
+    }
+}
+
+/// The same things to tell, those that differ in their place only put together: at the first of the places, in the
+/// order of these.
+pub fn grouped(told: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut groups: Vec<Diagnostic> = Vec::new();
+    let mut known = HashMap::new();
+    for one in told {
+        let key = (one.level, one.message.clone(), one.hint.clone());
+        let index = *known.entry(key).or_insert(groups.len());
+        match groups.get_mut(index) {
+            None => groups.push(one),
+            // What stands around many servers is one place.
+            Some(group) => group.more.extend(one.span.filter(|place| group.span != Some(*place))),
+        }
+    }
+    for group in &mut groups {
+        let mut seen = HashSet::new();
+        group.more.retain(|place| seen.insert(*place));
+    }
+    groups
+}
+
+fn place(span: Span, sources: &Sources) -> String {
+    if sources.is_command_line(span.file) {
+        return "command line".to_owned();
+    }
+    let path = printable(sources.path(span.file).as_os_str().as_encoded_bytes());
+    format!("{path}:{}", span.line)
+}
+
+fn places(count: usize) -> String {
+    format!("{count} more {}", if count == 1 { "place" } else { "places" })
+}
+
+/// `also in` the further places, the first of them by name.
+fn write_more(more: &[Span], sources: &Sources, out: &mut String) {
+    let (named, rest) = more.split_at(more.len().min(PLACES_MAX));
+    let named: Vec<_> = named.iter().map(|span| place(*span, sources)).collect();
+    out.push_str("  also in ");
+    out.push_str(&named.join(", "));
+    if !rest.is_empty() {
+        out.push_str(" and in ");
+        out.push_str(&places(rest.len()));
+    }
+    out.push('\n');
 }
 
 /// The whole message: the headline, the line it is about with a caret, and the hint. Ends with a newline.
@@ -147,6 +202,9 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources, program: &str) -> Stri
     out.push('\n');
     if let Some(span) = diagnostic.span {
         excerpt::write(sources.text(span.file), span, &mut out);
+    }
+    if !diagnostic.more.is_empty() {
+        write_more(&diagnostic.more, sources, &mut out);
     }
     if let Some(hint) = &diagnostic.hint {
         out.push_str("  hint: ");
@@ -252,6 +310,25 @@ mod tests {
         assert_eq!(render(&error, &sources, "x"), "x: [emerg] no \"events\" section in configuration\n");
         assert_eq!(render(&Diagnostic::warn("w"), &sources, "x"), "x: [warn] w\n");
         assert_eq!(render(&Diagnostic::notice("n"), &sources, "x"), "x: [notice] n\n");
+    }
+
+    #[test]
+    fn what_is_the_same_is_told_once_with_all_places() {
+        let text = b"a;\na;\nb;\na;\na;\na;\na;\n";
+        let loaded = parse_bytes(text);
+        let tell = |node: &crate::Node| Diagnostic::warn(format!("m {}", node.name)).at(node.span);
+        let mut told: Vec<_> = loaded.nodes.iter().map(tell).collect();
+        told.extend([told[0].clone(), told[1].clone(), told[2].clone().hint("other")]);
+        let groups = grouped(told);
+        let counts: Vec<_> = groups.iter().map(|group| (group.message.as_str(), group.more.len())).collect();
+        assert_eq!(counts, [("m a", 5), ("m b", 0), ("m b", 0)]);
+        let lines = "/fulmar.conf:2, /fulmar.conf:4, /fulmar.conf:5 and in 2 more places\n";
+        assert_eq!(render(&groups[0], &loaded.sources, "x"), {
+            format!("x: [warn] m a in /fulmar.conf:1\n  1 | a;\n    | ^\n  also in {lines}")
+        });
+        let line = groups[0].line(&loaded.sources, "x");
+        assert_eq!(line, "x: [warn] m a in /fulmar.conf:1 and in 5 more places");
+        assert_eq!(groups[1].line(&loaded.sources, "x"), "x: [warn] m b in /fulmar.conf:3");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
+use crate::lua;
 use crate::source::{FileId, Span};
 use crate::tree::{Word, printable};
 
@@ -109,6 +110,15 @@ impl Lexer {
             }
         }
         self.at_end(run)
+    }
+
+    /// Goes to the end of a block of Lua, which was opened just now.
+    pub fn skip_lua(&mut self) {
+        let rest = self.text.get(self.pos..).unwrap_or_default();
+        let end = lua::end(rest);
+        let lines = memchr::memchr_iter(b'\n', &rest[..end]).count();
+        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+        self.pos += end;
     }
 
     /// Goes past bytes that only make a word longer.

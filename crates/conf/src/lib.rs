@@ -17,13 +17,14 @@ mod excerpt;
 mod glob;
 pub mod lexer;
 pub mod loader;
+mod lua;
 pub mod source;
 pub mod spec;
 pub mod tree;
 pub mod value;
 pub mod wrap;
 
-pub use diagnostic::{Diagnostic, Level, render, suggest};
+pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
 pub use loader::{Disk, Inputs, Loaded, Memory, load, parse_bytes};
 pub use source::{FileId, Sources, Span};
 pub use spec::{Arity, Contexts, Shape};

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::diagnostic::Diagnostic;
 use crate::glob;
 use crate::lexer::{Lexer, Token};
+use crate::lua;
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
 
@@ -214,6 +215,9 @@ impl<'a> Loader<'a> {
                 }
                 Pending::Text(mut reading) => {
                     let token = reading.lexer.next_token()?;
+                    if matches!(&token, Token::Open(words, _) if lua::is_within(&words[0].text)) {
+                        reading.lexer.skip_lua();
+                    }
                     self.take(token, reading)?;
                 }
             }
@@ -516,6 +520,18 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let error = load(&Disk, &socket, None).error.unwrap();
         assert_eq!(error.message, format!("open() \"{}\" failed (not a regular file)", socket.display()));
+    }
+
+    #[test]
+    fn lua_is_no_configuration() {
+        let loaded = parse_bytes(b"a_by_lua_block {\n ngx.say(\"}\") -- it's\n if { } }\nb;");
+        assert_eq!(
+            (headline(&loaded).as_str(), texts(&loaded.nodes).as_str()),
+            ("", "a_by_lua_block {\n}\nb;\n")
+        );
+        assert_eq!(loaded.nodes[1].span.line, 4);
+        let loaded = parse_bytes(b"a_by_lua_block { {\n}\n");
+        assert!(headline(&loaded).ends_with("unexpected end of file, expecting \"}\" in /fulmar.conf:3"));
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(crate) struct Configuration {
 pub(crate) struct Refusal {
     /// Why.
     pub(crate) error: Diagnostic,
+    /// What else is known to be wrong.
+    pub(crate) further: Vec<Diagnostic>,
     /// What was read until then.
     pub(crate) read: Read,
 }
@@ -144,12 +146,12 @@ impl Reader {
     fn check(&self, inputs: SharedInputs, before: Kept) -> Result<Configuration, Box<Refusal>> {
         let mut loaded = self.load(inputs, before);
         let result = check(&mut loaded, &self.modules);
-        let read = Read { sources: loaded.sources, notes: loaded.loading.notes };
+        let read = Read { sources: loaded.sources, notes: conf::grouped(loaded.loading.notes) };
         match result {
             Ok(Checked { site, process, identity, error_log }) => {
                 Ok(Configuration { site: Arc::new(site), process, identity, error_log, read })
             }
-            Err(error) => Err(Box::new(Refusal { error, read })),
+            Err(error) => Err(Box::new(Refusal { error, further: loaded.further, read })),
         }
     }
 }
@@ -236,6 +238,13 @@ impl Configuration {
     }
 }
 
+impl Refusal {
+    /// All that is known to be wrong.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        std::iter::once(&self.error).chain(&self.further)
+    }
+}
+
 impl Read {
     /// The diagnostic as a person is shown it, with an excerpt. Ends with a newline.
     pub(crate) fn render(&self, diagnostic: &Diagnostic) -> String {
@@ -244,7 +253,7 @@ impl Read {
 
     /// The diagnostic as one line of a log, without its level.
     pub(crate) fn line(&self, diagnostic: &Diagnostic) -> String {
-        let headline = diagnostic.headline(&self.sources, PROGRAM);
+        let headline = diagnostic.line(&self.sources, PROGRAM);
         let start = format!("{PROGRAM}: [{}] ", diagnostic.level);
         headline.strip_prefix(&start).unwrap_or(&headline).to_owned()
     }

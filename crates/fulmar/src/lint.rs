@@ -87,7 +87,10 @@ fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitC
     let loaded = conf::load(&System, &paths.conf, flags.globals.as_deref());
     if let Some(error) = loaded.error {
         let read = Read { sources: loaded.sources, notes: Vec::new() };
-        messages::refusal(&crate::configuration::Refusal { error, read }, &ErrorLog::default());
+        messages::refusal(
+            &crate::configuration::Refusal { error, further: Vec::new(), read },
+            &ErrorLog::default(),
+        );
         return Err(ExitCode::from(UNREADABLE));
     }
     let http_only: Vec<_> = catalogue::http_only_names().collect();

@@ -31,7 +31,7 @@ pub(crate) fn first_log(paths: &Paths) -> ErrorLog {
 /// Tells the warnings, then why a configuration was refused.
 pub(crate) fn refusal(refusal: &Refusal, log: &ErrorLog) {
     notes(&refusal.read, log);
-    diagnostic(&refusal.error, &refusal.read, log);
+    refusal.errors().for_each(|error| diagnostic(error, &refusal.read, log));
 }
 
 /// Tells the warnings and notes about a configuration.

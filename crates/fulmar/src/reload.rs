@@ -229,9 +229,9 @@ impl Supervisor {
         let (configuration, record) = match self.reader.read_after(&self.current.configuration) {
             Ok(read) => read,
             Err(refusal) => {
-                let error = &refusal.error;
-                self.log(error.level, &refusal.read.line(error));
-                return Err(refusal.read.render(error));
+                let read = &refusal.read;
+                refusal.errors().for_each(|error| self.log(error.level, &read.line(error)));
+                return Err(refusal.errors().map(|error| read.render(error)).collect());
             }
         };
         let configuration = self.keep_process_model(configuration);

@@ -31,7 +31,12 @@ pub struct Loaded {
     pub sources: Sources,
     /// The first error.
     pub error: Option<Diagnostic>,
+    /// Those behind it: what is refused wherever it stands, and the one that reading ended with.
+    pub further: Vec<Diagnostic>,
 }
+
+/// How many refusals are told, and not only counted.
+const REFUSALS_MAX: usize = 20;
 
 /// Reads a configuration with the directives of these modules. On an error, all that was read before
 /// it is still there, for messages.
@@ -41,14 +46,29 @@ pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loa
     let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
     loading.notes.extend(note);
     let config = Config::within(Arc::clone(&loading.origin));
-    let mut reader = Reader::new(modules, config, loading);
+    let mut reader = Reader { refusals: Some(Vec::new()), ..Reader::new(modules, config, loading) };
     let result = reader.block(&nodes, Config::MAIN, Contexts::MAIN);
+    let mut errors = told(reader.refusals.unwrap_or_default());
+    errors.extend(result.err().or(text.error));
+    let mut errors = errors.into_iter();
     Loaded {
         config: Arc::new(reader.config),
         loading: reader.loading,
         sources: text.sources,
-        error: result.err().or(text.error),
+        error: errors.next(),
+        further: errors.collect(),
     }
+}
+
+/// The refusals as they are told: each kind once, and not too many.
+fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut groups = conf::grouped(refusals);
+    let more = groups.len().saturating_sub(REFUSALS_MAX);
+    groups.truncate(REFUSALS_MAX);
+    if more > 0 {
+        groups.push(Diagnostic::emerg(format!("{more} more directives are refused")));
+    }
+    groups
 }
 
 /// All directives by name: in lower case those of `.htaccess` files, whose case does not matter.
@@ -59,6 +79,8 @@ pub(crate) struct Reader {
     known: Arc<Table>,
     pub(crate) config: Config,
     pub(crate) loading: Loading,
+    /// Directives that are refused wherever they stand; none where the first one is to end the reading.
+    refusals: Option<Vec<Diagnostic>>,
 }
 
 /// The directives of these modules and of the structure.
@@ -83,7 +105,7 @@ impl Reader {
 
     /// A reader with a table that was made before.
     pub(crate) fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
-        Reader { known, config, loading }
+        Reader { known, config, loading, refusals: None }
     }
 
     /// Reads the directives of one level.
@@ -151,11 +173,11 @@ impl Reader {
         }
         let name = node.name.to_string();
         let Some(entry) = catalogue::entry(&name, context) else {
-            return Err(self.not_nginx(node, &name));
+            return self.not_nginx(node, &name);
         };
         entry.shape.check(node)?;
         match entry.judge(node) {
-            Some(error) if error.level == Level::Emerg => return Err(error),
+            Some(error) if error.level == Level::Emerg => return self.refuse(error),
             note => self.loading.notes.extend(note),
         }
         if matches!(entry.verdict, Verdict::Answers501(_)) {
@@ -175,17 +197,28 @@ impl Reader {
         unknown_directive(node, names)
     }
 
-    fn not_nginx(&self, node: &Node, name: &str) -> Diagnostic {
+    fn not_nginx(&mut self, node: &Node, name: &str) -> Result<(), Diagnostic> {
         let elsewhere = catalogue::contexts(name);
         if !elsewhere.is_empty() {
-            return not_allowed_here(node, elsewhere);
+            return Err(not_allowed_here(node, elsewhere));
         }
         match catalogue::foreign(name) {
-            Some(foreign) => foreign.diagnostic(name).at(node.span).under(node.name.span),
+            Some(foreign) => self.refuse(foreign.diagnostic(name).at(node.span).under(node.name.span)),
             None => {
                 let own = self.known.keys().map(AsRef::as_ref);
-                unknown_directive(node, own.chain(catalogue::names().map(|name| -> &str { name })))
+                Err(unknown_directive(node, own.chain(catalogue::names().map(|name| -> &str { name }))))
             }
+        }
+    }
+
+    /// What has no place here whatever stands around it. Where all of that is to be told, the reading goes on.
+    fn refuse(&mut self, error: Diagnostic) -> Result<(), Diagnostic> {
+        match &mut self.refusals {
+            Some(refusals) => {
+                refusals.push(error);
+                Ok(())
+            }
+            None => Err(error),
         }
     }
 }

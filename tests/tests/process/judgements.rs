@@ -1,0 +1,77 @@
+//! What `-t` says of a configuration, for people: all refusals at once, and each thing once.
+
+use tests::binary::Server;
+use tests::site::Site;
+
+/// Whether `-t` takes this file, and what it prints.
+fn judged(configuration: &str) -> (bool, String) {
+    let site = Site::whole("");
+    site.write_configuration(Server::Fulmar, configuration);
+    let output = site.command(Server::Fulmar).arg("-t").output().unwrap();
+    let path = site.prefix().join("fulmar.conf").display().to_string();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).replace(&path, "CONF"))
+}
+
+fn headlines<'a>(printed: &'a str, level: &str) -> Vec<&'a str> {
+    let start = format!("fulmar: [{level}] ");
+    printed.lines().filter_map(|line| line.strip_prefix(&start)).collect()
+}
+
+/// The quoted name that a headline begins with.
+fn subject(headline: &str) -> &str {
+    headline.split('"').nth(1).unwrap_or_default()
+}
+
+const REFUSED: &str = "events {}
+stream { server { listen 1; } }
+mail { }
+http {
+    access_log off;
+    server {
+        ssl_verify_client on;
+        location / { ssi on; echo hi; }
+        location /b { content_by_lua_block { ngx.say(\"}\") if { } } }
+    }
+    server { ssl_verify_client on; location / { echo x; } }
+    server { MORE; }
+}
+";
+
+#[test]
+fn all_refusals_are_told_at_once() {
+    let (good, printed) = judged(REFUSED);
+    let told = headlines(&printed, "emerg");
+    let subjects: Vec<_> = told.iter().map(|line| subject(line)).collect();
+    let refused = ["stream", "mail", "ssl_verify_client", "ssi", "echo", "content_by_lua_block"];
+    assert_eq!(subjects, [&refused[..], &["MORE"]].concat(), "{printed}");
+    assert!(!good && told[2].ends_with(" in CONF:7"), "{printed}");
+    assert!(printed.contains("\n  also in CONF:11\n  hint: "), "{printed}");
+
+    let (good, printed) = judged(&REFUSED.replace("MORE;", ""));
+    assert_eq!((good, headlines(&printed, "emerg").len()), (false, refused.len()), "{printed}");
+}
+
+#[test]
+fn what_is_no_refusal_ends_the_reading() {
+    let (_, printed) = judged("events {} http { server { root a; root b; lisen 1; } } stream { }");
+    assert_eq!(headlines(&printed, "emerg"), ["\"root\" directive is duplicate in CONF:1"], "{printed}");
+}
+
+#[test]
+fn very_many_refusals_are_counted() {
+    let lines: String = (0..25).map(|number| format!("lua_{number} a;\n")).collect();
+    let (good, printed) = judged(&format!("events {{}} http {{\n{lines}}}"));
+    let told = headlines(&printed, "emerg");
+    assert_eq!((good, told.len()), (false, 21), "{printed}");
+    assert_eq!(told[20], "5 more directives are refused");
+}
+
+#[test]
+fn what_many_servers_have_in_common_is_told_once() {
+    let server = "server { listen 127.0.0.1:8080; server_name N; ssl_stapling on; resolver_timeout 1s; }\n";
+    let servers: String = (0..6).map(|number| server.replace('N', &number.to_string())).collect();
+    let (good, printed) = judged(&format!("events {{}}\nhttp {{ access_log off;\n{servers}}}"));
+    let told = headlines(&printed, "warn");
+    assert!(good && told.len() == 1 && told[0].ends_with(" in CONF:3"), "{printed}");
+    assert!(printed.contains("\n  also in CONF:4, CONF:5, CONF:6 and in 2 more places\n"), "{printed}");
+}
