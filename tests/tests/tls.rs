@@ -305,9 +305,33 @@ fn what_is_wrong_with_certificates_is_told_as_nginx_does() {
     assert!(text.contains("key values mismatch"), "{text}");
     let text = said("ssl_certificate a.pem; ssl_certificate_key a.key; ssl_ciphers RC4;");
     assert!(text.contains("SSL_CTX_set_cipher_list(\"RC4\") failed"), "{text}");
+    let pair = "ssl_certificate a.pem; ssl_certificate_key a.key;";
+    let text = said(&format!("{pair}\nssl_ciphers nonsense;"));
+    assert!(text.contains("set_cipher_list(\"nonsense\") failed (no cipher match) in "), "{text}");
+    assert!(text.contains("fulmar.conf:4\n") && text.contains("hint: leave the line out, or "), "{text}");
+    let text = said(&format!("{pair}\nssl_ecdh_curve secp521r1;"));
+    assert!(text.contains("set1_curves_list(\"secp521r1\") failed (no group match) in "), "{text}");
+    assert!(text.contains("fulmar.conf:4\n") && text.contains("hint: leave the line out, or "), "{text}");
     let text =
         said("listen 8443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key; ssl_verify_client on;");
     assert!(text.contains("\"ssl_verify_client\" is not built yet"), "{text}");
+}
+
+#[test]
+fn what_distributions_write_of_encryption_is_taken_and_told_once() {
+    let made = made("");
+    let server = |name: &str| {
+        format!("server {{ listen 127.0.0.1:8443 ssl; server_name {name};\nssl_ciphers PROFILE=SYSTEM; }}\n")
+    };
+    let shared = "ssl_certificate a.pem; ssl_certificate_key a.key;\nssl_protocols TLSv1 TLSv1.1 TLSv1.2;";
+    let text = format!("events {{}}\nhttp {{ {shared}\n{}{} }}\n", server("a"), server("b"));
+    std::fs::write(made.site.prefix().join("fulmar.conf"), text).unwrap();
+    let output = made.site.command(Server::Fulmar).arg("-t").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(" syntax is ok\n"), "{text}");
+    let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("[warn] \"ssl_protocols\" names versions before TLSv1.2"), 1, "{text}");
+    assert_eq!(lines("[notice] \"PROFILE=SYSTEM\" of \"ssl_ciphers\" means the default list"), 1, "{text}");
 }
 
 #[test]

@@ -16,12 +16,18 @@ pub struct TlsPolicy {
     pub tls12: bool,
     /// Whether TLS 1.3 is spoken.
     pub tls13: bool,
+    /// Where TLS 1.0 or 1.1 were named beside those.
+    pub obsolete_at: Option<Span>,
     /// The ciphers of TLS 1.2 in OpenSSL's language.
     pub ciphers: String,
+    /// Where they were named, if they were.
+    pub ciphers_at: Option<Span>,
     /// Whether the server's order of ciphers counts.
     pub prefer_server_ciphers: bool,
     /// The groups of key exchange by OpenSSL's names, joined by `:`; `auto` for all.
     pub curves: String,
+    /// Where they were named, if they were.
+    pub curves_at: Option<Span>,
     /// Whether clients get tickets.
     pub tickets: bool,
     /// How many sessions are kept for clients without tickets.
@@ -64,9 +70,12 @@ impl Default for TlsPolicy {
             reject: false,
             tls12: true,
             tls13: true,
+            obsolete_at: None,
             ciphers: "HIGH:!aNULL:!MD5".to_owned(),
+            ciphers_at: None,
             prefer_server_ciphers: false,
             curves: "auto".to_owned(),
+            curves_at: None,
             tickets: true,
             cached_sessions: 0,
             session_timeout: Duration::from_secs(300),

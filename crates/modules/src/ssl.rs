@@ -23,7 +23,8 @@
 //! TLS 1.2 and 1.3 are spoken. `ssl_protocols` may name older versions beside them, which are broken
 //! (RFC 8996) and which OpenSSL does not speak by default either. `ssl_ciphers` chooses
 //! among the six ciphers of TLS 1.2 that are left (ECDHE with ECDSA or RSA, and AES-GCM or ChaCha20) in OpenSSL's
-//! language; those of TLS 1.3 are always there. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
+//! language; those of TLS 1.3 are always there. `PROFILE=SYSTEM`, which some distributions write, is the default list:
+//! there is no policy of the system here. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
 //! prime256v1 and secp384r1. Sessions are resumed by tickets, whose keys all servers share and which are good
 //! for the same certificate only; with `ssl_session_cache` also for clients without tickets, and then kept in
 //! memory.
@@ -104,9 +105,9 @@ pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", parse
     .help("The versions that are spoken.");
 
 /// `ssl_ciphers LIST`
-pub static SSL_CIPHERS: Directive<String> = Directive::new("ssl_ciphers", parse_text)
+pub static SSL_CIPHERS: Directive<String> = Directive::new("ssl_ciphers", parse_ciphers)
     .within(LEVELS)
-    .default("HIGH:!aNULL:!MD5")
+    .default(DEFAULT_CIPHERS)
     .help("The ciphers of TLS 1.2, in OpenSSL's language.");
 
 /// `ssl_prefer_server_ciphers on | off`
@@ -147,9 +148,17 @@ pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_h
     .default("off")
     .help("Whether clients that ask for this server, or for no known one, are turned away in the handshake.");
 
+const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
+
+/// What the OpenSSL of Red Hat's distributions reads as the ciphers that the system's policy names.
+const SYSTEM_CIPHERS: &str = "PROFILE=SYSTEM";
+
+/// What no client is left for.
 const OBSOLETE: u32 = 1;
 const TLS12: u32 = 2;
 const TLS13: u32 = 4;
+/// What some clients know nothing better than.
+const OLD: u32 = 8;
 
 /// How many sessions a megabyte of nginx's cache holds, by its manual.
 const SESSIONS_PER_MEGABYTE: u64 = 4000;
@@ -182,8 +191,8 @@ fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> 
     const TABLE: [(&str, u32); 6] = [
         ("SSLv2", OBSOLETE),
         ("SSLv3", OBSOLETE),
-        ("TLSv1", OBSOLETE),
-        ("TLSv1.1", OBSOLETE),
+        ("TLSv1", OLD),
+        ("TLSv1.1", OLD),
         ("TLSv1.2", TLS12),
         ("TLSv1.3", TLS13),
     ];
@@ -192,6 +201,15 @@ fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> 
         .iter()
         .map(|word| value::choice(word, &TABLE).map_err(|error| error.at(args.node, word)));
     bits.into_iter().try_fold(0, |versions, version| Ok(versions | version?))
+}
+
+fn parse_ciphers(args: &Args<'_>, loading: &mut Loading) -> Result<String, Diagnostic> {
+    let text = parse_text(args, loading)?;
+    let Some(rest) = text.strip_prefix(SYSTEM_CIPHERS) else { return Ok(text) };
+    let told =
+        format!("\"{SYSTEM_CIPHERS}\" of \"ssl_ciphers\" means the default list here, {DEFAULT_CIPHERS}");
+    loading.note(Diagnostic::notice(told).at(args.node.span).under(args.word(0)?.span));
+    Ok(format!("{DEFAULT_CIPHERS}{rest}"))
 }
 
 fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
@@ -251,10 +269,13 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
             let hint = "name TLSv1.2, TLSv1.3 or both";
             return Err(Diagnostic::emerg(text).at(versions.span).hint(hint));
         }
+        policy.obsolete_at = (versions.value & OLD != 0).then_some(versions.span);
     }
     view.assign(&SSL_CIPHERS, &mut policy.ciphers);
     view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut policy.prefer_server_ciphers);
     view.assign(&SSL_ECDH_CURVE, &mut policy.curves);
+    policy.ciphers_at = view.written(&SSL_CIPHERS).map(|written| written.span);
+    policy.curves_at = view.written(&SSL_ECDH_CURVE).map(|written| written.span);
     view.assign(&SSL_SESSION_CACHE, &mut policy.cached_sessions);
     view.assign(&SSL_SESSION_TICKETS, &mut policy.tickets);
     view.assign(&SSL_SESSION_TIMEOUT, &mut policy.session_timeout);
@@ -311,6 +332,17 @@ mod tests {
         let error = Site::error(&format!("{PAIR} ssl_protocols TLSv1.1;"));
         assert_eq!(error, "\"ssl_protocols\" leaves no version that is spoken here");
         assert_eq!(Site::error("ssl_protocols TLS;"), "invalid value \"TLS\"");
+        let lost = |text: &str| policy(&format!("{PAIR} {text}")).unwrap().obsolete_at.is_some();
+        assert!(lost("ssl_protocols TLSv1 TLSv1.2;") && lost("ssl_protocols TLSv1.3 TLSv1.1;"));
+        assert!(!lost("") && !lost("ssl_protocols SSLv3 TLSv1.2 TLSv1.3;"));
+    }
+
+    #[test]
+    fn the_ciphers_of_the_system_are_the_default_ones() {
+        let of = |text: &str| policy(&format!("{PAIR} ssl_ciphers {text};")).unwrap().ciphers;
+        assert_eq!(of("PROFILE=SYSTEM"), "HIGH:!aNULL:!MD5");
+        assert_eq!(of("PROFILE=SYSTEM:!ECDSA"), "HIGH:!aNULL:!MD5:!ECDSA");
+        assert_eq!(of("HIGH"), "HIGH");
     }
 
     #[test]

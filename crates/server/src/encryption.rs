@@ -1,6 +1,6 @@
 //! From what was written about encryption to what speaks it: reads certificates and keys.
 
-use conf::{Diagnostic, Inputs};
+use conf::{Diagnostic, Inputs, Span};
 use contract::{Origin, Pem, PemSource, TlsPolicy};
 use std::borrow::Cow;
 use tls::{LoadError, Pair, PolicyError, ServerPolicy, Settings};
@@ -37,19 +37,39 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
         session_timeout: policy.session_timeout,
     };
     // Tickets and sessions of the configuration before are good where nothing changed, and so are its connections.
-    let made = origin.share(&settings.digest(), || ServerPolicy::new(&settings)).map_err(|error| {
-        let message = match error {
-            PolicyError::NoCipher => {
-                format!("SSL_CTX_set_cipher_list(\"{}\") failed ({error})", policy.ciphers)
-            }
-            PolicyError::NoGroup => {
-                format!("SSL_CTX_set1_curves_list(\"{}\") failed ({error})", policy.curves)
-            }
-            PolicyError::NoVersion | PolicyError::Library => format!("cannot speak TLS: {error}"),
-        };
-        Diagnostic::emerg(message).at(first.span)
-    });
-    Ok(Encryption::Accept((*made?).clone()))
+    let made = origin
+        .share(&settings.digest(), || ServerPolicy::new(&settings))
+        .map_err(|error| cannot_speak(error, policy, first.span))?;
+    Ok(Encryption::Accept((*made).clone()))
+}
+
+/// That clients are lost that spoke with a server of these settings before.
+pub(crate) fn lost_clients(policy: &TlsPolicy) -> Option<Diagnostic> {
+    let message = "\"ssl_protocols\" names versions before TLSv1.2, which are not spoken: \
+                   clients that know nothing newer are lost";
+    policy.obsolete_at.map(|place| Diagnostic::warn(message).at(place))
+}
+
+/// Why these settings leave nothing to speak with, at the directive that is to blame, or else at the certificate.
+fn cannot_speak(error: PolicyError, policy: &TlsPolicy, certificate: Span) -> Diagnostic {
+    match error {
+        PolicyError::NoCipher => {
+            let message = format!("SSL_CTX_set_cipher_list(\"{}\") failed ({error})", policy.ciphers);
+            Diagnostic::emerg(message).at(policy.ciphers_at.unwrap_or(certificate)).hint(
+                "leave the line out, or name what is spoken here: ECDHE with AES-GCM or ChaCha20, such as \
+                 ECDHE+AESGCM:ECDHE+CHACHA20",
+            )
+        }
+        PolicyError::NoGroup => {
+            let message = format!("SSL_CTX_set1_curves_list(\"{}\") failed ({error})", policy.curves);
+            Diagnostic::emerg(message)
+                .at(policy.curves_at.unwrap_or(certificate))
+                .hint("leave the line out, or name some of X25519MLKEM768, X25519, prime256v1 and secp384r1")
+        }
+        PolicyError::NoVersion | PolicyError::Library => {
+            Diagnostic::emerg(format!("cannot speak TLS: {error}")).at(certificate)
+        }
+    }
 }
 
 fn pair(pem: &Pem, key: &Pem, inputs: &dyn Inputs) -> Result<Pair, Diagnostic> {

@@ -484,6 +484,7 @@ fn a_scope_compiled_while_serving() {
         default_port: 80,
         overlays: None,
         sets: Default::default(),
+        notes: Default::default(),
     };
     let scope = compiler.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");

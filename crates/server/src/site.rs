@@ -155,6 +155,7 @@ impl Site {
             logs: &loaded.loading.logs,
             default_port: loaded.loading.default_port,
             sets: RefCell::default(),
+            notes: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -167,6 +168,7 @@ impl Site {
                 compiler.server(*server.value, server.span, &mut addresses)?;
             }
         }
+        loaded.loading.notes.append(&mut compiler.notes.take());
         let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
@@ -186,6 +188,8 @@ pub(crate) struct Compiler<'a> {
     pub(crate) overlays: Option<&'a Arc<Base>>,
     /// The patterns of locations that were put together.
     pub(crate) sets: RefCell<PatternSets>,
+    /// What there is to tell about what was compiled.
+    pub(crate) notes: RefCell<Vec<Diagnostic>>,
 }
 
 impl Compiler<'_> {
@@ -209,6 +213,12 @@ impl Compiler<'_> {
             }
         }
         let scope = self.scope(section, None)?;
+        if let Some(note) = scope.policy.tls.as_deref().and_then(encryption::lost_clients) {
+            let notes = &mut *self.notes.borrow_mut();
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         let server = Arc::new(Server {
             name: display_name(names.first()),
             names: names.into(),

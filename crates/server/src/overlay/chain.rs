@@ -104,6 +104,7 @@ impl Chain {
             logs: &base.logs,
             overlays: None,
             sets: Default::default(),
+            notes: Default::default(),
         };
         compiler.scope(last, location).map_err(broken)
     }
