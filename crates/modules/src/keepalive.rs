@@ -108,7 +108,7 @@ fn parse_timeout(args: &Args<'_>, _: &mut Loading) -> Result<Timeout, Diagnostic
         [_, _] => Some(args.value(1, value::time_s)?),
         _ => None,
     };
-    Ok(Timeout { kept, announced: announced.filter(|&seconds| seconds > 0) })
+    Ok(Timeout { kept, announced })
 }
 
 fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<u32, Diagnostic> {
@@ -124,7 +124,12 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let policy = &mut builder.policy.keepalive;
     if let Some(timeout) = view.get(&KEEPALIVE_TIMEOUT) {
         policy.timeout = timeout.kept;
-        policy.announced = timeout.announced;
+        // Each of the two is inherited by itself.
+        let levels = std::iter::once(*view).chain(view.enclosing());
+        let announced = levels
+            .flat_map(|level| level.here(&KEEPALIVE_TIMEOUT))
+            .find_map(|written| written.value.announced);
+        policy.announced = announced.filter(|&seconds| seconds > 0);
     }
     view.assign(&KEEPALIVE_REQUESTS, &mut policy.requests);
     view.assign(&KEEPALIVE_TIME, &mut policy.time);

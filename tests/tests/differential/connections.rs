@@ -23,6 +23,8 @@ const SITE: &str = r#"
         keepalive_timeout 30s 30s;
         keepalive_disable none;
         location / { return 200 "$connection_requests"; }
+        location /shorter { keepalive_timeout 5s; return 200 x; }
+        location /silent { keepalive_timeout 5s 0; return 200 x; location /silent/inner { keepalive_timeout 9s; } }
     }
 "#;
 
@@ -54,6 +56,9 @@ fn keep_alive() {
                 "POST /default-disabled\nUser-Agent: Mozilla/4.0 (compatible; MSIE 5.5; Windows NT 5.0)\n\nx",
             ),
             (1, "GET /"),
+            (1, "GET /shorter"),
+            (1, "GET /silent"),
+            (1, "GET /silent/inner"),
             (1, "GET / HTTP/1.0\nConnection: keep-alive"),
             (
                 1,
