@@ -48,7 +48,8 @@ pub fn median(sample: &[f64]) -> f64 {
 }
 
 /// How likely ratios as far from 1 as these are where nothing but chance makes them differ: Student's t-test on their
-/// logarithms, both sides. Of fewer than two ratios nothing can be said: 1.
+/// logarithms, both sides. Of fewer than two ratios nothing can be said: 1. Where all are the same, they are so because
+/// figures are rounded and not because nothing makes them differ: what remains is that all lie on one side.
 pub fn p_value(ratios: &[f64]) -> f64 {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let count = logs.len() as f64;
@@ -56,6 +57,9 @@ pub fn p_value(ratios: &[f64]) -> f64 {
     let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
     if logs.len() < 2 || !mean.is_finite() || mean == 0.0 {
         return 1.0;
+    }
+    if ratios.iter().all(|ratio| *ratio == ratios[0]) {
+        return 2.0 * 0.5_f64.powi(i32::try_from(logs.len()).unwrap_or(i32::MAX));
     }
     let error = (squares / (count - 1.0) / count).sqrt();
     1.0 - within(mean.abs() / error, logs.len() - 1)
@@ -200,7 +204,8 @@ mod tests {
         }
         assert_eq!(p_value(&[2.0]), 1.0);
         assert_eq!(p_value(&[1.0, 1.0, 1.0]), 1.0);
-        assert_eq!(p_value(&[2.0, 2.0, 2.0]), 0.0);
+        assert_eq!([p_value(&[2.0; 2]), p_value(&[0.5; 3]), p_value(&[2.0; 5])], [0.5, 0.25, 0.0625]);
+        assert!(p_value(&[2.0; 20]) < 1e-5);
         assert!(p_value(&[1.9, 2.0, 2.1]) < 0.01);
         assert!((p_value(&[1.9, 2.0, 2.1]) - p_value(&[1.0 / 1.9, 0.5, 1.0 / 2.1])).abs() < 1e-9);
     }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use crate::block::Block;
 use crate::experiment::Experiment;
-use crate::findings::{self, Verdict};
+use crate::findings::{self, Outcome, Verdict};
 use crate::words;
 
 use row::Row;
@@ -136,7 +136,7 @@ fn conclusions(experiment: &Experiment) -> Vec<Remark> {
     let nobody = About { load: None, contender: None, clients: None, published: true };
     let answers = findings::answer_published(experiment).into_iter();
     let wrong = answers.filter(|answer| answer.verdict == Verdict::DoesNotHold).map(|answer| {
-        let against = answer.evidence.iter().filter(|evidence| evidence.holds == Some(false));
+        let against = answer.evidence.iter().filter(|evidence| evidence.outcome == Outcome::Unmet);
         let against: Vec<&str> = against.map(|evidence| evidence.text.as_str()).collect();
         let text = format!(
             "{} does not follow from the published figures. It says: {}. {}.",

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::block;
+use crate::engine::TURNS;
 use crate::experiment::{Clients, Condition};
 use crate::figure::Figure;
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, p_value};
 use crate::words;
 
+use super::Outcome;
 use super::data::{Data, Filter, Series};
 use super::pairs::{self, Pair};
 
@@ -16,7 +18,7 @@ pub(super) enum Tested {
     /// Pairs, each of which has to lie within bounds.
     Pairs(Pairs),
     /// Something that is so or is not.
-    Fact { holds: bool, text: String, quick: bool },
+    Fact { holds: bool, text: String, indicative: bool },
     /// It cannot be tested, because …
     Open(String),
 }
@@ -28,8 +30,6 @@ pub(super) struct Pairs {
     figure: Figure,
     pairs: Vec<Pair>,
     bound: Bound,
-    /// Whether a figure comes from a quick run that repeated it less often than a claim needs.
-    pub(super) quick: bool,
 }
 
 enum Bound {
@@ -39,9 +39,17 @@ enum Bound {
     Within { low: Option<f64>, high: Option<f64> },
 }
 
-/// A pair, judged.
+/// Where a ratio lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Inside,
+    Above,
+}
+
+/// Pairs, judged.
 pub(super) struct Judged {
-    pub(super) holds: bool,
+    pub(super) outcome: Outcome,
     pub(super) text: String,
     pub(super) estimate: Estimate,
 }
@@ -61,8 +69,9 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
         Condition::Fails { load, of, clients } => return failures(data, load, of, clients.as_ref(), true),
         Condition::Better { figure, load, of, over, by, clients, cores, together } => {
             let filter = Filter { clients: clients.as_ref(), cores: cores.as_deref() };
-            better(data, (*figure, load), (of, over), filter, *together)
-                .map(|(words, pairs, noise)| (words, pairs, Bound::Better { by: by.unwrap_or(1.0), noise }))
+            better(data, (*figure, load), (of, over), filter, *together).map(|(words, pairs, noise)| {
+                (words, pairs, Bound::Better { by: by.unwrap_or(1.0).max(1.0), noise })
+            })
         }
         Condition::Ratio { figure, load, of, over, low, high, clients, cores, together } => {
             let filter = Filter { clients: clients.as_ref(), cores: cores.as_deref() };
@@ -78,8 +87,7 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
     };
     match pairs {
         Ok((words, pairs, bound)) if !pairs.is_empty() => {
-            let quick = condition.loads().iter().any(|load| data.quick(load));
-            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, quick })
+            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound })
         }
         Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
         Err(reason) => Tested::Open(reason),
@@ -87,89 +95,140 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
 }
 
 impl Pairs {
-    /// How likely each pair is by chance, where it claims that one is better.
+    /// How likely each pair is by chance, where a claim can be made of it.
     pub(super) fn p_values(&self) -> Vec<f64> {
-        match self.bound {
-            Bound::Better { .. } => self.pairs.iter().map(|pair| pair.p).collect(),
-            Bound::Within { .. } => Vec::new(),
+        if self.indicative() {
+            return Vec::new();
         }
+        self.pairs.iter().map(|pair| self.bound.p_value(pair)).collect()
     }
 
-    /// Whether the figures only hint, because the run was short or nothing was repeated.
+    /// Whether the figures only hint, because there are fewer turns than a claim needs.
     pub(super) fn indicative(&self) -> bool {
-        self.quick || self.pairs.iter().any(|pair| pair.turns < 2)
+        self.pairs.iter().any(|pair| pair.ratios.len() < TURNS as usize)
     }
 
     /// Judges all pairs, with their corrected p-values where they have some.
     pub(super) fn judge(&self, corrected: &[f64]) -> Judged {
-        let judged: Vec<(bool, f64, String)> = self
+        let judged: Vec<(Outcome, String)> = self
             .pairs
             .iter()
             .enumerate()
             .map(|(index, pair)| self.judge_pair(pair, corrected.get(index).copied()))
             .collect();
-        let holds = judged.iter().all(|(holds, ..)| *holds);
         let mut order: Vec<usize> = (0..judged.len()).collect();
-        order.sort_by(|one, other| judged[*one].1.total_cmp(&judged[*other].1));
+        let room = |index: usize| self.bound.room(self.pairs[index].ratio.median);
+        order.sort_by(|one, other| {
+            judged[*one].0.cmp(&judged[*other].0).then(room(*one).total_cmp(&room(*other)))
+        });
         let weakest = order.first().copied().unwrap_or_default();
         let text = if judged.len() <= PLACES_MAX {
-            judged.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+            judged.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
         } else {
-            let so = judged.iter().filter(|(holds, ..)| *holds).count();
-            format!("so at {so} of {}, weakest {}", judged.len(), judged[weakest].2)
+            let count = |outcome| judged.iter().filter(|(other, _)| *other == outcome).count();
+            let undecided = match count(Outcome::Undecided) {
+                0 => String::new(),
+                some => format!(", undecided at {some}"),
+            };
+            let (so, weakest) = (count(Outcome::Met), &judged[weakest].1);
+            format!("so at {so} of {}{undecided}, weakest {weakest}", judged.len())
         };
-        Judged { holds, text: format!("{}: {text}", self.words), estimate: self.pairs[weakest].ratio }
+        Judged {
+            outcome: judged[weakest].0,
+            text: format!("{}: {text}", self.words),
+            estimate: self.pairs[weakest].ratio,
+        }
     }
 
-    /// Whether a pair holds, how far it is inside its bounds, and its words.
-    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (bool, f64, String) {
+    /// Whether a pair is as asked for, and its words.
+    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (Outcome, String) {
         let ratio = pair.ratio;
         let (low, high) = (words::number(ratio.low), words::number(ratio.high));
-        let interval = if pair.turns > 1 { format!(" ({low} to {high})") } else { String::new() };
+        let interval = if pair.ratios.len() > 1 { format!(" ({low} to {high})") } else { String::new() };
         let value = |value: f64| words::scaled(self.figure, value);
         let values = format!("{} and {}", value(pair.values.0), value(pair.values.1));
-        let shown = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
+        let mut text = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
+        let doubt = self.bound.doubt(pair, p);
+        let outcome = match self.bound.side(ratio.median) {
+            _ if doubt.is_some() => Outcome::Undecided,
+            Side::Inside => Outcome::Met,
+            Side::Below | Side::Above => Outcome::Unmet,
+        };
         match &self.bound {
-            Bound::Better { by, noise } => {
-                let doubt = self.doubt(pair, *by, noise.get(&pair.at), p);
-                let text = doubt.as_ref().map_or(shown.clone(), |doubt| format!("{shown}, {doubt}"));
-                (doubt.is_none(), ratio.median, text)
-            }
-            Bound::Within { low, high } => {
-                let inside =
-                    |value: f64| low.is_none_or(|low| value >= low) && high.is_none_or(|high| value <= high);
-                let sure =
-                    inside(ratio.low) == inside(ratio.median) && inside(ratio.high) == inside(ratio.median);
-                let doubt = if sure { "" } else { ", though the interval reaches over the bound" };
-                let room = low
-                    .map_or(f64::INFINITY, |low| ratio.median / low)
-                    .min(high.map_or(f64::INFINITY, |high| high / ratio.median));
-                (inside(ratio.median), room, format!("{shown}, {}{doubt}", asked(*low, *high)))
-            }
+            Bound::Better { by, .. } if *by > 1.0 => text.push_str(&format!(", {}", asked(Some(*by), None))),
+            Bound::Better { .. } if outcome == Outcome::Unmet => text.push_str(", not better"),
+            Bound::Better { .. } => (),
+            Bound::Within { low, high } => text.push_str(&format!(", {}", asked(*low, *high))),
+        }
+        if let Some(doubt) = doubt {
+            text.push_str(&format!(", undecided: {doubt}"));
+        }
+        (outcome, text)
+    }
+}
+
+impl Bound {
+    /// The ends of what is asked for. Better means more than 1.
+    fn ends(&self) -> (Option<f64>, Option<f64>) {
+        match self {
+            Bound::Better { by, .. } => (Some(*by), None),
+            Bound::Within { low, high } => (*low, *high),
         }
     }
 
-    /// Why it cannot be said that the first is better, if it cannot.
-    fn doubt(&self, pair: &Pair, by: f64, noise: Option<&Estimate>, p: Option<f64>) -> Option<String> {
+    fn side(&self, ratio: f64) -> Side {
+        let (low, high) = self.ends();
+        let is_level = matches!(self, Bound::Better { .. }) && ratio <= 1.0;
+        if is_level || low.is_some_and(|low| ratio < low) {
+            Side::Below
+        } else if high.is_some_and(|high| ratio > high) {
+            Side::Above
+        } else {
+            Side::Inside
+        }
+    }
+
+    /// How far a ratio is inside: 1 is at the end of what is asked for.
+    fn room(&self, ratio: f64) -> f64 {
+        let (low, high) = self.ends();
+        let above = low.map_or(f64::INFINITY, |low| ratio / low);
+        above.min(high.map_or(f64::INFINITY, |high| high / ratio))
+    }
+
+    /// How likely chance alone takes a ratio to its side, from that end which is harder to tell from it.
+    fn p_value(&self, pair: &Pair) -> f64 {
+        let (low, high) = self.ends();
+        let ends = match self.side(pair.ratio.median) {
+            Side::Below => [low, None],
+            Side::Above => [None, high],
+            Side::Inside => [low, high],
+        };
+        let by_chance = |end: f64| p_value(&pair.ratios.iter().map(|ratio| ratio / end).collect::<Vec<_>>());
+        ends.into_iter().flatten().map(by_chance).fold(0.0, f64::max)
+    }
+
+    /// Why nothing can be said of a pair, if nothing can.
+    fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<String> {
         let ratio = pair.ratio;
-        let floor = noise.map_or(1.0, |twin| (twin.low.ln().abs().max(twin.high.ln().abs())).exp());
-        let percent = |factor: f64| format!("{:.1}", (factor - 1.0) * 100.0);
-        if ratio.median <= 1.0 {
-            return Some("not better".into());
+        let is_lead = self.ends() == (Some(1.0), None);
+        if self.side(ratio.low) != self.side(ratio.high) {
+            let words = if is_lead { "the interval holds 1" } else { "the interval reaches over the bound" };
+            return Some(words.into());
         }
-        if ratio.median <= floor {
-            return Some(format!(
-                "within the {} % by which a twin differs from its original",
-                percent(floor)
-            ));
+        if let Bound::Better { by, noise } = self
+            && let Some(twin) = noise.get(&pair.at)
+        {
+            let floor = twin.low.ln().abs().max(twin.high.ln().abs());
+            if floor > 0.0 && (ratio.median / by).ln().abs() <= floor {
+                let of_what = if is_lead { "" } else { " of the bound" };
+                let percent = floor.exp_m1() * 100.0;
+                return Some(format!(
+                    "within {percent:.1} %{of_what}, by which a twin differs from its original"
+                ));
+            }
         }
-        if !self.indicative() && ratio.low <= 1.0 {
-            return Some("not for sure: the interval holds 1".into());
-        }
-        if let Some(p) = p.filter(|p| !self.indicative() && *p >= CHANCE) {
-            return Some(format!("not for sure: chance gives as much with p = {p:.2}, by Holm's correction"));
-        }
-        (ratio.median < by).then(|| format!("less than {} ×, which is asked for", words::number(by)))
+        let p = p.filter(|p| *p >= CHANCE)?;
+        Some(format!("chance gives as much with p = {p:.2}, by Holm's correction"))
     }
 }
 
@@ -185,6 +244,7 @@ fn better(
 ) -> Result<(String, Vec<Pair>, Noise), String> {
     let inverted = figure.higher_is_better() == Some(false);
     let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
+    data.long_enough(load, &[of, over], filter)?;
     let how: fn(&Series, &Series, bool) -> Vec<Pair> = if together { pairs::together } else { pairs::each };
     let words = format!("{}, {} of {of} and {over}", data.title(load), words::named(figure));
     let mut noise = Noise::new();
@@ -208,6 +268,7 @@ fn ratio(
     together: bool,
 ) -> Found {
     let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
+    data.long_enough(load, &[of, over], filter)?;
     let pairs =
         if together { pairs::together(&first, &second, false) } else { pairs::each(&first, &second, false) };
     Ok((format!("{}, {} of {of} and {over}", data.title(load), words::named(figure)), pairs))
@@ -225,18 +286,27 @@ fn change(data: &Data<'_>, condition: &Condition) -> Found {
             |cores: &u32| data.series(load, of, *figure, Filter { clients: None, cores: Some(&[*cores]) });
         let mut both = one(to)?;
         both.extend(one(from)?);
+        data.long_enough(load, &[of], Filter { clients: None, cores: Some(&[*to, *from]) })?;
         return Ok((words, pairs::cores_apart(&both, *to, *from).into_iter().collect()));
     }
-    for count in [from_clients, to_clients].into_iter().flatten() {
-        data.series(load, of, *figure, Filter { clients: Some(&Clients::One(*count)), cores: None })?;
-    }
+    // Only what is compared has to be long enough.
     let series = data.series(load, of, *figure, Filter::default())?;
+    let counts = || series.keys().map(|place| place.1);
+    for count in [from_clients.or(counts().min()), to_clients.or(counts().max())].into_iter().flatten() {
+        let count = Clients::One(count);
+        let filter = Filter { clients: Some(&count), cores: None };
+        data.series(load, of, *figure, filter)?;
+        data.long_enough(load, &[of], filter)?;
+    }
     Ok((words, pairs::clients_apart(&series, *to_clients, *from_clients)))
 }
 
 fn against_load(data: &Data<'_>, figure: Figure, [load, against]: [&str; 2], of: &str) -> Found {
     let first = data.series(load, of, figure, Filter::default())?;
     let second = data.series(against, of, figure, Filter::default())?;
+    for load in [load, against] {
+        data.long_enough(load, &[of], Filter::default())?;
+    }
     let words =
         format!("{} of {of}, “{}” by “{}”", words::named(figure), data.title(load), data.title(against));
     let single = (first.len(), second.len()) == (1, 1);
@@ -251,7 +321,8 @@ fn against_load(data: &Data<'_>, figure: Figure, [load, against]: [&str; 2], of:
 }
 
 fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wanted: bool) -> Tested {
-    let series = match data.series(load, of, Figure::Failed, Filter { clients, cores: None }) {
+    let filter = Filter { clients, cores: None };
+    let series = match data.series(load, of, Figure::Failed, filter) {
         Ok(series) => series,
         Err(reason) => return Tested::Open(reason),
     };
@@ -260,12 +331,16 @@ fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wa
         (failed > 0.0).then(|| format!("{} failed at {}", words::number(failed), words::clients(*clients)))
     });
     let failed: Vec<String> = failed.collect();
+    // What failed has failed, however short that was; that nothing did says little then.
+    if let (true, Err(reason)) = (failed.is_empty(), data.long_enough(load, &[of], filter)) {
+        return Tested::Open(reason);
+    }
     let title = data.title(load);
     let text = match failed.as_slice() {
         [] => format!("{title}: {of} answered every request"),
         some => format!("{title}: of {of}'s answers {}", some.join(", ")),
     };
-    Tested::Fact { holds: failed.is_empty() != wanted, text, quick: data.quick(load) }
+    Tested::Fact { holds: failed.is_empty() != wanted, text, indicative: data.few_turns(load) }
 }
 
 fn asked(low: Option<f64>, high: Option<f64>) -> String {

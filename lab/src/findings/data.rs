@@ -9,6 +9,8 @@ use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::words;
 
+use super::short;
+
 /// How many letters of a failure stand in a sentence.
 const REASON_MAX: usize = 160;
 
@@ -31,15 +33,16 @@ pub(super) struct Data<'a> {
 }
 
 /// One turn of one cell.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     experiment: &'a str,
     load: &'a str,
-    contender: &'a str,
-    place: Place,
+    pub(super) contender: &'a str,
+    pub(super) place: Place,
     turn: u32,
-    quick: bool,
-    figures: &'a BTreeMap<Figure, f64>,
-    failure: Option<&'a str>,
+    /// Whether it is of a quick run, whose loads may be smaller.
+    pub(super) quick: bool,
+    pub(super) figures: &'a BTreeMap<Figure, f64>,
+    pub(super) failure: Option<&'a str>,
 }
 
 /// Which places count.
@@ -89,10 +92,10 @@ impl<'a> Data<'a> {
         Data { experiment, others: &[], machine, rows: rows.collect() }
     }
 
-    /// Whether a figure of this load comes from a quick run that repeated it less often than a claim needs.
-    pub(super) fn quick(&self, load: &str) -> bool {
+    /// Whether this load was repeated less often than a claim needs.
+    pub(super) fn few_turns(&self, load: &str) -> bool {
         let turns: BTreeSet<u32> = self.of_load(load).map(|row| row.turn).collect();
-        turns.len() < TURNS as usize && self.of_load(load).any(|row| row.quick)
+        turns.len() < TURNS as usize
     }
 
     /// The twins that were measured in a load.
@@ -106,6 +109,19 @@ impl<'a> Data<'a> {
     /// The load's name for people.
     pub(super) fn title<'b>(&'b self, load: &'b str) -> &'b str {
         self.load(load).map_or(load, |load| &load.title)
+    }
+
+    /// Whether blocks of these contenders were long enough at the places that count. Otherwise in what they were not.
+    pub(super) fn long_enough(
+        &self,
+        load: &str,
+        contenders: &[&str],
+        filter: Filter<'_>,
+    ) -> Result<(), String> {
+        let counts = |row: &&Row<'_>| contenders.contains(&row.contender) && filter.holds(row.place);
+        let short =
+            self.load(load).and_then(|known| short::too_short(known, self.of_load(load).filter(counts)));
+        short.map_or(Ok(()), Err)
     }
 
     /// A contender's values, at the places that count. Otherwise the reason why there are none.
@@ -160,6 +176,7 @@ impl<'a> Data<'a> {
         }
     }
 
+    /// The rows of a load.
     fn of_load<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b Row<'a>> {
         let (experiment, load) = self.split(name);
         self.rows.iter().filter(move |row| row.experiment == experiment && row.load == load)
@@ -178,6 +195,7 @@ impl<'a> Data<'a> {
 }
 
 impl Filter<'_> {
+    /// Whether a place is among them.
     fn holds(&self, (cores, clients): Place) -> bool {
         self.clients.is_none_or(|counts| counts.each().contains(&clients))
             && self.cores.is_none_or(|counts| counts.contains(&cores))

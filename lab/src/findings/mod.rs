@@ -1,13 +1,16 @@
-//! The answers to findings: *holds*, *does not hold*, or *cannot be tested here, because …*, each with its evidence.
+//! The answers to findings: *holds*, *does not hold*, *undecided*, or *cannot be tested here, because …*, each with its
+//! evidence.
 //!
-//! Blocks of one turn are pairs; a ratio is the median of its pairs with a bootstrap interval. That one contender is
-//! better than another is said of a full run only where the interval excludes 1, where a twin does not differ as much
-//! from its original, and where Holm's correction over all such comparisons of the experiment leaves no doubt. A quick
-//! run with fewer turns than a claim needs, or one without repetitions, is indicative.
+//! Blocks of one turn are pairs; a ratio is the median of its pairs with a bootstrap interval. Something is said of it
+//! only where the whole interval says so: that it lies within what is asked for, or that it does not. Where one contender
+//! is to be better than another, the ratio must be farther from what is asked for than a twin is from its original, too.
+//! Holm's correction over all comparisons of the experiment must leave no doubt of either. Everything else is undecided.
+//! Fewer turns than a claim needs are indicative, and of blocks that were too short ([`short`]) nothing is said.
 
 mod condition;
 mod data;
 mod pairs;
+mod short;
 
 use std::fmt;
 
@@ -30,7 +33,7 @@ pub struct Answer {
     pub claim: String,
     /// Whether it is so.
     pub verdict: Verdict,
-    /// Whether the figures only hint at it: a quick run with few turns, or one without repetitions.
+    /// Whether the figures only hint at it: there were fewer turns than a claim needs.
     pub indicative: bool,
     /// Whether some of its conditions could not be tested, though the verdict stands without them.
     pub partly: bool,
@@ -45,15 +48,30 @@ pub enum Verdict {
     Holds,
     /// It is not.
     DoesNotHold,
+    /// The figures allow both: more turns, or a quieter machine, would tell.
+    Undecided,
     /// It cannot be tested here, because …
     CannotBeTested(String),
+}
+
+/// Whether a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It is not.
+    Unmet,
+    /// The figures allow both.
+    Undecided,
+    /// It is.
+    Met,
+    /// It cannot be tested.
+    Untested,
 }
 
 /// What a condition came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Whether it is met; `None` where it cannot be tested.
-    pub holds: Option<bool>,
+    /// Whether it is met.
+    pub outcome: Outcome,
     /// The figures in words, or why there are none.
     pub text: String,
     /// The ratio, where it is one; of several places the weakest.
@@ -87,7 +105,7 @@ fn answer_from(data: &Data<'_>) -> Vec<Answer> {
     for (finding, tested) in findings.iter().zip(&tested) {
         let indicative = tested.iter().any(|tested| match tested {
             Tested::Pairs(pairs) => pairs.indicative(),
-            Tested::Fact { quick, .. } => *quick,
+            Tested::Fact { indicative, .. } => *indicative,
             Tested::Open(_) => false,
         });
         let evidence: Vec<Evidence> = tested.iter().map(|tested| evidence(tested, &mut corrected)).collect();
@@ -96,8 +114,9 @@ fn answer_from(data: &Data<'_>) -> Vec<Answer> {
             experiment: data.experiment.id.clone(),
             finding: finding.id.clone(),
             claim: finding.claim.clone(),
-            indicative,
-            partly: verdict == Verdict::Holds && evidence.iter().any(|evidence| evidence.holds.is_none()),
+            indicative: indicative && !matches!(verdict, Verdict::CannotBeTested(_)),
+            partly: matches!(verdict, Verdict::Holds | Verdict::Undecided)
+                && evidence.iter().any(|evidence| evidence.outcome == Outcome::Untested),
             verdict,
             evidence,
         });
@@ -110,29 +129,37 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
         Tested::Pairs(pairs) => {
             let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
             let judged = pairs.judge(&corrected);
-            Evidence { holds: Some(judged.holds), text: judged.text, ratio: Some(judged.estimate) }
+            Evidence { outcome: judged.outcome, text: judged.text, ratio: Some(judged.estimate) }
         }
-        Tested::Fact { holds, text, .. } => Evidence { holds: Some(*holds), text: text.clone(), ratio: None },
-        Tested::Open(reason) => Evidence { holds: None, text: reason.clone(), ratio: None },
+        Tested::Fact { holds, text, .. } => {
+            let outcome = if *holds { Outcome::Met } else { Outcome::Unmet };
+            Evidence { outcome, text: text.clone(), ratio: None }
+        }
+        Tested::Open(reason) => Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None },
     }
 }
 
-/// One condition that is not met is enough; one that cannot be tested leaves it open, unless the finding does without.
+/// One condition that is not met is enough. One that cannot be tested leaves it open, unless the finding does without:
+/// more turns would not help. Then one that is undecided leaves it undecided.
 fn verdict(finding: &Finding, evidence: &[Evidence]) -> Verdict {
+    let any = |outcome: Outcome| evidence.iter().any(|evidence| evidence.outcome == outcome);
     if let Some(reason) = &finding.cannot_be_tested {
         return Verdict::CannotBeTested(reason.clone());
     }
-    if evidence.iter().any(|evidence| evidence.holds == Some(false)) {
+    if any(Outcome::Unmet) {
         return Verdict::DoesNotHold;
     }
     let mut reasons: Vec<&str> = Vec::new();
-    for open in evidence.iter().filter(|evidence| evidence.holds.is_none()) {
+    for open in evidence.iter().filter(|evidence| evidence.outcome == Outcome::Untested) {
         if !reasons.contains(&open.text.as_str()) {
             reasons.push(&open.text);
         }
     }
-    let enough = finding.partly && evidence.iter().any(|evidence| evidence.holds.is_some());
-    if reasons.is_empty() || enough { Verdict::Holds } else { Verdict::CannotBeTested(reasons.join("; ")) }
+    let enough = finding.partly && (any(Outcome::Met) || any(Outcome::Undecided));
+    if !reasons.is_empty() && !enough {
+        return Verdict::CannotBeTested(reasons.join("; "));
+    }
+    if any(Outcome::Undecided) { Verdict::Undecided } else { Verdict::Holds }
 }
 
 impl fmt::Display for Verdict {
@@ -140,6 +167,7 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Holds => out.write_str("holds"),
             Verdict::DoesNotHold => out.write_str("does not hold"),
+            Verdict::Undecided => out.write_str("undecided"),
             Verdict::CannotBeTested(reason) => write!(out, "cannot be tested here, because {reason}"),
         }
     }

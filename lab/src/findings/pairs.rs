@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::statistics::{Estimate, median, p_value, paired};
+use crate::statistics::{Estimate, median, paired};
 use crate::words;
 
 use super::data::{Place, Series, Turns};
@@ -15,10 +15,8 @@ pub(super) struct Pair {
     pub(super) values: (f64, f64),
     /// The first by the second, over the pairs of one turn.
     pub(super) ratio: Estimate,
-    /// How likely it is by chance alone.
-    pub(super) p: f64,
-    /// How many turns there are.
-    pub(super) turns: usize,
+    /// The ratio in each turn.
+    pub(super) ratios: Vec<f64>,
 }
 
 impl Pair {
@@ -37,8 +35,7 @@ impl Pair {
             at,
             values: (column(|pair| pair.0), column(|pair| pair.1)),
             ratio: Estimate::of(&ratios),
-            p: p_value(&ratios),
-            turns: ratios.len(),
+            ratios,
         })
     }
 }
@@ -132,7 +129,10 @@ mod tests {
         let second = series(&[((1, 10), &[1.0, 10.0]), ((1, 90), &[1.0])]);
         let pairs = each(&first, &second, false);
         assert_eq!(pairs.len(), 1);
-        assert_eq!((pairs[0].ratio.median, pairs[0].turns, pairs[0].at.as_str()), (2.0, 2, "10 clients"));
+        assert_eq!(
+            (pairs[0].ratio.median, pairs[0].ratios.len(), pairs[0].at.as_str()),
+            (2.0, 2, "10 clients")
+        );
         assert_eq!(each(&first, &second, true)[0].ratio.median, 0.5);
     }
 

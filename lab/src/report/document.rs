@@ -89,6 +89,8 @@ pub(super) enum Badge {
     Yes,
     /// It is not.
     No,
+    /// The figures allow both.
+    Undecided,
     /// It is not known.
     Open,
 }

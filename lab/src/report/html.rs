@@ -252,6 +252,7 @@ fn signed(badge: Badge, words: &str) -> (&'static str, String) {
     let (class, sign) = match badge {
         Badge::Yes => ("yes", "✓"),
         Badge::No => ("no", "✗"),
+        Badge::Undecided => ("undecided", "?"),
         Badge::Open => ("open", "–"),
     };
     (class, format!("<span aria-hidden=\"true\">{sign}</span> {}", escape(words)))

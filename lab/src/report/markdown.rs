@@ -142,6 +142,7 @@ fn signed(badge: Badge, words: &str) -> String {
     let sign = match badge {
         Badge::Yes => "✓",
         Badge::No => "✗",
+        Badge::Undecided => "?",
         Badge::Open => "–",
     };
     format!("{sign} {}", escape(words))

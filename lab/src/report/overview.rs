@@ -16,6 +16,9 @@ use crate::findings::Answer;
 /// A file that costs hardly more than its request.
 const SMALL_BYTES: u64 = 10 * 1024;
 
+/// The verdicts, in the order in which they are counted.
+const VERDICTS: [Badge; 4] = [Badge::Yes, Badge::No, Badge::Undecided, Badge::Open];
+
 /// What the first page is made of.
 pub(super) struct Overview<'a> {
     /// What was measured.
@@ -49,11 +52,12 @@ impl Overview<'_> {
     /// What fits on a card: who is ahead, how sure that is, what became of the findings, and what to choose.
     fn in_short(&self) -> Vec<Part> {
         let mut items = self.leads.in_short();
-        let [yes, no, open] = self.counts();
-        if yes + no + open > 0 {
+        let counts @ [yes, no, undecided, open] = self.counts();
+        let all: usize = counts.iter().sum();
+        if all > 0 {
             items.push(Text::default().stress("What was published: ").say(format!(
-                "of {} findings {yes} hold on this machine, {no} do not, and {open} cannot be tested here.",
-                yes + no + open
+                "of {all} findings {yes} hold on this machine, {no} do not, {undecided} are undecided, and {open} \
+                 cannot be tested here."
             )));
         }
         if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
@@ -66,14 +70,13 @@ impl Overview<'_> {
         if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
     }
 
-    /// How many findings of what was run hold, do not, and cannot be tested.
-    fn counts(&self) -> [usize; 3] {
+    /// How many findings of what was run have each verdict, in the order of [`VERDICTS`].
+    fn counts(&self) -> [usize; 4] {
         let was_run =
             |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
         let run = self.answers.iter().filter(|(experiment, _)| was_run(experiment));
         let badges: Vec<Badge> = run.flat_map(|(_, answers)| answers).map(verdict::badge).collect();
-        [Badge::Yes, Badge::No, Badge::Open]
-            .map(|badge| badges.iter().filter(|other| **other == badge).count())
+        VERDICTS.map(|badge| badges.iter().filter(|other| **other == badge).count())
     }
 
     fn findings(&self) -> Vec<Part> {
@@ -84,13 +87,14 @@ impl Overview<'_> {
             .iter()
             .filter(|(_, answers)| !answers.is_empty())
             .partition(|(experiment, _)| was_run(experiment));
-        let [yes, no, open] = self.counts();
-        if yes + no + open == 0 {
+        let counts @ [yes, no, undecided, open] = self.counts();
+        let all: usize = counts.iter().sum();
+        if all == 0 {
             return Vec::new();
         }
         let mut table = Table::new(
             "Findings by experiment; each leads to its evidence",
-            ["Experiment", "#hold", "#do not", "#not testable here", "Findings"],
+            ["Experiment", "#hold", "#do not", "#undecided", "#not testable here", "Findings"],
         );
         for (experiment, answers) in &run {
             let count = |badge: Badge| {
@@ -98,18 +102,20 @@ impl Overview<'_> {
             };
             let title = Span::Link(experiment.title.clone(), Target::Here(slug(&experiment.id)));
             let mut cells: Vec<Entry> = vec![Text::from(title).into()];
-            cells.extend([Badge::Yes, Badge::No, Badge::Open].map(|badge| Entry::from(count(badge))));
+            cells.extend(VERDICTS.map(|badge| Entry::from(count(badge))));
             cells.push(marks(experiment, answers).into());
             table.row(cells);
         }
-        let words = format!(" of the {} findings hold on this machine, ", yes + no + open);
+        let words = format!(" of the {all} findings hold on this machine, ");
         let sentence = Text::default()
             .stress(yes.to_string())
             .say(words)
             .stress(no.to_string())
-            .say(" do not, and ")
+            .say(" do not, ")
+            .stress(undecided.to_string())
+            .say(" are undecided, and ")
             .stress(open.to_string())
-            .say(" cannot be tested here; each says why.");
+            .say(" cannot be tested here; each says why. Undecided means that the figures allow both: more turns, or a quieter machine, would tell.");
         let mut parts = vec![Part::Text(sentence), Part::Table(table)];
         if !not_run.is_empty() {
             let names: Vec<String> = not_run.iter().map(|(experiment, _)| experiment.title.clone()).collect();
