@@ -146,3 +146,14 @@ fn what_an_experiment_names_is_there_before_it_is_run() {
         &["no contender is called nosuch"],
     );
 }
+
+#[test]
+fn one_run_writes_into_a_folder() {
+    let bench = Bench::new();
+    fs::create_dir(bench.out()).unwrap();
+    let lock = fs::File::create(bench.out().join("lock")).unwrap();
+    lock.lock().unwrap();
+    fails(&bench.run(), &["another fulmar-lab", "choose another --out"]);
+    drop(lock);
+    assert!(bench.run().status.success());
+}

@@ -12,7 +12,7 @@ use super::say::{self, say};
 use super::{Common, interrupted};
 use crate::block::{self, Block};
 use crate::comparison::{Comparison, FEWEST};
-use crate::engine::{self, Settings};
+use crate::engine::{self, Results, Settings};
 use crate::experiment::{Condition, Experiment, Kind, Load};
 use crate::figure::Figure;
 
@@ -64,6 +64,7 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
         only: Vec::new(),
         interrupted: &interrupted,
     };
+    let _taken = Results::take(&arguments.out)?;
     let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();

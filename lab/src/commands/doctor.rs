@@ -13,7 +13,7 @@ use super::say::{self, say};
 use super::{Common, interrupted};
 use crate::block;
 use crate::comparison::Comparison;
-use crate::engine::{self, Settings};
+use crate::engine::{self, Results, Settings};
 use crate::experiment::Experiment;
 use crate::figure::Figure;
 use crate::machine::{self, Machine, Ticks};
@@ -138,6 +138,7 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
         only: Vec::new(),
         interrupted: &interrupted,
     };
+    let _taken = Results::take(&arguments.out)?;
     let mut progress = Progress::new(false);
     engine::run(&settings, &experiments, &arguments.common.lineup()?, &mut |event| progress.tell(&event))?;
     progress.end();

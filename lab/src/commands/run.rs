@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
 use crate::block::{self, Block};
-use crate::engine::{self, Settings};
+use crate::engine::{self, Results, Settings};
 use crate::experiment::Experiment;
 
 /// What a run takes.
@@ -64,7 +64,6 @@ pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
 /// alone: the results of a check have a folder of their own.
 pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
     let out = arguments.out.join("check");
-    forget(&out)?;
     let done = run(arguments, Some(0), out)?;
     let wrong = done.blocks.iter().filter(|block| !block.version.is_empty()).count();
     say!("{wrong} contenders that are here cannot take part as they should");
@@ -81,6 +80,8 @@ struct Done {
     /// All that were measured, those of an earlier run that this one went on with among them.
     blocks: Vec<Block>,
     is_interrupted: bool,
+    /// Nobody else writes into the folder before the report is there.
+    _taken: Results,
 }
 
 fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Done> {
@@ -94,10 +95,12 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     for name in &arguments.only {
         lineup.find(name)?;
     }
+    let taken = Results::take(&out)?;
     let interrupted = interrupted()?;
     let is_check = turns == Some(0);
     if is_check {
         say::or_end(&interrupted);
+        forget(&out)?;
     }
     let settings = Settings {
         out,
@@ -113,7 +116,7 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&settings.out.join(block::FILE))?;
-    Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed) })
+    Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })
 }
 
 /// Deletes what an earlier check wrote.

@@ -12,6 +12,7 @@ mod measure;
 mod memory;
 mod process;
 mod prose;
+mod results;
 mod series;
 pub mod site;
 mod watch;
@@ -29,6 +30,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 
 pub use lineup::Lineup;
+pub use results::Results;
 
 use crate::block::{self, Block};
 use crate::experiment::{Experiment, Load};
@@ -101,7 +103,8 @@ const TURNS_QUICK: u32 = 2;
 /// Repetitions that a claim needs.
 pub const TURNS: u32 = 20;
 
-/// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results.
+/// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results, which the caller has taken
+/// ([`Results::take`]).
 pub fn run(
     settings: &Settings<'_>,
     experiments: &[Experiment],
