@@ -1,9 +1,13 @@
 //! Where Fulmar differs from nginx on purpose: each row says why, and what both answer. A row that both
 //! answer alike fails, so that this list stays true.
 
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 use tests::binary::{Server, have_nginx, nginx_with};
 use tests::client::{Answer, End};
 use tests::site::{Running, Site};
+use tests::wait;
 
 struct Difference {
     reason: &'static str,
@@ -14,6 +18,12 @@ struct Difference {
 }
 
 const DIFFERENCES: &[Difference] = &[
+    Difference {
+        reason: "a version that is not spoken is told as such (RFC 9110, section 15.6.6)",
+        input: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        nginx: "400 closed",
+        fulmar: "505 closed",
+    },
     Difference {
         reason: "a chunk extension that is none is read differently by different parsers (section 7.1.1)",
         input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;=\r\na\r\n0\r\n\r\n",
@@ -298,6 +308,61 @@ fn padding() {
     assert!(!has_comments(Server::Fulmar));
     if have_nginx() {
         assert!(has_comments(Server::Nginx), "nginx no longer differs");
+    }
+}
+
+/// Reason: a client that has said all that it wanted to say still waits for the answer.
+#[test]
+fn clients_that_end_their_side() {
+    const LENGTH: usize = 32 << 20;
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; sendfile on; }");
+    std::fs::File::create(site.root().join("large")).unwrap().set_len(LENGTH as u64).unwrap();
+    let received = |server: Server| {
+        let running = site.start(server);
+        let mut stream = TcpStream::connect(running.address()).unwrap();
+        stream.write_all(b"GET /large HTTP/1.0\r\n\r\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // The buffers of the system are full, and the server has noticed the end.
+        wait::pause(Duration::from_millis(300));
+        let received = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_or(0);
+        running.stop();
+        received
+    };
+    assert!(received(Server::Fulmar) > LENGTH as u64);
+    if have_nginx() {
+        assert!(received(Server::Nginx) < LENGTH as u64, "nginx no longer differs");
+    }
+}
+
+/// Reason: what a configuration says is done, where nginx gives up.
+#[test]
+fn answers_in_place_of_none() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location /status { try_files /none =200; }
+            location /ifs/ {
+                if ($arg_a) { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+                if ($arg_b) { set $b 1; }
+                alias %%ROOT%%/;
+            }
+        }
+        server { listen 127.0.0.1:%%PORT_1%%; return 200 behind; }
+        "#,
+    )
+    .file("f", "file");
+    let statuses = |server: Server| {
+        let running = site.start(server);
+        let statuses = ["/status", "/ifs/f?a=1&b=1"]
+            .map(|path| running.ask(&format!("GET {path}\nConnection: close")).statuses());
+        // nginx calls an alert what it gives up for.
+        drop(running);
+        statuses
+    };
+    assert_eq!(statuses(Server::Fulmar), [vec![200], vec![200]]);
+    if have_nginx() {
+        assert_eq!(statuses(Server::Nginx), [vec![], vec![500]], "nginx no longer differs");
     }
 }
 
