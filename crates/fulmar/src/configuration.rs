@@ -17,12 +17,19 @@ use net::system_message;
 use server::{Settings, Site, Successor};
 
 use crate::console::PROGRAM;
-use crate::paths::Paths;
+use crate::paths::{ERROR_LOG, Paths};
 
 /// Who the worker of a superuser runs as where the configuration names nobody.
 const DEFAULT_USER: &str = "nobody";
 /// That user's group, by its name on different systems.
 const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
+
+/// What to do where the place of a package is not there.
+const NO_ACCESS_LOG: &str = "this is where requests are logged where nothing else is written: create the directory, \
+     or write \"access_log FILE;\" or \"access_log off;\" into \"http {}\"";
+/// The same for errors.
+const NO_ERROR_LOG: &str = "this is where errors are logged where nothing else is written: create the directory, or \
+     name a file with \"error_log FILE;\" at the top, or with -e FILE (-e stderr for this terminal)";
 
 /// How this run reads its configuration, at its start and at each reload.
 pub(crate) struct Reader {
@@ -191,9 +198,19 @@ impl Configuration {
         self.site.listens.iter().map(want).collect()
     }
 
-    /// Opens all log files; nothing if all went well, else a text for each that did not.
-    pub(crate) fn open_logs(&self) -> Vec<String> {
-        self.each_log(|_| Ok(()))
+    /// Opens all log files; nothing if all went well, else what to tell of each that did not.
+    pub(crate) fn open_logs(&self) -> Vec<Diagnostic> {
+        let tell = |(path, text): (PathBuf, String)| {
+            let error = Diagnostic::emerg(text);
+            let logs = &self.site.logs;
+            let is_packaged = path == Path::new(ERROR_LOG) && logs.default_error_log.as_ref() == Some(&path);
+            match () {
+                () if path == logs.default_access_log => error.hint(NO_ACCESS_LOG),
+                () if is_packaged => error.hint(NO_ERROR_LOG),
+                () => error,
+            }
+        };
+        self.each_log(|_| Ok(())).map(tell).collect()
     }
 
     /// Further handles of all log files, which are open, in their order.
@@ -206,18 +223,20 @@ impl Configuration {
         files.map(share).collect()
     }
 
-    /// Opens all log files anew, and lets the worker do the same by itself. Texts as of [`Self::open_logs`].
+    /// Opens all log files anew, and lets the worker do the same by itself; a text for each that failed.
     pub(crate) fn reopen_logs(&self) -> Vec<String> {
-        self.each_log(|path| self.hand_over(path))
+        self.each_log(|path| self.hand_over(path)).map(|(_, text)| text).collect()
     }
 
-    fn each_log(&self, then: impl Fn(&Path) -> io::Result<()>) -> Vec<String> {
-        let open = |file: Arc<LogFile>| {
+    /// The files that could not be opened, and why.
+    fn each_log(&self, then: impl Fn(&Path) -> io::Result<()>) -> impl Iterator<Item = (PathBuf, String)> {
+        let open = move |file: Arc<LogFile>| {
             let path = file.path()?;
             let error = file.open().and_then(|()| then(path)).err()?;
-            Some(format!("open() \"{}\" failed ({})", path.display(), system_message(&error)))
+            let text = format!("open() \"{}\" failed ({})", path.display(), system_message(&error));
+            Some((path.to_path_buf(), text))
         };
-        self.site.logs.iter().filter_map(open).collect()
+        self.site.logs.iter().filter_map(open)
     }
 
     /// Lets the worker open a log file that is the supervisor's. Whoever may write to the directory can put a link in
@@ -365,7 +384,7 @@ mod tests {
         };
         assert!(open(&good).is_empty() && good.exists());
         let text = format!("open() \"{}\" failed (2: No such file or directory)", bad.display());
-        assert_eq!(open(&bad), [text]);
+        assert_eq!(open(&bad), [Diagnostic::emerg(text)]);
         assert_eq!(fs::metadata(&good).unwrap().permissions().mode() & 0o022, 0);
     }
 }

@@ -45,7 +45,8 @@ pub(crate) fn message(level: Level, text: &str, log: &ErrorLog) {
     log.write(level, text);
 }
 
-fn diagnostic(diagnostic: &conf::Diagnostic, read: &Read, log: &ErrorLog) {
+/// Tells one thing about a configuration.
+pub(crate) fn diagnostic(diagnostic: &conf::Diagnostic, read: &Read, log: &ErrorLog) {
     err(&read.render(diagnostic));
     log.write(diagnostic.level, &read.line(diagnostic));
 }

@@ -242,7 +242,8 @@ impl Supervisor {
         };
         let problems = configuration.open_logs();
         if !problems.is_empty() {
-            return Err(refuse(problems.join("; ")));
+            let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
+            return Err(refuse(texts.join("; ")));
         }
         let read = &configuration.read;
         read.notes.iter().for_each(|note| log(note.level, &read.line(note)));

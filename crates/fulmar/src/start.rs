@@ -45,7 +45,8 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     messages::notes(&configuration.read, &log);
     let problems = configuration.open_logs();
     if !problems.is_empty() {
-        problems.iter().for_each(|problem| messages::message(Level::Emerg, problem, &log));
+        let read = &configuration.read;
+        problems.iter().for_each(|problem| messages::diagnostic(problem, read, &log));
         return ExitCode::FAILURE;
     }
     drop(log);

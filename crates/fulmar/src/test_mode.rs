@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use contract::log::{ErrorLog, Level};
+use conf::Diagnostic;
+use contract::log::ErrorLog;
 
 use crate::configuration::{Configuration, Reader};
 use crate::console::{out, say};
@@ -38,7 +39,7 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
     let problems = problems(&configuration);
     if !problems.is_empty() {
         for problem in &problems {
-            messages::message(Level::Emerg, problem, log);
+            messages::diagnostic(problem, &configuration.read, log);
         }
         say(&format!("configuration file {path} test failed"));
         return ExitCode::FAILURE;
@@ -55,14 +56,14 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
 }
 
 /// What would keep the server from starting: the first kind of problem only, as a start would meet it.
-fn problems(configuration: &Configuration) -> Vec<String> {
+fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
     let logs = configuration.open_logs();
     if !logs.is_empty() {
         return logs;
     }
     let listens = &configuration.site.listens;
     let check = |listen: &server::Listen| net::bind::check(&listen.address, &listen.options).err();
-    listens.iter().filter_map(check).map(|error| error.to_string()).take(1).collect()
+    listens.iter().filter_map(check).map(|error| Diagnostic::emerg(error.to_string())).take(1).collect()
 }
 
 fn dump(configuration: &Configuration) {

@@ -1,5 +1,8 @@
 //! What `-t` says of a configuration, for people: all refusals at once, and each thing once.
 
+use std::path::Path;
+use std::process::Command;
+
 use tests::binary::Server;
 use tests::site::Site;
 
@@ -64,6 +67,29 @@ fn very_many_refusals_are_counted() {
     let told = headlines(&printed, "emerg");
     assert_eq!((good, told.len()), (false, 21), "{printed}");
     assert_eq!(told[20], "5 more directives are refused");
+}
+
+#[test]
+fn where_logs_are_by_default_is_told() {
+    if Path::new("/var/log/fulmar").exists() {
+        return;
+    }
+    let site = Site::whole("");
+    site.write_configuration(Server::Fulmar, "events {} http { server { listen 127.0.0.1:8080; } }");
+    let path = site.prefix().join("fulmar.conf");
+    let judge = |arguments: &[&str]| {
+        let mut command = Command::new(Server::Fulmar.path());
+        let output = command.arg("-t").arg("-c").arg(&path).args(arguments).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let hint = |printed: &str, file: &str| {
+        let mut lines = printed.lines().skip_while(|line| !line.contains(file));
+        lines.nth(1).is_some_and(|line| line.starts_with("  hint: this is where "))
+    };
+    let printed = judge(&[]);
+    assert!(hint(&printed, "/fulmar/error.log") && hint(&printed, "/fulmar/access.log"), "{printed}");
+    let printed = judge(&["-e", "/none/e"]);
+    assert!(printed.contains("[emerg] open() \"/none/e\"") && !hint(&printed, "/none/e\""), "{printed}");
 }
 
 #[test]
