@@ -157,3 +157,28 @@ fn one_run_writes_into_a_folder() {
     drop(lock);
     assert!(bench.run().status.success());
 }
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["run", "--turns", "0"], "--turns"),
+        (&["check", "--turns", "0"], "--turns"),
+        (&["compare", "fulmar", "nginx", "--turns", "0"], "--turns"),
+        (&["run", "--minutes", "0"], "a number of minutes is needed"),
+        (&["run", "--minutes", "nan"], "a number of minutes is needed"),
+        (&["export", "--target", "a b\"c"], "a host with an optional port is needed"),
+        (&["export", "--target", "ftp://a"], "a host with an optional port is needed"),
+        (&["load", "-n", "0", "127.0.0.1:1"], "--requests"),
+        (&["load", "-c", "5000000", "-n", "100", "127.0.0.1:1"], "only 100 would have a request"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, told) in cases {
+        let output = lab(arguments).current_dir(folder.path()).output().unwrap();
+        assert!(
+            !output.status.success() && error(&output).contains(told),
+            "{arguments:?}: {}",
+            error(&output)
+        );
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -27,7 +27,7 @@ pub(super) struct CompareArguments {
     #[arg(long = "workload", default_value = "costs")]
     workloads: Vec<String>,
     /// Pairs of blocks (20; 6 with --quick, and of fewer nothing is said). A claim needs 20.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// Fewer pairs: the figures are indicative.
     #[arg(long)]

@@ -16,7 +16,7 @@ pub(super) struct ExportArguments {
     /// The experiments; all where none is named.
     experiments: Vec<String>,
     /// The server that the files name: a host with an optional port.
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = host)]
     target: String,
     /// Where the files are written.
     #[arg(long, value_name = "FOLDER", default_value = "exports")]
@@ -33,4 +33,16 @@ pub(super) fn main(arguments: &ExportArguments) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A host with an optional port, or such a URL. The files are scripts: nothing else comes into them.
+fn host(text: &str) -> Result<String, String> {
+    let (scheme, host) = text.split_once("://").unwrap_or(("http", text));
+    let host = host.strip_suffix('/').unwrap_or(host);
+    let is_of_host = |letter: char| letter.is_ascii_alphanumeric() || "-._~:[]".contains(letter);
+    let is_host = !host.is_empty() && host.chars().all(is_of_host);
+    let is_known = ["http", "https"].contains(&scheme);
+    (is_host && is_known)
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a host with an optional port is needed".into())
 }

@@ -30,13 +30,13 @@ pub(super) struct RunArguments {
     #[arg(long)]
     quick: bool,
     /// Smaller loads and all repetitions, in about so many minutes: blocks are shortened alike, and the report says so.
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
     minutes: Option<f64>,
     /// Goes on with the results that are there. Without it they are moved into a folder of their own.
     #[arg(long)]
     resume: bool,
     /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick).
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// The folder of the results.
     #[arg(long, default_value = "target/lab")]
@@ -117,6 +117,11 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
     progress.end();
     let blocks = block::read(&settings.out.join(block::FILE))?;
     Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })
+}
+
+fn some_minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && minutes.is_finite());
+    minutes.ok_or_else(|| "a number of minutes is needed".into())
 }
 
 /// Deletes what an earlier check wrote.

@@ -27,7 +27,7 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, Args};
 
 pub use self::clients::ClientCounts;
@@ -48,7 +48,7 @@ pub struct LoadArguments {
     #[arg(required_unless_present = "worker")]
     url: Option<String>,
     /// Requests in all. Without it and without -d: as many as there are clients.
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Clients at once: a number, or a sweep such as `[0-1000 step:10 rounds:3]`.
     #[arg(short, long, default_value = "1")]
@@ -186,6 +186,11 @@ impl LoadArguments {
         let positive = |value: Option<f64>| value.is_none_or(|value| value > 0.0 && value.is_finite());
         ensure!(positive(self.rate), "-R: a number of requests a second");
         ensure!(positive(self.seconds) && positive(Some(self.timeout)), "a time is a number of seconds");
+        let most = self.clients.counts.iter().copied().max().unwrap_or_default();
+        let idle_clients = self.requests.filter(|requests| *requests < u64::from(most) && !self.idle);
+        if let Some(requests) = idle_clients {
+            bail!("-c {most}: of so many clients only {requests} would have a request (-n {requests})");
+        }
         let keep_alive = self.keep_alive || self.idle;
         let pipeline = self.pipeline.get();
         ensure!(pipeline == 1 || keep_alive, "--pipeline: needs connections that are used again (-k)");
