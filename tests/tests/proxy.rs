@@ -384,7 +384,11 @@ fn fields_of_the_connection_end_here() {
 #[test]
 fn what_cannot_be_is_said_at_load() {
     for (http, message) in [
-        ("proxy_pass https://127.0.0.1;", "https protocol requires SSL support"),
+        (
+            "proxy_pass https://127.0.0.1;",
+            "\"https://\" in \"proxy_pass\" is not built yet (nothing is encrypted",
+        ),
+        ("proxy_pass HTTPS://127.0.0.1/;", "hint: pass to \"http://\" where the network is trusted"),
         ("proxy_pass ftp://127.0.0.1;", "invalid URL prefix"),
         ("proxy_pass http://no-such-host.invalid;", "host not found in upstream \"no-such-host.invalid\""),
         ("if ($x) { proxy_pass http://127.0.0.1/uri; }", "\"proxy_pass\" cannot have URI part in location"),
@@ -395,5 +399,34 @@ fn what_cannot_be_is_said_at_load() {
         ));
         let text = site.test(Server::Fulmar).unwrap_err();
         assert!(text.contains(message), "{http}: {text}");
+    }
+}
+
+/// A URL of https that only a request brings cannot be refused before, so the test of the configuration warns.
+#[test]
+fn https_that_variables_bring_is_warned_of() {
+    for (http, which) in [
+        ("set $u https://127.0.0.1; proxy_pass $u;", Some("requests")),
+        ("set $u http://127.0.0.1; set $u HTTPS://$host; proxy_pass ${u}/x;", Some("requests")),
+        ("proxy_pass https://127.0.0.1:$server_port;", Some("requests")),
+        ("proxy_pass $scheme://127.0.0.1:81;", Some("requests that came over TLS")),
+        ("set $u https://127.0.0.1; set $u http://127.0.0.1; proxy_pass $u;", None),
+        ("set $u https://127.0.0.1; proxy_pass http://127.0.0.1:81/$u;", None),
+        ("set $v https://127.0.0.1; set $u http://127.0.0.1; proxy_pass $u;", None),
+        ("proxy_pass http://127.0.0.1/$scheme;", None),
+    ] {
+        let site = Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; location /a/ {{ {http} }} }}"));
+        site.test(Server::Fulmar).expect(http);
+        let output = site.command(Server::Fulmar).arg("-t").output().expect("run");
+        let text = String::from_utf8_lossy(&output.stderr);
+        let warned = which.map(|which| {
+            format!("[warn] \"https://\" in \"proxy_pass\" is not built yet ({which} are answered 500)")
+        });
+        match warned {
+            Some(warned) => {
+                assert!(text.contains(&warned) && text.contains("hint: pass to"), "{http}: {text}")
+            }
+            None => assert!(!text.contains("not built yet"), "{http}: {text}"),
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::log::LogFiles;
 use crate::{LocationName, Origin, Regex, Template, Variables};
 use conf::value::{Pattern, ValueError, template};
 use conf::{Diagnostic, Span, Word};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct Loading {
     pub origin: Arc<Origin>,
     /// The port of a server that names none.
     pub default_port: u16,
+    /// Variables whose last `set` so far gives them a URL of `https`.
+    pub https_variables: HashSet<Box<str>>,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
     /// The patterns so far, by their text; those that ignore case are apart. Very many servers have the same ones.
@@ -44,6 +46,7 @@ impl Loading {
             directory: None,
             origin: Arc::default(),
             default_port: 80,
+            https_variables: HashSet::new(),
             notes: Vec::new(),
             patterns: Default::default(),
         }

@@ -3,7 +3,9 @@
 //! `proxy_pass` names a server or an `upstream`. Without a URI behind it the request goes on with the URI
 //! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
 //! URL is computed for each request; a name in it has to be that of an `upstream`. A request for a
-//! location's prefix without its last slash is redirected to the location.
+//! location's prefix without its last slash is redirected to the location. `https://` is not built yet: nothing
+//! is encrypted on the way to other servers. Where the network is not trusted, a program on this host that
+//! encrypts, such as stunnel, can stand between.
 //!
 //! The other server sees HTTP/1.1, `Host: $proxy_host`, and the client's fields but for those that concern
 //! only the client's own connection, and for `X-Accel-…`; `proxy_set_header` adds to that or replaces it,
@@ -107,7 +109,7 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static PROXY_PASS: Directive<Pass> = Directive::new("proxy_pass", target::parse)
     .within(Contexts::LOCATION.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT))
     .rule(Rule::Unnamed)
-    .help("The server or group that requests are passed to, and the URI that replaces the location's.");
+    .help("The server or group that requests are passed to, over http only, and the URI that replaces the location's.");
 
 /// `proxy_redirect off | default | FROM TO`
 pub static PROXY_REDIRECT: Directive<Redirect> = Directive::new("proxy_redirect", redirect::parse)

@@ -37,10 +37,14 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     let text = word.text.clone();
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
+        warn_of_https(args, loading);
         return Ok(Pass { text, template: Some(loading.template(word)?) });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let rest = without_scheme(&text).map_err(|message| error(message.to_owned()))?;
+    let rest = without_scheme(&text).map_err(|message| match message {
+        HTTPS => error(format!("{HTTPS} (nothing is encrypted on the way to other servers)")).hint(INSTEAD),
+        _ => error(message.to_owned()),
+    })?;
     let (_, uri) = value::target(rest, PORT).map_err(|why| why.at(args.node, word))?;
     let in_location = args.context == Contexts::LOCATION;
     let is_plain = loading
@@ -58,6 +62,25 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     Ok(Pass { text, template: None })
 }
 
+const HTTPS: &str = "\"https://\" in \"proxy_pass\" is not built yet";
+
+const INSTEAD: &str = "pass to \"http://\" where the network is trusted, or to a program on this host that encrypts, \
+                       such as stunnel";
+
+/// Warns where a scheme that a variable gives may be, or is, `https`.
+fn warn_of_https(args: &Args<'_>, loading: &mut Loading) {
+    let Ok(word) = args.word(0) else { return };
+    let parts = value::Template::new(&word.text).map(|template| template.parts).unwrap_or_default();
+    let which = match parts.first() {
+        _ if without_scheme(&word.text) == Err(HTTPS) => "requests",
+        Some(value::Part::Variable(name)) if **name == *"scheme" => "requests that came over TLS",
+        Some(value::Part::Variable(name)) if loading.https_variables.contains(&**name) => "requests",
+        _ => return,
+    };
+    let warning = Diagnostic::warn(format!("{HTTPS} ({which} are answered 500)"));
+    loading.note(warning.at(args.node.span).under(word.span).hint(INSTEAD));
+}
+
 fn without_scheme(text: &[u8]) -> Result<&[u8], &'static str> {
     let starts = |scheme: &str| {
         let (start, rest) = text.split_at_checked(scheme.len())?;
@@ -65,7 +88,7 @@ fn without_scheme(text: &[u8]) -> Result<&[u8], &'static str> {
     };
     match (starts("http://"), starts("https://")) {
         (Some(rest), _) => Ok(rest),
-        (None, Some(_)) => Err("https protocol requires SSL support"),
+        (None, Some(_)) => Err(HTTPS),
         (None, None) => Err("invalid URL prefix"),
     }
 }

@@ -5,7 +5,8 @@
 //! `fail_timeout` (once in ten seconds, if nothing is said) is left alone for that time; a `backup` is asked
 //! only where no other server can be, a server that is `down` never, one with `max_conns` requests not
 //! before one of them ends. Names are looked up when the configuration is read; a name with several
-//! addresses stands for several servers.
+//! addresses stands for several servers. Not built yet: looking names up again (`resolve`, `service`), and
+//! `slow_start`, `route` and `drain`.
 //!
 //! Another method than taking turns is chosen by a line of its own. `least_conn` asks the server with the fewest
 //! requests for its weight. `ip_hash` lets clients of one network, the first three bytes of an IPv4 address or all of
@@ -81,6 +82,7 @@ mod method;
 pub(crate) use asked::attempts;
 
 use ::upstream::{Group, Keepalive, Server, resolve};
+use conf::catalogue::judge_parameter;
 use conf::value::{endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
@@ -204,11 +206,10 @@ fn parse_parameter(server: &mut Server, args: &Args<'_>, word: &Word) -> Result<
         }
         b"backup" if word.is("backup") => server.backup = true,
         b"down" if word.is("down") => server.down = true,
-        b"resolve" | b"service" | b"slow_start" | b"route" | b"drain" => {
-            let message = format!("the parameter \"{word}\" of \"server\" is not built");
-            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        _ => {
+            let known = judge_parameter("server", word);
+            return Err(known.map_or_else(invalid, |told| told.at(args.node.span).under(word.span)));
         }
-        _ => return Err(invalid()),
     }
     Ok(())
 }
@@ -298,6 +299,17 @@ mod tests {
             ("upstream u { server 127.0.0.1 weight=0; }", "invalid parameter \"weight=0\""),
             ("upstream u { server 127.0.0.1 downs; }", "invalid parameter \"downs\""),
             ("upstream u { server 127.0.0.1 fail_timeout=x; }", "invalid parameter \"fail_timeout=x\""),
+            ("upstream u { server 127.0.0.1 resolved; }", "invalid parameter \"resolved\""),
+            (
+                "upstream u { server 127.0.0.1 weight=2 resolve; }",
+                "parameter \"resolve\" of \"server\" is not built yet (names are looked up once, when the \
+                 configuration is read)",
+            ),
+            (
+                "upstream u { server 127.0.0.1 slow_start=5s; }",
+                "parameter \"slow_start\" of \"server\" is not built yet (a server that comes back has its whole \
+                 share at once)",
+            ),
             (
                 "upstream u { server 127.0.0.1; keepalive x; }",
                 "invalid value \"x\" in \"keepalive\" directive",
