@@ -118,6 +118,7 @@ mod tests {
             let swings = f64::from(block.turn % 2) * 20.0;
             let is_apache = block.cell.contender == "apache-event";
             block.figures.insert(Figure::P50Ms, if is_apache { 90.0 + swings } else { 100.0 });
+            block.figures.insert(Figure::RequestsPerS, if is_apache { 90.0 + swings } else { 120.0 });
         }
         let out = tempfile::tempdir().unwrap();
         let written = report::write(out.path(), &fixture::experiments(), &blocks).unwrap();
@@ -125,12 +126,12 @@ mod tests {
             (fs::read_to_string(written.html).unwrap(), fs::read_to_string(written.markdown).unwrap());
         assert!(markdown.contains(" hold | do not | undecided | not testable here |"), "{markdown}");
         assert!(
-            markdown.contains(" do not, **1** are undecided, and **1** cannot be tested here"),
+            markdown.contains(" do not, **2** are undecided, and **1** cannot be tested here"),
             "{markdown}"
         );
-        assert!(html.contains("</strong> do not, <strong>1</strong> are undecided, and "), "{html}");
+        assert!(html.contains("</strong> do not, <strong>2</strong> are undecided, and "), "{html}");
         for page in [html, markdown] {
-            assert!(page.contains(" do not, 1 are undecided, and 1 cannot be tested here"), "{page}");
+            assert!(page.contains(" do not, 2 are undecided, and 1 cannot be tested here"), "{page}");
             assert!(page.contains("undecided: the interval holds 1"), "{page}");
         }
     }
