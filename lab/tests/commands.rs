@@ -182,3 +182,14 @@ fn what_makes_no_sense_is_refused() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn what_gave_no_figures_is_no_success() {
+    let bench = Bench::new();
+    fs::write(bench.experiment(), EXPERIMENT.replace("/1k", "/lost")).unwrap();
+    let run = bench.run();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert_eq!(run.status.code(), Some(1), "{said}{}", error(&run));
+    assert!(said.contains("Nothing was measured"), "{said}");
+    assert!(bench.out().join("report.html").exists());
+}

@@ -66,6 +66,9 @@ fn every_failure_is_counted_by_its_kind() {
         assert_eq!(number(&point, "/requests"), if is_answer { 100 } else { 90 }, "{kind}");
         assert_eq!(server.requests(), 100, "{kind}");
     }
+    let wrong = Server::start(|_| plain("HTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\n", 1));
+    let output = load(&["-n", "5", &wrong.url()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "no answer was right");
     let server = Server::start(|n| if n == 1 { plain("", 0) } else { ok(50) });
     let point = server.load(&["-n", "20", "-c", "2"], &["-k", "--timeout", "0.3"]);
     assert_eq!((number(&point, "/requests"), number(&point, "/failed/timeout")), (19, 1), "{point}");
@@ -481,7 +484,9 @@ impl Server {
         let url = self.url();
         let arguments = [&["--json"], amount, options, &[url.as_str()]].concat();
         let output = load(&arguments).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let error = String::from_utf8_lossy(&output.stderr);
+        // It ends with 1 where no answer was right.
+        assert!(matches!(output.status.code(), Some(0 | 1)) && error.is_empty(), "{error}");
         document(&output)["points"][0].clone()
     }
 }

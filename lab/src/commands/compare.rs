@@ -69,10 +69,11 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join(block::FILE))?;
-    print(&blocks, pair, &experiments);
+    let is_compared = print(&blocks, pair, &experiments);
     if turns < 20 {
         say!("Fewer than 20 pairs: the figures are indicative.");
     }
+    ensure!(is_compared, "there was nothing to compare: no load gave figures of both in one turn");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,7 +110,9 @@ fn takes_part(load: &mut Load, pair: [&str; 2], is_own: bool) -> bool {
     load.contenders.as_ref().is_some_and(|both| !both.is_empty())
 }
 
-fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) {
+/// Prints all comparisons: whether there was one.
+fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool {
+    let mut is_compared = false;
     let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
     let mut order = Vec::new();
     for block in blocks {
@@ -134,6 +137,7 @@ fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) {
         let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
         let rows: Vec<Comparison> = rows.filter(differ).collect();
         if !rows.is_empty() {
+            is_compared = true;
             say!("\n{title}: first {}, second {}\n{}", pair[0], pair[1], Comparison::HEADING);
         }
         for row in rows {
@@ -151,6 +155,7 @@ fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) {
         let cell = &block.cell;
         say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
     }
+    is_compared
 }
 
 /// What findings hold against each other, of each of the two alone.

@@ -27,9 +27,15 @@ use crate::experiment::Experiment;
 use crate::load::LoadArguments;
 use crate::reference::ReferenceArguments;
 
+/// With which code the program ends.
+const CODES: &str = "Exit codes: 0 where something was measured, or what was asked for is there; 1 for an error, where \
+    nothing could be measured, where no request of `load` was answered rightly (2xx or 101, and the expected length), \
+    and where `check` found a contender that answers differently; 2 for options that are none; 130 after Ctrl-C; 141 \
+    where nobody read the output to its end, but for `run`, which goes on.";
+
 /// Repeats published web-server benchmarks side by side on this machine, and shows the evidence.
 #[derive(Debug, Parser)]
-#[command(name = "fulmar-lab", version)]
+#[command(name = "fulmar-lab", version, after_help = CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

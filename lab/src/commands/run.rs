@@ -45,7 +45,8 @@ pub(super) struct RunArguments {
     common: Common,
 }
 
-/// Runs the experiments and writes the report. Fails where it was interrupted, after the report.
+/// Runs the experiments and writes the report. Fails where it was interrupted, and where nothing could be measured,
+/// after the report.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
     let done = run(arguments, arguments.turns, arguments.out.clone())?;
     let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
@@ -54,10 +55,18 @@ pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = report::write_and_tell(&arguments.out, &done.experiments, &done.blocks)?;
+    let is_measured = done.blocks.iter().any(|block| block.failure.is_none());
     if done.is_interrupted {
         say!("Interrupted: `--resume` goes on where it was.");
     }
-    Ok(if done.is_interrupted { ExitCode::from(INTERRUPTED) } else { code })
+    Ok(match is_measured {
+        _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
+        true => code,
+        false => {
+            say!("Nothing was measured: the report says of every contender why.");
+            ExitCode::FAILURE
+        }
+    })
 }
 
 /// Starts and checks every contender, and measures nothing. Fails if one answers differently. What was measured is left

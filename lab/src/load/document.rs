@@ -176,6 +176,13 @@ impl Point {
     }
 }
 
+impl Point {
+    /// Answers of a right status and length.
+    pub(super) fn answered_rightly(&self) -> u64 {
+        self.requests.saturating_sub(self.failed.kinds.status + self.failed.kinds.length)
+    }
+}
+
 impl Failed {
     /// The kinds with their names, those that did not happen left out.
     pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {

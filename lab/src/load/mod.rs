@@ -114,7 +114,7 @@ pub struct LoadArguments {
 }
 
 /// Measures, and prints what was found; after Ctrl-C, what was found until then. Fails for a target that may not
-/// be loaded, and where sockets or threads are refused.
+/// be loaded, where sockets or threads are refused, and where no request was answered rightly.
 pub fn main(arguments: LoadArguments) -> Result<ExitCode> {
     let interrupted = crate::commands::interrupted()?;
     say::or_end(&interrupted);
@@ -135,7 +135,7 @@ pub fn main(arguments: LoadArguments) -> Result<ExitCode> {
         write!(out, "{}", table::sweep(&document)?)?;
     }
     out.flush()?;
-    Ok(match document.points.iter().any(|point| point.requests > 0) {
+    Ok(match document.points.iter().any(|point| point.answered_rightly() > 0) {
         _ if document.interrupted => ExitCode::from(crate::commands::INTERRUPTED),
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
