@@ -193,3 +193,17 @@ fn what_gave_no_figures_is_no_success() {
     assert!(said.contains("Nothing was measured"), "{said}");
     assert!(bench.out().join("report.html").exists());
 }
+
+#[test]
+fn the_doctor_knows_first_whom_to_look_at() {
+    let output = lab(&["doctor", "nosuch"]).output().unwrap();
+    fails(&output, &["no contender is called nosuch"]);
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_publication_without_authors_has_a_year() {
+    let output = lab(&["list"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("A picture, by two tools (2025)\n"), "{said}");
+}

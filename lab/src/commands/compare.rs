@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::progress::Progress;
 use super::say::{self, say};
-use super::{Common, interrupted};
+use super::{Common, INTERRUPTED, interrupted};
 use crate::block::{self, Block};
 use crate::comparison::{Comparison, FEWEST};
 use crate::engine::{self, Results, Settings};
@@ -72,6 +73,9 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     let is_compared = print(&blocks, pair, &experiments);
     if turns < 20 {
         say!("Fewer than 20 pairs: the figures are indicative.");
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     ensure!(is_compared, "there was nothing to compare: no load gave figures of both in one turn");
     Ok(ExitCode::SUCCESS)

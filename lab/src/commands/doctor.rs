@@ -13,7 +13,7 @@ use super::say::{self, say};
 use super::{Common, interrupted};
 use crate::block;
 use crate::comparison::Comparison;
-use crate::engine::{self, Results, Settings};
+use crate::engine::{self, Lineup, Results, Settings};
 use crate::experiment::Experiment;
 use crate::figure::Figure;
 use crate::machine::{self, Machine, Ticks};
@@ -63,6 +63,10 @@ const PUBLISHED: &[(&str, &str)] = &[
 
 /// Prints what is known of the machine, and measures how much a contender differs from itself.
 pub(super) fn main(arguments: &DoctorArguments) -> Result<ExitCode> {
+    let lineup = arguments.common.lineup()?;
+    if arguments.turns > 0 {
+        lineup.find(&arguments.of)?;
+    }
     let machine = Machine::this();
     say!("Machine");
     say!("  {} cores of {}", machine.cores, machine.processor);
@@ -86,7 +90,7 @@ pub(super) fn main(arguments: &DoctorArguments) -> Result<ExitCode> {
     }
     say!("  tcp_tw_recycle lost connections of clients behind one address; Linux has not had it since 4.12.");
     if arguments.turns > 0 {
-        noise(arguments)?;
+        noise(arguments, &lineup)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,7 +122,7 @@ fn today(name: &str) -> String {
 }
 
 /// The same contender twice: what two equal servers seem to differ by.
-fn noise(arguments: &DoctorArguments) -> Result<()> {
+fn noise(arguments: &DoctorArguments, lineup: &Lineup) -> Result<()> {
     let name = arguments.of.as_str();
     say!("\nNoise: {name} against itself, {} pairs", arguments.turns);
     let mut experiments = super::chosen(Experiment::built_in()?, &["costs".to_owned()])?;
@@ -140,7 +144,7 @@ fn noise(arguments: &DoctorArguments) -> Result<()> {
     };
     let _taken = Results::take(&arguments.out)?;
     let mut progress = Progress::new(false);
-    engine::run(&settings, &experiments, &arguments.common.lineup()?, &mut |event| progress.tell(&event))?;
+    engine::run(&settings, &experiments, lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join(block::FILE))?;
     let blocks: Vec<_> = blocks.iter().collect();

@@ -13,7 +13,10 @@ pub(super) fn main(common: &Common) -> Result<ExitCode> {
     say!("Experiments");
     for experiment in common.experiments()? {
         let source = experiment.source.as_ref();
-        let source = source.map_or(String::new(), |source| format!(" ({}, {})", source.authors, source.year));
+        let source = source.map_or(String::new(), |source| match source.authors.as_str() {
+            "" => format!(" ({})", source.year),
+            authors => format!(" ({authors}, {})", source.year),
+        });
         say!("  {:<22} {}{source}", experiment.id, experiment.title);
     }
     say!("\nContenders");

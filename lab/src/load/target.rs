@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 
 /// A URL, taken apart. RFC 9110, section 4.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +47,12 @@ impl Target {
     }
 
     /// The address that is loaded, of the sixth version of IP if that is wanted. Every address of the name has to
-    /// be this machine's own, unless the target is the caller's.
+    /// be this machine's own (of the loopback, of an interface, or any), unless the target is the caller's.
     pub(super) fn resolve(&self, six: bool, is_mine: bool) -> Result<SocketAddr> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let addresses: Vec<SocketAddr> =
             found.with_context(|| format!("{}: no such host", self.host))?.collect();
-        let stranger = addresses.iter().find(|address| !is_loopback(address.ip()));
+        let stranger = addresses.iter().find(|address| !is_here(address.ip()));
         if let (Some(stranger), false) = (stranger, is_mine) {
             bail!(
                 "{} is {}, which is not this machine: --i-own-this-target loads it nevertheless",
@@ -77,8 +78,16 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>)> {
     Ok((inside.unwrap_or(host), port))
 }
 
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
+/// Whether packets to an address stay on this machine.
+fn is_here(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let of_interface = |interface: InterfaceAddress| {
+        let socket = interface.address?;
+        let four = socket.as_sockaddr_in().map(|socket| IpAddr::from(socket.ip()));
+        four.or_else(|| socket.as_sockaddr_in6().map(|socket| IpAddr::from(socket.ip())))
+    };
+    let mut own = getifaddrs().into_iter().flatten().filter_map(of_interface);
+    address.is_loopback() || address.is_unspecified() || own.any(|own| own == address)
 }
 
 #[cfg(test)]
@@ -109,13 +118,16 @@ mod tests {
     #[test]
     fn only_this_machine_is_loaded() {
         let resolve = |url: &str, is_mine| Target::parse(url).unwrap().resolve(false, is_mine);
-        for own in ["http://127.0.0.1:1/", "http://127.3.4.5/", "http://[::1]/", "http://[::ffff:127.0.0.1]/"]
-        {
+        for own in ["127.0.0.1:1", "127.3.4.5", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]"] {
             assert!(resolve(own, false).is_ok(), "{own}");
         }
-        for other in
-            ["http://192.0.2.1/", "http://[2001:db8::1]/", "http://0.0.0.0/", "http://[::ffff:192.0.2.1]/"]
-        {
+        // Which of its addresses another machine would be spoken to from; nothing is sent.
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        if socket.connect("192.0.2.1:9").is_ok() {
+            let own = socket.local_addr().unwrap().ip().to_string();
+            assert!(resolve(&own, false).is_ok(), "{own}");
+        }
+        for other in ["http://192.0.2.1/", "http://[2001:db8::1]/", "http://[::ffff:192.0.2.1]/"] {
             let refusal = resolve(other, false).unwrap_err().to_string();
             assert!(refusal.contains("--i-own-this-target"), "{other}: {refusal}");
         }
