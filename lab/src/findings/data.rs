@@ -45,6 +45,22 @@ pub(super) struct Row<'a> {
     pub(super) failure: Option<&'a str>,
 }
 
+impl<'a> Row<'a> {
+    /// What a block says.
+    pub(super) fn of(block: &'a Block) -> Row<'a> {
+        Row {
+            experiment: &block.cell.experiment,
+            load: &block.cell.load,
+            contender: &block.cell.contender,
+            place: (block.cell.cores, block.cell.clients),
+            turn: block.turn,
+            quick: block.quick,
+            figures: &block.figures,
+            failure: block.failure.as_deref(),
+        }
+    }
+}
+
 /// Which places count.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Filter<'a> {
@@ -60,17 +76,7 @@ impl<'a> Data<'a> {
         blocks: &'a [Block],
         machine: &'a Machine,
     ) -> Data<'a> {
-        let rows = blocks.iter().map(|block| Row {
-            experiment: &block.cell.experiment,
-            load: &block.cell.load,
-            contender: &block.cell.contender,
-            place: (block.cell.cores, block.cell.clients),
-            turn: block.turn,
-            quick: block.quick,
-            figures: &block.figures,
-            failure: block.failure.as_deref(),
-        });
-        Data { experiment, others, machine, rows: rows.collect() }
+        Data { experiment, others, machine, rows: blocks.iter().map(Row::of).collect() }
     }
 
     /// What was published: one turn.

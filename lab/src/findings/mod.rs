@@ -15,12 +15,12 @@ mod short;
 use std::fmt;
 
 use crate::block::Block;
-use crate::experiment::{Experiment, Finding};
+use crate::experiment::{Experiment, Finding, Load};
 use crate::machine::Machine;
 use crate::statistics::{Estimate, holm};
 
 use condition::Tested;
-use data::Data;
+use data::{Data, Row};
 
 /// The answer to a finding.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,6 +183,12 @@ impl fmt::Display for Answer {
             self.experiment, self.finding, self.claim, self.verdict
         )
     }
+}
+
+/// Why nothing can be said of these blocks of one load, if they were too short for that.
+pub(crate) fn too_short<'a>(load: &Load, blocks: impl IntoIterator<Item = &'a Block>) -> Option<String> {
+    let rows: Vec<Row<'_>> = blocks.into_iter().map(Row::of).collect();
+    short::too_short(load, rows.iter())
 }
 
 #[cfg(test)]

@@ -167,9 +167,10 @@ impl Page {
 
     fn table(&mut self, table: &Table) {
         let caption = escape(&table.caption);
+        let class = if has_evidence(table) { "wide stacked" } else { "wide" };
         let _ = write!(
             self.out,
-            "<div class=\"wide\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\"><table>\n<caption><span>{caption}</span></caption>\n<thead><tr>"
+            "<div class=\"{class}\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\"><table>\n<caption><span>{caption}</span></caption>\n<thead><tr>"
         );
         for column in &table.columns {
             let class = if column.is_number { " class=\"n\"" } else { "" };
@@ -238,6 +239,16 @@ impl Page {
             Span::Anchor(id) => write!(self.out, "<a id=\"{}\"></a>", escape(id)),
         };
     }
+}
+
+/// Whether the rows end in a verdict and its evidence. On a narrow screen their cells stand below each other: in columns
+/// the evidence would be far outside, and each row as high as it is long.
+fn has_evidence(table: &Table) -> bool {
+    let is_verdict = |entry: &Entry| entry.text.0.iter().any(|span| matches!(span, Span::Badge(..)));
+    table
+        .rows
+        .iter()
+        .any(|row| matches!(row, Row::Cells(cells) if matches!(&cells[..], [.., one, _] if is_verdict(one))))
 }
 
 fn address(target: &Target) -> String {

@@ -15,6 +15,7 @@ mod features;
 mod fixture;
 mod format;
 mod html;
+mod lead;
 mod leads;
 mod markdown;
 mod overview;

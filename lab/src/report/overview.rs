@@ -61,10 +61,12 @@ impl Overview<'_> {
             )));
         }
         if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
+            let indicative = choice.turns.map(|turns| format!(" ({})", indicative(turns)));
             items.push(Text::default().stress("What to choose: ").say(format!(
-                "for {}: {}. Other needs have other answers, below.",
+                "for {}: {}{}. Other needs have other answers, below.",
                 choice.need,
-                format::list(&choice.first)
+                format::list(&choice.first),
+                indicative.unwrap_or_default()
             )));
         }
         if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
@@ -132,27 +134,32 @@ impl Overview<'_> {
         let mut table =
             Table::new("What follows from the figures above", ["You need", "Choose", "The next", "The rule"]);
         for choice in choices {
-            let next = choice.next.map_or_else(
+            let mut next = Text::from(choice.next.map_or_else(
                 || "all are as good".into(),
                 |(name, share)| format!("{name}, {}", format::percent(share)),
-            );
-            let first = Text::default().stress(format::list(&choice.first));
-            table.row([choice.need.into(), first, next.into(), choice.rule.into()]);
+            ));
+            if !choice.failed.is_empty() {
+                next = next.say(format!("; not chosen, for failures: {}", format::list(&choice.failed)));
+            }
+            let indicative = choice.turns.map(indicative).unwrap_or_default();
+            let first = Text::default().stress(format::list(&choice.first)).aside(indicative);
+            table.row([choice.need.into(), first, next, choice.rule.into()]);
         }
-        let (good, bad) = faultless(self.summary, self.works);
-        let rule = "no request failed or was answered wrongly in anything that was measured".to_owned();
-        let next =
-            if bad.is_empty() { "none failed".into() } else { format!("failures: {}", format::list(&bad)) };
-        table.row([
-            "no failed request".into(),
-            Text::default().stress(format::list(&good)),
-            next.into(),
-            rule.into(),
-        ]);
+        if let Some(found) = faultless(self.summary, self.works) {
+            let mut next = match found.bad.is_empty() {
+                true => "none failed".to_owned(),
+                false => format!("failures: {}", format::list(&found.bad)),
+            };
+            if !found.absent.is_empty() {
+                next.push_str(&format!("; not in all of these loads: {}", format::list(&found.absent)));
+            }
+            let first = Text::default().stress(format::list(&found.good));
+            table.row(["no failed request".into(), first, next.into(), found.rule.into()]);
+        }
         let mut words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
                      Contenders within 3 %, or within the noise floor, are as good a choice.".to_owned();
         if self.works.iter().any(|work| work.indicative) {
-            words.push_str(" As long as runs are quick it is only indicative.");
+            words.push_str(" Of fewer turns than a claim needs it is only indicative.");
         }
         vec![Part::Text(words.into()), Part::Table(table)]
     }
@@ -253,6 +260,11 @@ fn asked_bytes(work: &Work<'_>) -> u64 {
     let path = if path.is_empty() { "index.html" } else { path };
     let file = work.experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path);
     file.map_or(u64::MAX, |file| file.length)
+}
+
+/// What is said beside a choice that no claim rests on.
+fn indicative(turns: usize) -> String {
+    format!("indicative: {}", format::counted(turns, "measurement"))
 }
 
 /// A short mark for each finding, that leads to it.

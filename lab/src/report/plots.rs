@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::chart::{Axis, Bar, Chart, Histogram, Line, Point};
 use super::format;
+use super::lead::Share;
 use super::scale::Spread;
-use super::summary::{Share, Summary, Work};
+use super::summary::{Summary, Work};
 use crate::block::{self, Block, Sample};
 use crate::experiment::{Experiment, Kind};
 use crate::figure::Figure;

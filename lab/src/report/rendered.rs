@@ -29,7 +29,12 @@ addEventListener('load', () => {
   const light = color => color.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) > 384;
   const style = getComputedStyle(document.body);
   const letters = texts.map(text => text.getBoundingClientRect().height).filter(height => height > 0);
+  const table = [...document.querySelectorAll('table')].find(table => table.caption.textContent.startsWith('The published findings'));
+  const cells = [...table.rows].slice(1).map(row => [...row.cells].slice(2).map(cell => cell.getBoundingClientRect()));
+  const below = cells.filter(([verdict, evidence]) => evidence.top >= verdict.bottom - 1 && evidence.right <= innerWidth && evidence.width > 250);
+  const beside = cells.filter(([verdict, evidence]) => evidence.left >= verdict.right - 1 && evidence.right <= innerWidth);
   const found = {
+    findings: cells.length, below: below.length, beside: beside.length,
     width: innerWidth, scroll: document.documentElement.scrollWidth, out: out.map(element => element.tagName + '.' + element.className),
     charts: charts.length, drawn: drawn.length, cut: cut.map(text => text.textContent), letter: Math.min(...letters),
     scripts: document.scripts.length, images: document.images.length, tables: document.querySelectorAll('table').length,
@@ -74,6 +79,9 @@ fn the_report_is_shown_well_on_desk_and_phone_by_day_and_night() {
             "charts of no size, without words or without anything drawn"
         );
         assert_eq!(found["cut"], serde_json::json!([]), "labels that leave their chart");
+        let placed = if width < 640.0 { "below" } else { "beside" };
+        assert!(shown.number("findings") >= 2.0, "{found}");
+        assert_eq!(found["findings"], found[placed], "evidence {placed} the verdict: {found}");
         assert!(shown.number("letter") > 9.0, "letters in charts are too small to read: {found}");
         assert_eq!([&found["lightPage"], &found["lightText"]], [!is_dark, is_dark], "dark: {is_dark}");
         // The only script is the test's own, and no output of a server became an element or a handler.

@@ -1,4 +1,4 @@
-//! What the blocks say, before it is said in any form: medians, ratios and who leads. All of it is pure.
+//! What the blocks say, before it is said in any form: medians and ratios. All of it is pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::block::{Block, Cell, original_of, twin_of};
 use crate::engine::TURNS;
 use crate::experiment::{Experiment, KNEE_MS, Kind, Load};
 use crate::figure::Figure;
-use crate::statistics::{Estimate, holm, median, p_value, paired};
+use crate::statistics::{Estimate, median, paired};
 
 /// An interval of fewer turns says little.
 pub(super) const TURNS_MIN: usize = 3;
@@ -31,34 +31,10 @@ pub(super) struct Work<'a> {
     pub(super) contenders: Vec<&'a str>,
     /// Whether any of its figures is of a quick run.
     pub(super) quick: bool,
-    /// Whether it was repeated less often than a claim needs, in such a run.
+    /// Whether it was repeated less often than a claim needs.
     pub(super) indicative: bool,
     /// To which part blocks were shortened, where they were.
     pub(super) share: Option<f64>,
-}
-
-/// A contender's place in a work.
-pub(super) struct Share<'a> {
-    /// Who.
-    pub(super) contender: &'a str,
-    /// Its figure.
-    pub(super) value: Estimate,
-    /// How good it is, compared with the best in the same turn: 1 is as good, 0.5 half as good.
-    pub(super) of_best: Estimate,
-    /// How many turns both have.
-    pub(super) turns: usize,
-    /// How likely such ratios are where both are equally good.
-    pub(super) p: f64,
-}
-
-/// Who leads in a work.
-pub(super) struct Lead<'a> {
-    /// By which figure.
-    pub(super) figure: Figure,
-    /// At how many clients.
-    pub(super) clients: u32,
-    /// The best first.
-    pub(super) shares: Vec<Share<'a>>,
 }
 
 /// A contender and its twin: the same program measured as if it were two.
@@ -97,10 +73,14 @@ impl<'a> Summary<'a> {
     /// The blocks of a cell that have figures, by turn. Where there are some of a full run, those of quick runs
     /// are not among them.
     pub(super) fn measured(&self, cell: &Cell) -> Vec<&'a Block> {
-        let all = self.cells.get(cell).map(Vec::as_slice).unwrap_or_default();
-        let good = all.iter().filter(|block| block.failure.is_none());
+        let good = self.all(cell).iter().filter(|block| block.failure.is_none());
         let any_full = good.clone().any(|block| !block.quick);
         good.filter(|block| !(any_full && block.quick)).copied().collect()
+    }
+
+    /// All blocks of a cell, those without figures too.
+    pub(super) fn all(&self, cell: &Cell) -> &[&'a Block] {
+        self.cells.get(cell).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// A figure in each turn that has it.
@@ -178,52 +158,19 @@ impl<'a> Summary<'a> {
             clients: clients.into_iter().collect(),
             contenders,
             quick,
-            indicative: quick && turns < TURNS as usize,
+            indicative: turns < TURNS as usize,
             share: blocks.iter().flatten().filter_map(|block| block.share).reduce(f64::min),
         }
     }
 
-    /// Who leads in a work by a figure, at the largest number of clients at which most contenders have it.
-    /// `None` where nobody has that figure, or more of it is neither better nor worse.
-    pub(super) fn lead(&self, work: &Work<'a>, figure: Figure) -> Option<Lead<'a>> {
-        let higher = figure.higher_is_better()?;
-        let having = |clients: u32| {
-            let has = |name: &&&str| !self.values(work, name, clients, figure).is_empty();
-            work.contenders.iter().filter(has).count()
-        };
-        let most = work.clients.iter().map(|clients| having(*clients)).max().filter(|most| *most > 0)?;
-        let clients = *work.clients.iter().rev().find(|clients| having(**clients) == most)?;
-        let mut values: Vec<(&'a str, BTreeMap<u32, f64>)> = work
-            .contenders
-            .iter()
-            .map(|name| (*name, self.values(work, name, clients, figure)))
-            .filter(|(_, turns)| !turns.is_empty())
-            .collect();
-        let middle = |turns: &BTreeMap<u32, f64>| median(&turns.values().copied().collect::<Vec<_>>());
-        values.sort_by(|(_, a), (_, b)| middle(a).total_cmp(&middle(b)));
-        if higher {
-            values.reverse();
-        }
-        let best = values.first()?.1.clone();
-        let shares: Vec<Share<'a>> = values
-            .iter()
-            .map(|(contender, turns)| {
-                let ratios = if higher { ratios(turns, &best) } else { ratios(&best, turns) };
-                let value = interval(&turns.values().copied().collect::<Vec<_>>());
-                Share {
-                    contender,
-                    value,
-                    of_best: interval(&ratios),
-                    turns: ratios.len(),
-                    p: p_value(&ratios),
-                }
-            })
-            .collect();
-        Some(Lead { figure, clients, shares })
-    }
-
     /// A figure in each turn; where the load is raised until it breaks, the most clients that were all answered in time.
-    fn values(&self, work: &Work<'a>, name: &str, clients: u32, figure: Figure) -> BTreeMap<u32, f64> {
+    pub(super) fn values(
+        &self,
+        work: &Work<'a>,
+        name: &str,
+        clients: u32,
+        figure: Figure,
+    ) -> BTreeMap<u32, f64> {
         if work.load.kind != Kind::Knee || figure != Figure::Connections {
             return self.turns(&work.cell(name, clients), figure);
         }
@@ -250,11 +197,6 @@ impl<'a> Summary<'a> {
             (!ratios.is_empty()).then(|| Twins { cell, ratio: interval(&ratios), turns: ratios.len() })
         };
         self.cells().filter_map(twin).collect()
-    }
-
-    /// How far the medians of equal programs were apart at most: 0.02 is 2 %. 0 where no twin was measured.
-    pub(super) fn noise(&self) -> f64 {
-        self.twins().iter().map(|twins| (twins.ratio.median - 1.0).abs()).fold(0.0, f64::max)
     }
 }
 
@@ -302,47 +244,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// For each lead, those whose distance to the first may be chance: it is within the noise floor, or it is not
-/// significant at 5 % when all comparisons of all leads are looked at together (Holm's correction). Where there are
-/// too few turns to say, those within `noise_min`.
-pub(super) fn level<'a>(leads: &[&Lead<'a>], noise: f64, noise_min: f64) -> Vec<Vec<&'a str>> {
-    let p_values: Vec<f64> = leads
-        .iter()
-        .filter(|lead| lead.has_interval())
-        .flat_map(|lead| lead.shares.iter().skip(1))
-        .map(|share| share.p)
-        .collect();
-    let mut corrected = holm(&p_values).into_iter();
-    let mut level = Vec::new();
-    for lead in leads {
-        let mut names = Vec::new();
-        for share in lead.shares.iter().skip(1) {
-            let distance = 1.0 - share.of_best.median;
-            let may_be_chance = match lead.has_interval() {
-                true => corrected.next().is_none_or(|p| p >= 0.05) || distance <= noise,
-                false => distance <= noise.max(noise_min),
-            };
-            if may_be_chance {
-                names.push(share.contender);
-            }
-        }
-        level.push(names);
-    }
-    level
-}
-
-impl Lead<'_> {
-    /// Whether the interval rests on enough turns to be one.
-    pub(super) fn has_interval(&self) -> bool {
-        self.shares.iter().all(|share| share.turns >= TURNS_MIN)
-    }
-
-    /// A contender's place.
-    pub(super) fn share(&self, contender: &str) -> Option<&Share<'_>> {
-        self.shares.iter().find(|share| share.contender == contender)
-    }
-}
-
 /// The geometric mean, with which ratios are averaged; of none, not a number.
 pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
     let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
@@ -351,7 +252,7 @@ pub(super) fn geometric_mean(ratios: &[f64]) -> f64 {
 
 /// The median with its bootstrap interval. For up to five values that interval is from the smallest to the largest:
 /// a sample of five has one value as its median in 6 of 100 cases, more than either end of the interval leaves out.
-fn interval(values: &[f64]) -> Estimate {
+pub(super) fn interval(values: &[f64]) -> Estimate {
     if values.len() <= 5 { span(values) } else { Estimate::of(values) }
 }
 
@@ -362,7 +263,7 @@ fn span(values: &[f64]) -> Estimate {
 }
 
 /// One figure divided by another, in each turn that has both.
-fn ratios(dividend: &BTreeMap<u32, f64>, divisor: &BTreeMap<u32, f64>) -> Vec<f64> {
+pub(super) fn ratios(dividend: &BTreeMap<u32, f64>, divisor: &BTreeMap<u32, f64>) -> Vec<f64> {
     paired(dividend, divisor)
         .into_iter()
         .map(|(value, by)| if value == by { 1.0 } else { value / by })
@@ -386,55 +287,6 @@ mod tests {
         blocks
     }
 
-    fn experiment() -> Experiment {
-        Experiment::parse(
-            "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache']\n\
-             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1\n",
-        )
-        .unwrap()
-    }
-
-    #[test]
-    fn ratios_are_taken_within_a_turn() {
-        // Both are slower in the second turn, as when the machine was busy: the ratio is the same.
-        let blocks = blocks(&[("nginx", &[100.0, 50.0, 80.0]), ("apache", &[80.0, 39.9, 64.1])]);
-        let (summary, experiment) = (Summary::of(&blocks), experiment());
-        let works = summary.works(&experiment);
-        let lead = summary.lead(&works[0], Figure::RequestsPerS).unwrap();
-        assert_eq!(lead.shares[0].contender, "nginx");
-        assert_eq!(lead.shares[1].of_best.median, 0.8);
-        assert!(lead.has_interval());
-        assert_eq!(level(&[&lead], 0.0, 0.0), [[""; 0]]);
-        assert_eq!(level(&[&lead], 0.25, 0.0), [["apache"]], "less than the noise floor is no lead");
-    }
-
-    #[test]
-    fn a_lead_that_chance_explains_is_none() {
-        let level_with = |rates: &[f64]| {
-            let blocks = blocks(&[("nginx", &[100.0, 100.0, 100.0, 100.0]), ("apache", rates)]);
-            let (summary, experiment) = (Summary::of(&blocks), experiment());
-            let works = summary.works(&experiment);
-            let lead = summary.lead(&works[0], Figure::RequestsPerS).unwrap();
-            level(&[&lead], 0.0, 0.05)[0].len()
-        };
-        assert_eq!(level_with(&[80.0, 81.0, 79.0, 80.0]), 0);
-        assert_eq!(level_with(&[80.0, 130.0, 60.0, 90.0]), 1, "the turns contradict each other");
-        assert_eq!(level_with(&[80.0]), 0, "one turn: by its distance alone");
-        assert_eq!(level_with(&[96.0]), 1);
-    }
-
-    #[test]
-    fn less_is_better_for_times() {
-        let mut blocks = blocks(&[("nginx", &[1.0]), ("apache", &[1.0])]);
-        blocks[0].figures = [(Figure::P99Ms, 2.0)].into();
-        blocks[1].figures = [(Figure::P99Ms, 8.0)].into();
-        let (summary, experiment) = (Summary::of(&blocks), experiment());
-        let lead = summary.lead(&summary.works(&experiment)[0], Figure::P99Ms).unwrap();
-        assert_eq!(lead.share("apache").unwrap().of_best.median, 0.25);
-        assert_eq!(lead.share("nginx").unwrap().of_best.median, 1.0);
-        assert!(!lead.has_interval());
-    }
-
     #[test]
     fn quick_blocks_and_failures_do_not_enter_medians() {
         let mut blocks = blocks(&[("nginx", &[100.0, 104.0, 1.0, 2.0])]);
@@ -447,14 +299,6 @@ mod tests {
         blocks[1].failure = Some("refused".into());
         let summary = Summary::of(&blocks);
         assert_eq!(summary.estimate(&blocks[0].cell, Figure::RequestsPerS).unwrap().0.median, 1.0);
-    }
-
-    #[test]
-    fn twins_give_the_noise_floor() {
-        let blocks = blocks(&[("nginx", &[100.0, 100.0, 100.0]), ("nginx-twin", &[97.0, 103.0, 98.0])]);
-        let (summary, experiment) = (Summary::of(&blocks), experiment());
-        assert!((summary.noise() - 0.02).abs() < 1e-9, "{}", summary.noise());
-        assert_eq!(summary.works(&experiment)[0].contenders, ["nginx"]);
     }
 
     #[test]
@@ -471,33 +315,6 @@ mod tests {
         for values in [&[3.0, 1.0][..], &[2.0, 9.0, 4.0], &[1.0, 2.0, 4.0, 8.0], &[5.0, 1.0, 3.0, 2.0, 9.0]] {
             assert_eq!(interval(values), Estimate::of(values));
         }
-    }
-
-    #[test]
-    fn the_knee_is_the_most_clients_that_are_answered_in_time() {
-        let mut experiment = experiment();
-        experiment.loads[0].kind = Kind::Knee;
-        let at = |name: &str, clients: u32, p99_ms: f64, failed: f64| {
-            block(
-                name,
-                "l",
-                clients,
-                &[(Figure::P99Ms, p99_ms), (Figure::Failed, failed), (Figure::Connections, 0.0)],
-            )
-        };
-        let blocks = [
-            at("nginx", 10, 1.0, 0.0),
-            at("nginx", 100, 20.0, 0.0),
-            at("nginx", 1000, 1500.0, 0.0),
-            at("apache", 10, 1.0, 0.0),
-            at("apache", 100, 20.0, 7.0),
-        ];
-        let summary = Summary::of(&blocks);
-        let works = summary.works(&experiment);
-        let lead = summary.lead(&works[0], works[0].deciding()).unwrap();
-        let held: Vec<(&str, f64)> =
-            lead.shares.iter().map(|share| (share.contender, share.value.median)).collect();
-        assert_eq!(held, [("nginx", 100.0), ("apache", 10.0)]);
     }
 
     #[test]
