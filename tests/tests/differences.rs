@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 use tests::binary::{Server, have_nginx, nginx_with};
 use tests::client::{Answer, End};
+use tests::origin::{After, Origin, ok, raw};
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -532,5 +533,52 @@ fn what_is_compressed() {
     assert_eq!(codings(Server::Fulmar), ["br", "gzip", "", "gzip", "gzip"]);
     if have_nginx() {
         assert_eq!(codings(Server::Nginx), ["br gzip", "", "gzip", "", "gzip"], "nginx no longer differs");
+    }
+}
+
+/// Reason: a 204 has no content, so that it has no length either (RFC 9110, section 8.6).
+#[test]
+fn length_of_no_content() {
+    let origin = Origin::start(|_| raw("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", After::Keep));
+    let port = origin.address().port();
+    let site = Site::new(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://127.0.0.1:{port}; }} }}"
+    ));
+    let length = |server: Server| {
+        let running = site.start(server);
+        let length = running.ask("GET /").last().field("Content-Length").map(str::to_owned);
+        running.stop();
+        length
+    };
+    assert_eq!(length(Server::Fulmar), None);
+    if have_nginx() {
+        assert_eq!(length(Server::Nginx).as_deref(), Some("5"), "nginx no longer differs");
+    }
+}
+
+/// Reason: `Host` is best the first field (RFC 9110, section 7.2); nginx 1.31.5 does so, too.
+#[test]
+fn host_is_the_first_field() {
+    let origin = Origin::start(|asked| ok(&asked.text));
+    let port = origin.address().port();
+    let site = Site::new(&format!(
+        "server {{
+            listen 127.0.0.1:%%PORT%%;
+            location / {{
+                proxy_pass http://127.0.0.1:{port};
+                proxy_set_header X-First one;
+                proxy_set_header Host named;
+            }}
+        }}"
+    ));
+    let first = |server: Server| {
+        let running = site.start(server);
+        let text = running.ask("GET /").last().text();
+        running.stop();
+        text.lines().nth(1).map(str::to_owned)
+    };
+    assert_eq!(first(Server::Fulmar).as_deref(), Some("Host: named"));
+    if have_nginx() {
+        assert_eq!(first(Server::Nginx).as_deref(), Some("X-First: one"), "nginx no longer differs");
     }
 }

@@ -72,6 +72,13 @@ fn site(origin: &Origin) -> Site {
                 proxy_set_header X-Empty "";
                 proxy_set_header X-Proxy "$proxy_host $proxy_port";
             }
+            location /order/ {
+                proxy_pass http://backend;
+                proxy_set_header Host "named";
+                proxy_set_header X-First $request_method;
+                proxy_set_header Connection $http_connection;
+                proxy_set_header X-Last last;
+            }
             location /old/ { proxy_pass http://backend; proxy_http_version 1.0; }
             location /nobody/ { proxy_pass http://backend; proxy_pass_request_body off; proxy_set_header Content-Length ""; }
             location /nofields/ { proxy_pass http://backend; proxy_pass_request_headers off; }
@@ -124,6 +131,9 @@ fn requests_and_responses() {
             "OPTIONS /x",
             "POST /x\nExpect: 100-continue\n\nhello",
             "GET /old/x",
+            "GET /order/x\nConnection: close\nX-Client: c",
+            "POST /order/x\nX-Client: c\n\nhello",
+            "POST /set/x\n\nhello",
             "POST /nobody/x\n\nhello",
             "GET /nofields/x\nX-A: b",
             "POST /body/x?y\n\nhello",
@@ -283,7 +293,7 @@ fn odd_requests() {
 }
 
 /// Answers for `what_is_asked_of_whom`, by the name at the end of the path; all with a content that has validators.
-const RELAYED: [(&str, &str); 14] = [
+const RELAYED: [(&str, &str); 15] = [
     (
         "tagged",
         "HTTP/1.1 200 OK\r\nETag: \"e\"\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\n\
@@ -304,6 +314,7 @@ const RELAYED: [(&str, &str); 14] = [
         "HTTP/1.1 204 No Content\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\n\
          Content-Type: text/plain; charset=x\r\n\r\n",
     ),
+    ("wordless", "HTTP/1.1 204\r\nContent-Type: a/b\r\n\r\n"),
     ("oddreason", "HTTP/1.1 200 X\r\nContent-Type: a/b\r\nContent-Length: 4\r\n\r\ntext"),
     ("basic", "HTTP/1.1 403 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 2\r\n\r\nno"),
     (
@@ -445,6 +456,7 @@ fn types_of_answers() {
             "GET /charset/none",
             "GET /nonedated",
             "GET /charset/nonedated",
+            "GET /wordless",
             "GET /namedown/none",
             "GET /named200/none",
             "GET /named204/tagged",

@@ -87,7 +87,7 @@ fn odd_heads() {
 }
 
 /// Heads with what follows, which an application answers with by their names.
-const RELAYED: [(&str, &str); 7] = [
+const RELAYED: [(&str, &str); 8] = [
     (
         "/tagged",
         "ETag: \"e\"\r\nLast-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\nContent-Type: a/b\r\n\r\ntext",
@@ -95,6 +95,7 @@ const RELAYED: [(&str, &str); 7] = [
     ("/untyped", "Content-Type:\r\nContent-Length: 4\r\n\r\ntext"),
     ("/untypedfile", "X-Accel-Redirect: /a.txt\r\nContent-Type:\r\n\r\n"),
     ("/none", "Status: 204 None\r\nContent-Type: text/plain\r\n\r\n"),
+    ("/wordless", "Status: 204\r\nContent-Type: text/plain\r\n\r\n"),
     ("/odd", "Status: 200 X\r\nContent-Type: a/b\r\n\r\ntext"),
     ("/basic", "Status: 403 No\r\nWWW-Authenticate: Basic realm=\"x\"\r\n\r\nno"),
     ("/typednamed", "X-Accel-Redirect: @named\r\nContent-Type: x/y\r\n\r\n"),
@@ -145,6 +146,7 @@ fn answers_are_the_applications_own() {
         "GET /untypedfile",
         "GET /none",
         "GET /streamed/none",
+        "GET /wordless",
         "GET /odd",
         "GET /named/odd",
         "GET /named200/odd",

@@ -291,7 +291,8 @@ impl Application {
         response::describe(&self.settings, exchange, &head, length);
         let is_head = exchange.request.method == Method::Head;
         if is_head || head.status.is_bodiless() {
-            if !is_head {
+            // nginx takes one with words for one that may have content.
+            if !is_head && exchange.response.reason().is_some() {
                 link.content_arrived(content.held() + link.input.len());
             }
             return Step::Respond(Body::Empty);

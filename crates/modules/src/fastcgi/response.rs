@@ -41,7 +41,7 @@ pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
 /// Sets the response's head.
 pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head, length: Option<u64>) {
     exchange.wire.relayed = true;
-    let reason = reason(exchange, head.status, &head.reason);
+    let reason = reason(exchange, head.status, &head.reason).filter(|(_, text)| !text.is_empty());
     let response = &mut exchange.response;
     (response.status, response.reason) = (head.status, reason);
     response.content_length = length;

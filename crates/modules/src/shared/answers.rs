@@ -72,8 +72,7 @@ pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
 
 /// An answer's own words for its status, unless an `error_page` has given it another one: that has words of its own.
 pub(crate) fn reason(exchange: &Exchange, status: Status, text: &[u8]) -> Option<(Status, Box<[u8]>)> {
-    let text = text.trim_ascii();
-    (exchange.error.is_none() && !text.is_empty()).then(|| (status, text.into()))
+    exchange.error.is_none().then(|| (status, text.trim_ascii().into()))
 }
 
 /// The media type that an answer says it has; an empty one says nothing.

@@ -58,10 +58,9 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
 /// Appends the head of a response.
 pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
     let exchange = &mut flow.exchange;
-    let is_own = !exchange.wire.relayed || exchange.error.is_some();
-    if exchange.response.status == Status::NO_CONTENT && is_own {
-        // Here, and not where the head is written, so that a log shows what was sent. What another server says
-        // of a content that is not there is passed on.
+    if exchange.response.status == Status::NO_CONTENT && exchange.response.reason().is_none() {
+        // Here, and not where the head is written, so that a log shows what was sent. What another server, in its
+        // own words, says of a content that is not there is passed on.
         let response = &mut exchange.response;
         (response.content_type, response.content_length, response.last_modified) = (None, None, None);
     }
