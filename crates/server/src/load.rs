@@ -175,7 +175,7 @@ impl Reader {
         let Some(entry) = catalogue::entry(&name, context) else {
             return self.not_nginx(node, &name);
         };
-        entry.shape.check(node)?;
+        entry.check(node)?;
         match entry.judge(node) {
             Some(error) if error.level == Level::Emerg => return self.refuse(error),
             note => self.loading.notes.extend(note),

@@ -13,11 +13,13 @@
 
 mod foreign;
 mod table;
+mod values;
 mod variable;
 
 use std::sync::LazyLock;
 
 pub use foreign::{Foreign, Loadable, foreign, module_of_file};
+pub use values::Values;
 pub use variable::{Absent, Variable, variable};
 
 use crate::diagnostic::Diagnostic;
@@ -85,6 +87,8 @@ pub struct Entry {
     pub contexts: Contexts,
     /// How it is written.
     pub shape: Shape,
+    /// What its words are, where no module owns it.
+    pub values: Values,
     /// The argument that asks for no more than leaving the line out does: `off` of `auth_basic`.
     pub idle: Option<&'static str>,
     /// What becomes of it where no module owns it.
@@ -92,6 +96,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether one use of a directive that no module owns is written as it must be.
+    ///
+    /// # Errors
+    /// nginx's message about what is wrong.
+    pub fn check(&self, node: &Node) -> Result<(), Diagnostic> {
+        self.shape.check(node)?;
+        if self.asks_for_nothing(node) { Ok(()) } else { self.values.check(node) }
+    }
+
     /// Judges one use of a directive that no module owns: what to tell about it, if anything. A level of
     /// [`Emerg`](crate::Level::Emerg) means that the configuration is refused.
     pub fn judge(&self, node: &Node) -> Option<Diagnostic> {
@@ -332,6 +345,35 @@ mod tests {
         let words = &loaded.nodes[0].args;
         assert_eq!(judge_parameter("listen", &words[0]), None);
         assert!(judge_parameter("listen", &words[1]).is_some());
+    }
+
+    #[test]
+    fn values_that_nobody_reads_are_looked_at() {
+        let wrong = |text: &str, context: Contexts| {
+            let loaded = crate::parse_bytes(text.as_bytes());
+            let node = &loaded.nodes[0];
+            let name = node.name.as_str().expect("a name");
+            let checked = entry(name, context).expect("an entry").check(node);
+            checked.err().map(|error| error.message).unwrap_or_default()
+        };
+        let (http, main, events) = (Contexts::HTTP, Contexts::MAIN, Contexts::EVENTS);
+        for (text, context, message) in [
+            ("timer_resolution on;", main, "\"timer_resolution\" directive invalid value"),
+            ("timer_resolution 100ms;", main, ""),
+            ("worker_aio_requests x;", events, "\"worker_aio_requests\" directive invalid number"),
+            ("output_buffers a b;", http, "\"output_buffers\" directive invalid value"),
+            ("output_buffers 0 32k;", http, "\"output_buffers\" directive invalid value"),
+            ("output_buffers 2 32k;", http, ""),
+            ("postpone_output \"\";", http, "\"postpone_output\" directive invalid value"),
+            ("send_lowat x;", http, "\"send_lowat\" directive invalid value"),
+            ("types_hash_max_size x;", http, "\"types_hash_max_size\" directive invalid number"),
+            ("server_names_hash_bucket_size 64k;", http, {
+                "\"server_names_hash_bucket_size\" directive invalid number"
+            }),
+            ("fastcgi_cache_max_range_offset 1g;", http, ""),
+        ] {
+            assert_eq!(wrong(text, context), message, "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The catalogue's tables: a row a line, fields between tabs, `#` before a note.
 
-use super::{Entry, Parameter, Verdict};
+use super::{Entry, Parameter, Values, Verdict};
 use crate::spec::{Arity, Contexts, Shape};
 
 /// Directives, a file an area.
@@ -29,10 +29,10 @@ pub(super) fn entry(row: &'static str) -> Option<Entry> {
     let mut fields = row.split('\t');
     let (name, module) = (fields.next()?, fields.next()?);
     let contexts = contexts(fields.next()?)?;
-    let shape = shape(fields.next()?)?;
+    let (shape, values) = form(fields.next()?)?;
     let idle = fields.next().filter(|text| *text != "-");
     let verdict = verdict(&mut fields)?;
-    Some(Entry { name, module, contexts, shape, idle, verdict })
+    Some(Entry { name, module, contexts, shape, values, idle, verdict })
 }
 
 /// Reads a row of the parameters.
@@ -80,6 +80,14 @@ fn context(name: &str) -> Option<Contexts> {
     })
 }
 
+/// A shape, and what the words are behind a colon where somebody looks at them here.
+fn form(text: &str) -> Option<(Shape, Values)> {
+    match text.split_once(':') {
+        Some((text, values)) => Some((shape(text)?, Values::named(values)?)),
+        None => Some((shape(text)?, Values::Any)),
+    }
+}
+
 /// `flag`, `2`, `1-3` or `1+`, after `{}` where a block follows.
 fn shape(text: &str) -> Option<Shape> {
     match text.strip_prefix("{} ") {
@@ -112,6 +120,8 @@ mod tests {
         assert_eq!(shape("{} 1+"), Some(Shape::block(Arity::AtLeast(1))));
         assert_eq!(shape("2-3"), Some(Shape::simple(Arity::Range(2, 3))));
         assert_eq!(shape("many"), None);
+        assert_eq!(form("1:size"), Some((Shape::simple(Arity::Exactly(1)), Values::Size)));
+        assert_eq!(form("1:colour"), None);
     }
 
     #[test]
