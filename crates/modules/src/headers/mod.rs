@@ -11,7 +11,9 @@
 //! after the last modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is
 //! stale at once, `max` for content that never is, or `off`.
 //!
-//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends.
+//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends: a line with the
+//! first, which many copy along with an answer without content, is left out with a warning, and one with the other is
+//! an error.
 //!
 //! ```file html/page.txt
 //! page
@@ -126,6 +128,8 @@ pub struct Added {
     name: Box<[u8]>,
     value: Template,
     always: bool,
+    /// It stands there, and is not added.
+    left_out: bool,
 }
 
 /// What a level takes over from outside.
@@ -140,12 +144,17 @@ pub enum Inherit {
 }
 
 fn parse_header(args: &Args<'_>, loading: &mut Loading) -> Result<Added, Diagnostic> {
-    let added = parse_added(args, loading)?;
-    let framing = [&b"content-length"[..], b"transfer-encoding"];
-    if framing.iter().any(|name| added.name.eq_ignore_ascii_case(name)) {
-        let word = args.word(0)?;
+    let mut added = parse_added(args, loading)?;
+    let word = args.word(0)?;
+    if word.text.eq_ignore_ascii_case(b"transfer-encoding") {
         let message = format!("\"add_header\" cannot add \"{word}\", which says where the content ends");
         return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+    }
+    if word.text.eq_ignore_ascii_case(b"content-length") {
+        let message =
+            format!("\"add_header {word}\" is left out, since the server says where the content ends");
+        loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span).hint("delete the line"));
+        added.left_out = true;
     }
     Ok(added)
 }
@@ -157,7 +166,7 @@ fn parse_added(args: &Args<'_>, loading: &mut Loading) -> Result<Added, Diagnost
         Some(word) => return Err(args.invalid(word)),
     };
     let value = loading.template(args.word(1)?)?;
-    Ok(Added { name: args.word(0)?.text.clone(), value, always })
+    Ok(Added { name: args.word(0)?.text.clone(), value, always, left_out: false })
 }
 
 fn parse_inherit(args: &Args<'_>, _: &mut Loading) -> Result<Inherit, Diagnostic> {
@@ -167,7 +176,8 @@ fn parse_inherit(args: &Args<'_>, _: &mut Loading) -> Result<Inherit, Diagnostic
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let headers = inherited(*view, &ADD_HEADER, &ADD_HEADER_INHERIT);
+    let mut headers = inherited(*view, &ADD_HEADER, &ADD_HEADER_INHERIT);
+    headers.retain(|added| !added.left_out);
     let trailers = inherited(*view, &ADD_TRAILER, &ADD_TRAILER_INHERIT);
     let expires = view.get(&EXPIRES).filter(|expires| !expires.is_off()).cloned();
     if !headers.is_empty() || !trailers.is_empty() || expires.is_some() {
@@ -359,11 +369,13 @@ mod tests {
         assert_eq!(inner("add_header C 3;"), ["C: 3"]);
         assert_eq!(inner("add_header C 3; add_header_inherit merge;"), ["C: 3", "A: 1", "B: 2"]);
         assert!(inner("add_header_inherit off;").is_empty());
+        assert_eq!(inner("add_header Content-Length 7; add_header C 3;"), ["C: 3"]);
+        assert!(inner("add_header content-length 7;").is_empty(), "it counts as written");
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         assert_eq!(Site::error("add_header a b c;"), "invalid parameter \"c\"");
-        assert!(Site::error("add_header content-length 3;").contains("where the content ends"));
+        assert!(Site::error("add_header transfer-encoding x;").contains("where the content ends"));
     }
 }
