@@ -28,6 +28,8 @@ pub struct Loading {
     pub default_port: u16,
     /// Variables whose last `set` so far gives them a URL of `https`.
     pub https_variables: HashSet<Box<str>>,
+    /// Directories that are to be there, whose last level is made where it is not; and where they were named.
+    pub directories: Vec<(PathBuf, Span)>,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
     /// The patterns so far, by their text; those that ignore case are apart. Very many servers have the same ones.
@@ -47,6 +49,7 @@ impl Loading {
             origin: Arc::default(),
             default_port: 80,
             https_variables: HashSet::new(),
+            directories: Vec::new(),
             notes: Vec::new(),
             patterns: Default::default(),
         }
@@ -78,6 +81,13 @@ impl Loading {
     pub fn path(&self, text: &[u8]) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;
         self.prefix.join(std::ffi::OsStr::from_bytes(text))
+    }
+
+    /// A path relative to the prefix of a directory that is to be there.
+    pub fn directory(&mut self, word: &Word, place: Span) -> PathBuf {
+        let path = self.path(&word.text);
+        self.directories.push((path.clone(), place));
+        path
     }
 
     /// Adds a warning.

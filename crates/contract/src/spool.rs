@@ -20,7 +20,7 @@ const ATTEMPTS: u32 = 16;
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 impl Spool {
-    /// An empty file in a directory, which is made if it is not there.
+    /// An empty file in a directory, which is made if it is not there, and what is around it is.
     pub fn new(directory: &Path) -> io::Result<Spool> {
         let (spool, name) = Spool::named(directory)?;
         name.remove().map(|()| spool)
@@ -30,7 +30,11 @@ impl Spool {
     pub fn named(directory: &Path) -> io::Result<(Spool, FileName)> {
         let (file, path) = create(directory).or_else(|error| match error.kind() {
             ErrorKind::NotFound => {
-                std::fs::create_dir_all(directory)?;
+                // Another thread may be first.
+                let made = std::fs::create_dir(directory);
+                made.or_else(
+                    |error| if error.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(error) },
+                )?;
                 create(directory)
             }
             _ => Err(error),
@@ -127,7 +131,8 @@ mod tests {
     #[test]
     fn no_name_is_left_and_ranges_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
-        let inner = directory.path().join("a/b");
+        let inner = directory.path().join("a");
+        assert!(Spool::new(&inner.join("b")).is_err(), "only the last level is made");
         let mut spool = Spool::new(&inner).unwrap();
         assert_eq!(spool.append(b"hello ").unwrap(), 0);
         assert_eq!(spool.append(b"world").unwrap(), 6);

@@ -1,12 +1,13 @@
 //! From the files to a configuration that can serve, or to the reason why not.
 
+use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use conf::{Diagnostic, Inputs, Sources};
+use conf::{Diagnostic, Inputs, Sources, Span};
 use contract::inputs::Recorder;
 use contract::log::LogFile;
 use contract::{Config, Kept, Loading, Module, Origin};
@@ -57,6 +58,8 @@ pub(crate) struct Configuration {
     pub(crate) identity: Option<Identity>,
     /// The first file of the main level's error log; none if that is the standard error stream.
     pub(crate) error_log: Option<PathBuf>,
+    /// The directories for temporary files, and where they were named.
+    directories: Vec<(PathBuf, Span)>,
     /// The files, and what there is to tell about them.
     pub(crate) read: Read,
 }
@@ -153,10 +156,11 @@ impl Reader {
     fn check(&self, inputs: SharedInputs, before: Kept) -> Result<Configuration, Box<Refusal>> {
         let mut loaded = self.load(inputs, before);
         let result = check(&mut loaded, &self.modules);
+        let directories = loaded.loading.directories;
         let read = Read { sources: loaded.sources, notes: conf::grouped(loaded.loading.notes) };
         match result {
             Ok(Checked { site, process, identity, error_log }) => {
-                Ok(Configuration { site: Arc::new(site), process, identity, error_log, read })
+                Ok(Configuration { site: Arc::new(site), process, identity, error_log, directories, read })
             }
             Err(error) => Err(Box::new(Refusal { error, further: loaded.further, read })),
         }
@@ -198,8 +202,28 @@ impl Configuration {
         self.site.listens.iter().map(want).collect()
     }
 
-    /// Opens all log files; nothing if all went well, else what to tell of each that did not.
-    pub(crate) fn open_logs(&self) -> Vec<Diagnostic> {
+    /// Makes the directories for temporary files, and opens all log files; nothing if all went well, else what to tell
+    /// of each that did not.
+    pub(crate) fn open_files(&self) -> Vec<Diagnostic> {
+        let problems: Vec<_> =
+            self.directories.iter().filter_map(|(path, at)| self.make(path, *at)).collect();
+        if problems.is_empty() { self.open_logs() } else { problems }
+    }
+
+    /// Makes a directory for the worker, and none around it.
+    fn make(&self, path: &Path, place: Span) -> Option<Diagnostic> {
+        let owner = self.identity.as_ref().map(Identity::uid);
+        let made = match DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => owner.map_or(Ok(()), |owner| std::os::unix::fs::chown(path, Some(owner), None)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        };
+        let error = made.err()?;
+        let text = format!("mkdir() \"{}\" failed ({})", path.display(), system_message(&error));
+        Some(Diagnostic::emerg(text).at(place))
+    }
+
+    fn open_logs(&self) -> Vec<Diagnostic> {
         let tell = |(path, text): (PathBuf, String)| {
             let error = Diagnostic::emerg(text);
             let logs = &self.site.logs;

@@ -240,7 +240,7 @@ impl Supervisor {
             log(Level::Emerg, &text);
             format!("fulmar: [emerg] {text}")
         };
-        let problems = configuration.open_logs();
+        let problems = configuration.open_files();
         if !problems.is_empty() {
             let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
             return Err(refuse(texts.join("; ")));

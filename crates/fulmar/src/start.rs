@@ -43,7 +43,7 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
         }
     };
     messages::notes(&configuration.read, &log);
-    let problems = configuration.open_logs();
+    let problems = configuration.open_files();
     if !problems.is_empty() {
         let read = &configuration.read;
         problems.iter().for_each(|problem| messages::diagnostic(problem, read, &log));

@@ -170,10 +170,12 @@ pub static CLIENT_BODY_IN_FILE_ONLY: Directive<BodyFile> =
 
 /// `client_body_temp_path PATH [LEVEL …]`
 pub static CLIENT_BODY_TEMP_PATH: Directive<Arc<Path>> =
-    Directive::new("client_body_temp_path", |args, loading| Ok(loading.path(&args.word(0)?.text).into()))
-        .within(LEVELS)
-        .args(Arity::Range(1, 4))
-        .help("Where bodies that are longer than their buffer are kept, in files without a name.");
+    Directive::new("client_body_temp_path", |args, loading| {
+        Ok(loading.directory(args.word(0)?, args.node.span).into())
+    })
+    .within(LEVELS)
+    .args(Arity::Range(1, 4))
+    .help("Where bodies that are longer than their buffer are kept, in files without a name.");
 
 fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(usize, usize), Diagnostic> {
     let number = value::number(args.word(0)?).unwrap_or(0);

@@ -161,7 +161,7 @@ fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(u64, u64), Diagnos
 }
 
 fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Path>, Diagnostic> {
-    Ok(loading.path(&args.word(0)?.text).into())
+    Ok(loading.directory(args.word(0)?, args.node.span).into())
 }
 
 fn parse_name(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {

@@ -1,8 +1,8 @@
 //! What the options of a protocol come to in one scope.
 
 use crate::options::Options;
-use conf::Diagnostic;
-use contract::{Directive, Task, View, Work, Written};
+use conf::{Diagnostic, Span};
+use contract::{Directive, Task, View, Work};
 use http::Status;
 use std::collections::HashSet;
 use std::path::Path;
@@ -236,7 +236,7 @@ impl Sizes {
         let name = |directive: &dyn contract::AnyDirective| directive.info().name;
         if count < 2 {
             let message = format!("there must be at least 2 \"{}\"", name(&options.buffers));
-            return Err(at(Diagnostic::emerg(message), buffers));
+            return Err(at(Diagnostic::emerg(message), buffers.map(|written| written.span)));
         }
         let least = size.max(buffer_size as u64);
         let of_sizes = || {
@@ -248,6 +248,10 @@ impl Sizes {
         };
         let busy = view.written(&options.busy_buffers_size);
         let busy_size = busy.as_ref().map_or(2 * least, |written| *written.value);
+        // Where a default is at odds with what was written, that is to blame.
+        let head = view.written(&options.buffer_size).map(|written| written.span);
+        let buffers = buffers.map(|written| written.span);
+        let busy = busy.map(|written| written.span).or(buffers).or(head);
         if busy_size < least {
             let message = format!("\"{}\" must be {}", name(&options.busy_buffers_size), of_sizes());
             return Err(at(Diagnostic::emerg(message), busy));
@@ -266,16 +270,17 @@ impl Sizes {
                 name(&options.max_temp_file_size),
                 of_sizes()
             );
-            return Err(at(Diagnostic::emerg(message), view.written(&options.max_temp_file_size)));
+            let temporary = view.written(&options.max_temp_file_size).map(|written| written.span);
+            return Err(at(Diagnostic::emerg(message), temporary.or(buffers).or(head)));
         }
         let buffers = usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX);
         Ok(Sizes { buffer_size, buffers, max_temp_file_size })
     }
 }
 
-fn at<T>(error: Diagnostic, written: Option<Written<'_, T>>) -> Diagnostic {
-    match written {
-        Some(written) => error.at(written.span),
+fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
+    match place {
+        Some(place) => error.at(place),
         None => error,
     }
 }

@@ -93,6 +93,56 @@ fn where_logs_are_by_default_is_told() {
 }
 
 #[test]
+fn sizes_that_do_not_fit_have_a_place() {
+    let judge = |text: &str| {
+        let server = format!(
+            "server {{ listen 127.0.0.1:8080;\n{text}\nlocation / {{ proxy_pass http://[::1]:1; }} }}"
+        );
+        let (good, printed) = judged(&format!("events {{}}\nhttp {{ access_log off;\n{server} }}"));
+        assert!(!good);
+        headlines(&printed, "emerg").join("|")
+    };
+    let less =
+        "\"proxy_busy_buffers_size\" must be less than the size of all \"proxy_buffers\" minus one buffer";
+    assert_eq!(judge("proxy_buffer_size 64k;"), format!("{less} in CONF:4"));
+    assert_eq!(judge("proxy_buffer_size 64k;\nproxy_buffers 4 16k;"), format!("{less} in CONF:5"));
+    assert_eq!(judge("proxy_buffers 4 8k; proxy_busy_buffers_size 64k;"), format!("{less} in CONF:4"));
+    assert!(judge("proxy_buffers 1 8k;").ends_with(" in CONF:4"));
+    assert!(judge("proxy_max_temp_file_size 1k;").ends_with(" in CONF:4"));
+}
+
+#[test]
+fn what_is_copied_along_with_an_empty_answer_is_no_error() {
+    let server =
+        "server { listen 127.0.0.1:8080; location / { add_header 'Content-Length' 0; return 204; } }";
+    let (good, printed) = judged(&format!("events {{}} http {{ access_log off; {server} }}"));
+    let told = headlines(&printed, "warn");
+    assert!(
+        good && told.len() == 1 && told[0].starts_with("\"add_header Content-Length\" is left out"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_directory_for_bodies_is_made_and_none_around_it() {
+    let site = Site::whole("");
+    let judge = |name: &str| {
+        let server = "server { listen 127.0.0.1:8080; }";
+        let http = format!("access_log off;\nclient_body_temp_path {name};\n{server}");
+        site.write_configuration(Server::Fulmar, &format!("events {{}}\nhttp {{ {http} }}"));
+        let output = site.command(Server::Fulmar).arg("-t").output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (good, printed) = judge("none/bodies");
+    let told = headlines(&printed, "emerg");
+    assert!(!good && told.len() == 1 && told[0].starts_with("mkdir() \""), "{printed}");
+    assert!(told[0].contains("/none/bodies\" failed (2: No such file or directory) in "), "{printed}");
+    assert!(told[0].ends_with("fulmar.conf:3") && !site.prefix().join("none").exists(), "{printed}");
+    assert!(judge("bodies").0 && site.prefix().join("bodies").is_dir());
+    assert!(judge("bodies").0, "it may be there");
+}
+
+#[test]
 fn what_many_servers_have_in_common_is_told_once() {
     let server = "server { listen 127.0.0.1:8080; server_name N; ssl_stapling on; resolver_timeout 1s; }\n";
     let servers: String = (0..6).map(|number| server.replace('N', &number.to_string())).collect();

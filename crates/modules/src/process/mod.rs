@@ -342,9 +342,12 @@ fn parse_priority(args: &Args<'_>, _: &mut Loading) -> Result<i32, Diagnostic> {
 
 fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
     let word = args.word(0)?;
-    value::number(word).map_err(|_| {
-        Diagnostic::emerg(format!("invalid number \"{word}\"")).at(args.node.span).under(word.span)
-    })
+    let complain = |text: String| Diagnostic::emerg(text).at(args.node.span).under(word.span);
+    match value::number(word) {
+        Ok(0) => Err(complain("0 worker_connections are not enough for any listening socket".to_owned())),
+        Ok(count) => Ok(count),
+        Err(_) => Err(complain(format!("invalid number \"{word}\""))),
+    }
 }
 
 fn parse_use(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
@@ -484,6 +487,8 @@ mod tests {
 
     #[test]
     fn what_is_no_client() {
+        let none = main_level("events { worker_connections 0; }").err();
+        assert_eq!(none.as_deref(), Some("0 worker_connections are not enough for any listening socket"));
         let (_, notes) = main_level("events { debug_connection 10.0.0.1/8; }").unwrap();
         assert_eq!(notes, ["low address bits of 10.0.0.1/8 are meaningless"]);
         let error = main_level("events { debug_connection no.such.host.invalid; }").map(|_| ()).unwrap_err();
