@@ -214,7 +214,7 @@ impl Configuration {
     fn make(&self, path: &Path, place: Span) -> Option<Diagnostic> {
         let owner = self.identity.as_ref().map(Identity::uid);
         let made = match DirBuilder::new().mode(0o700).create(path) {
-            Ok(()) => owner.map_or(Ok(()), |owner| std::os::unix::fs::chown(path, Some(owner), None)),
+            Ok(()) => owner.map_or(Ok(()), |owner| std::os::unix::fs::lchown(path, Some(owner), None)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         };
