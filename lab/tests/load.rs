@@ -78,6 +78,36 @@ fn every_failure_is_counted_by_its_kind() {
 }
 
 #[test]
+fn why_nothing_is_connected_is_told() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let without_tls = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let mut streams = listener.incoming().take(2).map(Result::unwrap);
+        streams.try_for_each(|mut stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    });
+    let cases =
+        [(format!("http://{closed}/"), "Connection refused"), (format!("https://{without_tls}/"), "no TLS")];
+    for (url, told) in cases {
+        let output = load(&["-n", "2", "-c", "2", &url]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            said.lines().any(|line| line.starts_with("Not connected:") && line.contains(told)),
+            "{url}: {said}"
+        );
+    }
+    server.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_arrived_of_an_answer_counts_by_itself() {
+    let server = Server::start(|_| plain("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n", 20).last());
+    let point = server.load(&["-n", "3"], &[]);
+    let part = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n".len() as u64 + 20;
+    assert_eq!((number(&point, "/bytes/total"), number(&point, "/bytes/partial")), (0, 3 * part), "{point}");
+}
+
+#[test]
 fn a_connection_that_the_server_ends_with_an_answer_is_no_failure() {
     let closing = || plain("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n", 5).last();
     let endless = || plain("HTTP/1.1 200 OK\r\n\r\n", 5).last();

@@ -73,6 +73,11 @@ impl Reader {
         !matches!(self.state, State::Head) || !self.partial.is_empty()
     }
 
+    /// Bytes of the part of an answer that has arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.answer_head + self.content
+    }
+
     /// Takes bytes up to the end of the answer: how many were used, and the answer if it is complete.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
         let mut used = 0;

@@ -127,8 +127,10 @@ impl Client {
         self.unsent > 0 || !self.is_flushed
     }
 
-    /// Ends the connection. For requests that are not answered others would have to be sent, from their beginning.
-    pub(super) fn close(&mut self, request_length: usize) {
+    /// Ends the connection. For requests that are not answered others would have to be sent, from their beginning. Gives
+    /// the bytes that had arrived of an answer that is lost so.
+    pub(super) fn close(&mut self, request_length: usize) -> u64 {
+        let lost = self.reader.arrived();
         if let (Some(session), Some(socket)) = (&mut self.session, &self.socket) {
             session.close(socket);
         }
@@ -142,5 +144,6 @@ impl Client {
         for flight in &mut self.flights {
             flight.written_ns = 0;
         }
+        lost
     }
 }

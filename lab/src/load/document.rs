@@ -47,6 +47,9 @@ pub(crate) struct Point {
     pub(crate) requests: u64,
     /// What failed, by kind.
     pub(crate) failed: Failed,
+    /// Why the first connection failed that did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) no_connection: Option<String>,
     /// Requests that were under way when the time was over.
     pub(crate) unfinished: u64,
     /// Requests of `-n` that were not sent, or that were due at a constant rate and for which no client was free.
@@ -97,6 +100,9 @@ pub(crate) struct Bytes {
     pub(crate) content: u64,
     /// To the server.
     pub(crate) sent: u64,
+    /// From the server besides: parts of answers that were not complete.
+    #[serde(default)]
+    pub(crate) partial: u64,
 }
 
 /// A series in numbers.
@@ -150,10 +156,16 @@ impl Point {
             rate_wanted: plan.rate,
             requests: tally.answers,
             failed: Failed { total: tally.failures.total(), kinds: tally.failures },
+            no_connection: tally.no_connection.clone(),
             unfinished: tally.unfinished,
             unsent: tally.unsent,
             statuses: tally.statuses.iter().copied().collect(),
-            bytes: Bytes { total, content: tally.content_bytes, sent: tally.request_bytes },
+            bytes: Bytes {
+                total,
+                content: tally.content_bytes,
+                sent: tally.request_bytes,
+                partial: tally.partial_bytes,
+            },
             content_length: tally.length,
             connections: tally.connections,
             resumed: tally.resumed,

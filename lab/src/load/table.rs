@@ -51,6 +51,9 @@ fn summary(out: &mut String, target: &str, point: &Point) -> fmt::Result {
     let kinds: Vec<String> =
         point.failed.named().iter().map(|(name, count)| format!("{name}: {count}")).collect();
     line("Failed requests", format!("{} {}", point.failed.total, kinds.join(", ")).trim_end().into())?;
+    if let Some(why) = &point.no_connection {
+        line("Not connected", why.clone())?;
+    }
     if point.unfinished + point.unsent > 0 {
         line("Cut off at the end", format!("{} under way, {} not sent", point.unfinished, point.unsent))?;
     }
@@ -62,6 +65,9 @@ fn summary(out: &mut String, target: &str, point: &Point) -> fmt::Result {
     line("Status codes", statuses.join(", "))?;
     line("Connections", format!("{} opened, {} of them resumed TLS", point.connections, point.resumed))?;
     line("Total transferred", format!("{} bytes, {per_answer} an answer", point.bytes.total))?;
+    if point.bytes.partial > 0 {
+        line("Besides", format!("{} bytes of answers that were not complete", point.bytes.partial))?;
+    }
     line("HTML transferred", format!("{} bytes", point.bytes.content))?;
     line("Total sent", format!("{} bytes", point.bytes.sent))?;
     line("Requests per second", format!("{:.2} [#/sec] (mean)", point.requests_per_s))?;

@@ -55,6 +55,10 @@ pub(super) struct Tally {
     pub(super) head_bytes: u64,
     /// Bytes of content.
     pub(super) content_bytes: u64,
+    /// Bytes of answers that were not complete.
+    pub(super) partial_bytes: u64,
+    /// Why the first connection failed that did.
+    pub(super) no_connection: Option<String>,
     /// Bytes of requests.
     pub(super) request_bytes: u64,
     /// The content length of the first answer.
@@ -128,6 +132,8 @@ impl Tally {
         self.resumed += other.resumed;
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
+        self.partial_bytes += other.partial_bytes;
+        self.no_connection = self.no_connection.take().or_else(|| other.no_connection.clone());
         self.request_bytes += other.request_bytes;
         self.length = self.length.or(other.length);
         self.dropped += other.dropped;

@@ -1,5 +1,6 @@
 //! What happens on the connection of a client.
 
+use std::fmt::Display;
 use std::mem;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -32,14 +33,15 @@ impl Thread<'_> {
     }
 
     fn open(&mut self, at: usize) {
-        let Ok((socket, is_open)) = socket::connect(self.plan, at) else {
-            return self.fail(at, Failure::Connect);
+        let (socket, is_open) = match socket::connect(self.plan, at) {
+            Ok(connecting) => connecting,
+            Err(why) => return self.no_connection(at, &why),
         };
         // Events come once. What is writable already would only be told again.
         let mut flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         flags.set(EventFlags::OUT, !is_open);
-        if epoll::add(&self.epoll, &socket, EventData::new_u64(at as u64), flags).is_err() {
-            return self.fail(at, Failure::Connect);
+        if let Err(why) = epoll::add(&self.epoll, &socket, EventData::new_u64(at as u64), flags) {
+            return self.no_connection(at, &why);
         }
         let client = &mut self.clients[at];
         client.opening_ns = self.now_ns;
@@ -56,7 +58,8 @@ impl Thread<'_> {
             let socket = self.clients[at].socket.as_ref();
             match socket.map(rustix::net::sockopt::socket_error) {
                 Some(Ok(Ok(()))) => self.connected(at),
-                _ => self.fail(at, Failure::Connect),
+                Some(Ok(Err(why)) | Err(why)) => self.no_connection(at, &why),
+                None => self.fail(at, Failure::Connect),
             }
         } else if flags.contains(EventFlags::OUT) && self.clients[at].has_output() {
             self.write(at);
@@ -77,7 +80,7 @@ impl Thread<'_> {
                 client.is_flushed = false;
                 self.write(at);
             }
-            Some(Err(_)) => self.fail(at, Failure::Connect),
+            Some(Err(why)) => self.no_connection(at, &why),
         }
     }
 
@@ -158,9 +161,13 @@ impl Thread<'_> {
         };
         let mut plain = mem::take(&mut self.plain);
         plain.clear();
-        let is_sound = session.receive(bytes, &mut plain).is_ok();
-        let is_same = if !is_sound {
-            self.fail(at, if was_handshaking { Failure::Connect } else { Failure::Malformed });
+        let received = session.receive(bytes, &mut plain);
+        let is_same = if let Err(why) = received {
+            if was_handshaking {
+                self.no_connection(at, &format!("no TLS: {why}"));
+            } else {
+                self.fail(at, Failure::Malformed);
+            }
             false
         } else {
             let wants_write = session.wants_write();
@@ -229,7 +236,7 @@ impl Thread<'_> {
         }
         let goes_on = answer.keep_alive && self.plan.keep_alive;
         if !goes_on {
-            client.close(self.request_length);
+            self.tally.partial_bytes += client.close(self.request_length);
         }
         if self.plan.idle {
             self.parked.push_back(at);
@@ -247,9 +254,9 @@ impl Thread<'_> {
         if let Some(answer) = client.reader.end() {
             self.complete(at, answer);
         } else if client.stage == Stage::Handshaking {
-            self.fail(at, Failure::Connect);
+            self.no_connection(at, &"no TLS: the server ended the connection within the handshake");
         } else if client.flights.is_empty() {
-            client.close(self.request_length);
+            self.tally.partial_bytes += client.close(self.request_length);
             self.tally.dropped += u64::from(self.plan.idle);
         } else {
             let is_kept = client.answers > 0 && !client.reader.is_within();
@@ -258,13 +265,19 @@ impl Thread<'_> {
         }
     }
 
+    /// A client could not connect, or not by TLS.
+    fn no_connection(&mut self, at: usize, why: &dyn Display) {
+        self.tally.no_connection.get_or_insert_with(|| why.to_string());
+        self.fail(at, Failure::Connect);
+    }
+
     /// All requests of a client failed. It goes on, but not at once where it could not connect.
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
         let client = &mut self.clients[at];
         let count = client.flights.len() as u64;
         self.tally.fail(failure, count);
         client.flights.clear();
-        client.close(self.request_length);
+        self.tally.partial_bytes += client.close(self.request_length);
         self.is_refused |= failure == Failure::Connect;
         // Who lets one wait will let all wait, a time limit each.
         self.is_full |= failure == Failure::Timeout && self.plan.idle;

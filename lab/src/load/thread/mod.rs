@@ -138,6 +138,7 @@ impl<'a> Thread<'a> {
             self.tally.seconds = if is_done { self.settled_ns } else { self.now_ns } as f64 / 1e9;
         }
         self.tally.unfinished = self.clients.iter().map(|client| client.flights.len() as u64).sum();
+        self.tally.partial_bytes += self.clients.iter().map(|client| client.reader.arrived()).sum::<u64>();
         self.tally.unsent = self.claims.overdue(self.now_ns);
         self.tally.length = self.length;
         self.tally
