@@ -92,9 +92,11 @@ pub(super) fn at(text: &str, name: &str, wrong: &str) -> anyhow::Error {
     placed(lines_with(text, name).next(), wrong)
 }
 
-/// As [`at`], of the last such line.
+/// What is wrong, with the number of the last line that gives this name to something.
 fn at_last(text: &str, name: &str, wrong: &str) -> anyhow::Error {
-    placed(lines_with(text, name).last(), wrong)
+    let names =
+        |line: &usize| text.lines().nth(line - 1).is_some_and(|line| line.trim_start().starts_with("id"));
+    placed(lines_with(text, name).filter(names).last(), wrong)
 }
 
 fn placed(line: Option<usize>, wrong: &str) -> anyhow::Error {
@@ -105,10 +107,15 @@ fn placed(line: Option<usize>, wrong: &str) -> anyhow::Error {
 }
 
 fn lines_with<'a>(text: &'a str, name: &str) -> impl Iterator<Item = usize> + use<'a> {
-    // A key of a table may stand without them.
-    let written = [format!("\"{name}\""), format!("'{name}'"), format!("{name} =")];
+    // A key of a table may stand without quotation marks, and at the beginning of a line.
+    let written = [format!("\"{name}\""), format!("'{name}'"), format!(" {name} =")];
     let numbered = text.lines().zip(1..);
-    numbered.filter(move |(line, _)| written.iter().any(|name| line.contains(name))).map(|(_, line)| line)
+    numbered
+        .filter(move |(line, _)| {
+            let line = format!(" {line}");
+            written.iter().any(|name| line.contains(name))
+        })
+        .map(|(_, line)| line)
 }
 
 #[cfg(test)]
