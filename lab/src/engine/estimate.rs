@@ -21,7 +21,7 @@ const ANSWERED_PER_S: f64 = 8000.0;
 
 /// Blocks are not shortened to less than this part, nor to less than this time, nor to fewer requests a client.
 const SHARE_MIN: f64 = 0.2;
-const SECONDS_MIN: f64 = 0.25;
+const SECONDS_MIN: f64 = 0.5;
 const REQUESTS_MIN: u64 = 5;
 
 /// Requests are counted out in such parts.

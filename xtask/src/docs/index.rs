@@ -112,6 +112,7 @@ fn owner<'a>(features: &'a [Feature], entry: &Entry) -> Option<&'a Feature> {
 
 #[cfg(test)]
 mod tests {
+    use conf::catalogue::Values;
     use conf::{Arity, Contexts, Shape};
 
     use super::super::page::Directive;
@@ -119,7 +120,7 @@ mod tests {
 
     fn entry(name: &'static str, contexts: Contexts, verdict: Verdict) -> Entry {
         let shape = Shape { arity: Arity::Any, block: false };
-        Entry { name, module: "core", contexts, shape, idle: None, verdict }
+        Entry { name, module: "core", contexts, shape, values: Values::Any, idle: None, verdict }
     }
 
     #[test]
