@@ -279,6 +279,11 @@ impl<'a> View<'a> {
         self.config.is_written(&directive.info)
     }
 
+    /// This level and those outside of it, from the nearest to the main level.
+    pub fn levels(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        std::iter::once(*self).chain(self.enclosing())
+    }
+
     /// The levels outside of this one, from the nearest to the main level.
     pub fn enclosing(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
         let config = self.config;

@@ -83,7 +83,7 @@ fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, 
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&INDEX);
-    let levels = std::iter::once(*view).chain(view.enclosing());
+    let levels = view.levels();
     let source = levels.into_iter().find(|level| !level.here(&INDEX).is_empty());
     let is_public = source.is_some_and(|level| level.context() == Contexts::HTACCESS);
     let names = |written: &Written<'_, Vec<Template>>| -> Vec<_> {

@@ -125,7 +125,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if let Some(timeout) = view.get(&KEEPALIVE_TIMEOUT) {
         policy.timeout = timeout.kept;
         // Each of the two is inherited by itself.
-        let levels = std::iter::once(*view).chain(view.enclosing());
+        let levels = view.levels();
         let announced = levels
             .flat_map(|level| level.here(&KEEPALIVE_TIMEOUT))
             .find_map(|written| written.value.announced);

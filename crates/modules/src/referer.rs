@@ -176,7 +176,7 @@ impl Valid {
             Entry::Blocked => self.blocked = true,
             Entry::Host { name, path } => self.host(name, path)?,
             Entry::ServerNames => {
-                let levels = std::iter::once(*view).chain(view.enclosing());
+                let levels = view.levels();
                 let names =
                     levels.flat_map(|level| level.here(&SERVER_NAME)).flat_map(|written| written.value);
                 for name in names {

@@ -82,7 +82,7 @@ enum Check {
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     // Of the two forms the one counts that stands nearest.
-    for level in std::iter::once(*view).chain(view.enclosing()) {
+    for level in view.levels() {
         let secret = level.here(&SECURE_LINK_SECRET).into_iter().next();
         let has_text = !(level.here(&SECURE_LINK).is_empty() && level.here(&SECURE_LINK_MD5).is_empty());
         match secret {

@@ -110,7 +110,7 @@ impl Rules {
             version: view.get(&GZIP_HTTP_VERSION).copied().unwrap_or(Version::Http11),
             proxied: if proxied == 0 { OFF } else { proxied },
             patterns: disabled.iter().flat_map(|disabled| &disabled.value.patterns).cloned().collect(),
-            msie6: std::iter::once(*view).chain(view.enclosing()).any(names_msie6),
+            msie6: view.levels().any(names_msie6),
         }
     }
 

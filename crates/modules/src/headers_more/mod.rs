@@ -135,7 +135,7 @@ fn gathered(view: &View<'_>, directive: &Directive<Written>) -> Vec<Written> {
     if !view.is_anywhere(directive) {
         return Vec::new();
     }
-    let mut levels: Vec<View<'_>> = std::iter::once(*view).chain(view.enclosing()).collect();
+    let mut levels: Vec<View<'_>> = view.levels().collect();
     levels.reverse();
     levels.iter().flat_map(|level| level.here(directive)).map(|written| written.value.clone()).collect()
 }

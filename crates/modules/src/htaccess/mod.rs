@@ -208,7 +208,7 @@ const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
 
 /// The levels of such files, the outermost directory first.
 fn levels<'a>(view: &View<'a>) -> Vec<View<'a>> {
-    let all = std::iter::once(*view).chain(view.enclosing());
+    let all = view.levels();
     let mut levels: Vec<_> = all.take_while(|view| view.context() == Contexts::HTACCESS).collect();
     levels.reverse();
     levels
