@@ -213,12 +213,7 @@ impl Compiler<'_> {
             }
         }
         let scope = self.scope(section, None)?;
-        if let Some(note) = scope.policy.tls.as_deref().and_then(encryption::lost_clients) {
-            let notes = &mut *self.notes.borrow_mut();
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
+        self.notes.borrow_mut().extend(scope.policy.tls.as_deref().and_then(encryption::lost_clients));
         let server = Arc::new(Server {
             name: display_name(names.first()),
             names: names.into(),
