@@ -20,13 +20,11 @@ pub(super) fn describe(
     framing: &ReceivedFraming,
 ) {
     exchange.wire.relayed = true;
-    let is_missing = |name: &str| {
-        head.fields.get(name).is_none()
-            && !proxy.settings.hidden.contains(name.to_ascii_lowercase().as_bytes())
-    };
+    let is_missing =
+        |name: &str| head.fields.get(name).is_none() && !proxy.settings.hidden.contains(name.as_bytes());
     // Whoever asks for the other server's own fields gets none of this one's in their place.
-    exchange.wire.omits_server |= is_missing("Server");
-    exchange.wire.omits_date |= is_missing("Date");
+    exchange.wire.omits_server |= is_missing("server");
+    exchange.wire.omits_date |= is_missing("date");
     exchange.response.status = head.status;
     exchange.response.reason = reason(exchange, head.status, &head.reason);
     exchange.response.content_length = framing.announced;
