@@ -94,6 +94,9 @@ async fn piece(
             let unknown = if policy.aio_threads { Unknown::Cold } else { Unknown::Warm };
             let part = Part { file, offset: *offset, end: *offset + *length, unknown };
             let counted = &mut begun.flow.exchange.wire.bytes;
+            if crowd::is_busy() {
+                crowd::yield_turn().await;
+            }
             if by_kernel {
                 send_file(io, part, chunk, (pace, counted)).await?;
             } else {
@@ -124,9 +127,6 @@ async fn send_file(
     (pace, counted): (&mut Pace, &mut u64),
 ) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
-    if crowd::is_busy() {
-        crowd::yield_turn().await;
-    }
     flush_and_hold(io, pace).await?;
     let mut warm_until = offset;
     while offset < end {
@@ -155,14 +155,8 @@ async fn send_file(
 /// Sends a part of a file through memory (`sendfile off`).
 async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mut u64)) -> io::Result<()> {
     let Part { file, mut offset, end, unknown } = part;
-    let mut turn_ends = offset;
-    if crowd::is_busy() {
-        crowd::yield_turn().await;
-    }
+    let mut turn_ends = offset.saturating_add(crowd::file_turn());
     while offset < end {
-        if offset >= turn_ends {
-            turn_ends = offset.saturating_add(crowd::file_turn());
-        }
         let wanted = usize::try_from(end - offset).unwrap_or(READ_SIZE).min(READ_SIZE);
         let room = io.output.room(wanted);
         let count = cold::read(file, &mut room[..wanted], offset, unknown).await?;
@@ -174,6 +168,7 @@ async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mu
         flush(io, pace).await?;
         if offset >= turn_ends && offset < end {
             crowd::yield_turn().await;
+            turn_ends = offset.saturating_add(crowd::file_turn());
         }
     }
     Ok(())
