@@ -19,7 +19,7 @@ mod tickets;
 
 pub use certificate::{LoadError, Pair};
 pub use hello::{Hello, rejection};
-pub use policy::{PolicyError, ServerPolicy, Settings, has_ciphers};
+pub use policy::{PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
 

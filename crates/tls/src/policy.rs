@@ -68,11 +68,6 @@ pub enum PolicyError {
     Library,
 }
 
-/// Whether a list in OpenSSL's language leaves any cipher of TLS 1.2.
-pub fn has_ciphers(list: &str) -> bool {
-    !ciphers::select(list).is_empty()
-}
-
 impl ServerPolicy {
     /// Whether it is the very same, and not only one that speaks alike.
     pub fn is(&self, other: &ServerPolicy) -> bool {
