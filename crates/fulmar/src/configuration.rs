@@ -228,10 +228,12 @@ impl Configuration {
             let error = Diagnostic::emerg(text);
             let logs = &self.site.logs;
             let is_packaged = path == Path::new(ERROR_LOG) && logs.default_error_log.as_ref() == Some(&path);
-            match () {
-                () if path == logs.default_access_log => error.hint(NO_ACCESS_LOG),
-                () if is_packaged => error.hint(NO_ERROR_LOG),
-                () => error,
+            if path == logs.default_access_log {
+                error.hint(NO_ACCESS_LOG)
+            } else if is_packaged {
+                error.hint(NO_ERROR_LOG)
+            } else {
+                error
             }
         };
         self.each_log(|_| Ok(())).map(tell).collect()

@@ -20,8 +20,8 @@ pub(crate) struct Detail {
 
 /// Tests the configuration; the exit status is 0 if it is good and 1 if not.
 ///
-/// Log files are opened, and created where they do not exist, as are directories for temporary files. Addresses are tried, and may be in use. The
-/// pid file is not touched.
+/// Log files are opened, and created where they do not exist, as are directories for temporary files. Addresses are
+/// tried, and may be in use. The pid file is not touched.
 pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
     let path = reader.paths.conf.display();
     let configuration = match reader.read() {
@@ -57,9 +57,9 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
 
 /// What would keep the server from starting: the first kind of problem only, as a start would meet it.
 fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
-    let logs = configuration.open_files();
-    if !logs.is_empty() {
-        return logs;
+    let files = configuration.open_files();
+    if !files.is_empty() {
+        return files;
     }
     let listens = &configuration.site.listens;
     let check = |listen: &server::Listen| net::bind::check(&listen.address, &listen.options).err();

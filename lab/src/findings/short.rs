@@ -22,8 +22,8 @@ const SECONDS_MIN: f64 = 0.45;
 const ANSWERS_ENOUGH: f64 = 20.0;
 
 /// Why nothing can be said of these blocks, if nothing can: of a contender at a place they were too short. Of several, it
-/// is the one with the fewest answers a client. A load that has its full amount is as short as it is meant to be, and where clients are added until
-/// they get no answer, few answers are what is looked for.
+/// is the one with the fewest answers a client. A load that has its full amount is as short as it is meant to be, and
+/// where clients are added until they get no answer, few answers are what is looked for.
 pub(super) fn too_short<'a>(load: &Load, rows: impl Iterator<Item = &'a Row<'a>>) -> Option<String> {
     if load.kind == Kind::Knee || !load.is_smaller_when_quick() {
         return None;
