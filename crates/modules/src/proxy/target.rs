@@ -41,9 +41,12 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
         return Ok(Pass { text, template: Some(loading.template(word)?) });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let rest = without_scheme(&text).map_err(|message| match message {
-        HTTPS => error(format!("{HTTPS} (nothing is encrypted on the way to other servers)")).hint(INSTEAD),
-        _ => error(message.to_owned()),
+    let rest = without_scheme(&text).map_err(|scheme| match scheme {
+        BadScheme::Https => {
+            error(format!("{} (nothing is encrypted on the way to other servers)", scheme.message()))
+                .hint(INSTEAD)
+        }
+        BadScheme::Unknown => error(scheme.message().to_owned()),
     })?;
     let (_, uri) = value::target(rest, PORT).map_err(|why| why.at(args.node, word))?;
     let in_location = args.context == Contexts::LOCATION;
@@ -62,7 +65,21 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     Ok(Pass { text, template: None })
 }
 
-const HTTPS: &str = "\"https://\" in \"proxy_pass\" is not built yet";
+/// Why a URL is nothing to pass to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BadScheme {
+    Https,
+    Unknown,
+}
+
+impl BadScheme {
+    fn message(self) -> &'static str {
+        match self {
+            BadScheme::Https => "\"https://\" in \"proxy_pass\" is not built yet",
+            BadScheme::Unknown => "invalid URL prefix",
+        }
+    }
+}
 
 const INSTEAD: &str = "pass to \"http://\" where the network is trusted, or to a program on this host that encrypts, \
                        such as stunnel";
@@ -72,24 +89,24 @@ fn warn_of_https(args: &Args<'_>, loading: &mut Loading) {
     let Ok(word) = args.word(0) else { return };
     let parts = value::Template::new(&word.text).map(|template| template.parts).unwrap_or_default();
     let which = match parts.first() {
-        _ if without_scheme(&word.text) == Err(HTTPS) => "requests",
+        _ if without_scheme(&word.text) == Err(BadScheme::Https) => "requests",
         Some(value::Part::Variable(name)) if **name == *"scheme" => "requests that came over TLS",
         Some(value::Part::Variable(name)) if loading.https_variables.contains(&**name) => "requests",
         _ => return,
     };
-    let warning = Diagnostic::warn(format!("{HTTPS} ({which} are answered 500)"));
+    let warning = Diagnostic::warn(format!("{} ({which} are answered 500)", BadScheme::Https.message()));
     loading.note(warning.at(args.node.span).under(word.span).hint(INSTEAD));
 }
 
-fn without_scheme(text: &[u8]) -> Result<&[u8], &'static str> {
+fn without_scheme(text: &[u8]) -> Result<&[u8], BadScheme> {
     let starts = |scheme: &str| {
         let (start, rest) = text.split_at_checked(scheme.len())?;
         start.eq_ignore_ascii_case(scheme.as_bytes()).then_some(rest)
     };
     match (starts("http://"), starts("https://")) {
         (Some(rest), _) => Ok(rest),
-        (None, Some(_)) => Err(HTTPS),
-        (None, None) => Err("invalid URL prefix"),
+        (None, Some(_)) => Err(BadScheme::Https),
+        (None, None) => Err(BadScheme::Unknown),
     }
 }
 
@@ -117,7 +134,7 @@ impl Pass {
     /// The target for one request.
     pub(super) fn dynamic(&self, exchange: &Exchange, groups: &[Arc<Group>]) -> Result<Target, Status> {
         let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
-        let found = without_scheme(&text).map_err(str::to_owned).and_then(|rest| {
+        let found = without_scheme(&text).map_err(|scheme| scheme.message().to_owned()).and_then(|rest| {
             target(rest, groups, |address| match &address.host {
                 Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
                 _ => Ok(resolve(address, &System)?.into_iter().map(Server::new).collect()),
