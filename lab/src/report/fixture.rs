@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::block::tests::block;
 use crate::block::{Bar, Block, Cell, Circumstances, Sample};
 use crate::experiment::{Configuration, Experiment, Kind, Load};
 use crate::features::{self, Matrix, Verdict};
@@ -183,6 +184,19 @@ pub(super) fn blocks() -> Vec<Block> {
         }
     }
     fail(&mut blocks);
+    blocks
+}
+
+/// Blocks of one load with ten clients: each contender's rates, turn by turn.
+pub(super) fn blocks_of(rates: &[(&str, &[f64])]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (contender, rates) in rates {
+        for (turn, rate) in (0..).zip(*rates) {
+            let figures = [(Figure::RequestsPerS, *rate), (Figure::TotalS, 1.0), (Figure::Failed, 0.0)];
+            let raw = "raw/x".into();
+            blocks.push(Block { turn, raw, ..block(contender, "l", 10, &figures) });
+        }
+    }
     blocks
 }
 

@@ -296,18 +296,7 @@ mod tests {
     use super::*;
     use crate::block::tests::block;
     use crate::experiment::Experiment;
-
-    fn blocks(rates: &[(&str, &[f64])]) -> Vec<Block> {
-        let mut blocks = Vec::new();
-        for (contender, rates) in rates {
-            for (turn, rate) in (0..).zip(*rates) {
-                let figures = [(Figure::RequestsPerS, *rate), (Figure::TotalS, 1.0), (Figure::Failed, 0.0)];
-                let raw = "raw/x".into();
-                blocks.push(Block { turn, raw, ..block(contender, "l", 10, &figures) });
-            }
-        }
-        blocks
-    }
+    use crate::report::fixture::blocks_of;
 
     fn experiment() -> Experiment {
         Experiment::parse(
@@ -335,7 +324,7 @@ mod tests {
     fn ratios_are_taken_within_a_turn() {
         // Both are slower in the second turn, as when the machine was busy: the ratio is the same.
         let rates = [100.0, 50.0, 80.0, 90.0, 60.0, 70.0];
-        let blocks = blocks(&[("nginx", &rates), ("apache", &rates.map(|rate| rate * 0.8))]);
+        let blocks = blocks_of(&[("nginx", &rates), ("apache", &rates.map(|rate| rate * 0.8))]);
         let (shares, standings) = judged(&blocks, Figure::RequestsPerS);
         assert_eq!(shares, named(&[("nginx", 100.0), ("apache", 80.0)]));
         assert_eq!(standings, [Standing::Behind]);
@@ -344,7 +333,7 @@ mod tests {
     #[test]
     fn the_first_is_who_is_ahead_in_the_same_turns() {
         // By the medians of the rates apache is first, 100 to 90; in the same turns nginx is, by 9 % and more.
-        let blocks = blocks(&[("apache", &[100.0, 50.0, 110.0]), ("nginx", &[109.0, 60.0, 90.0])]);
+        let blocks = blocks_of(&[("apache", &[100.0, 50.0, 110.0]), ("nginx", &[109.0, 60.0, 90.0])]);
         let (shares, _) = judged(&blocks, Figure::RequestsPerS);
         assert_eq!(shares, named(&[("nginx", 100.0), ("apache", 91.7)]));
     }
@@ -352,7 +341,7 @@ mod tests {
     #[test]
     fn nobody_has_more_than_the_first_of_an_even_number_of_turns() {
         // The means of the middle ratios are 1.25 either way.
-        let blocks = blocks(&[("nginx", &[100.0, 100.0]), ("apache", &[50.0, 200.0])]);
+        let blocks = blocks_of(&[("nginx", &[100.0, 100.0]), ("apache", &[50.0, 200.0])]);
         let (shares, _) = judged(&blocks, Figure::RequestsPerS);
         assert_eq!(shares, named(&[("apache", 100.0), ("nginx", 100.0)]), "the better median breaks the tie");
     }
@@ -360,7 +349,7 @@ mod tests {
     #[test]
     fn of_a_circle_the_least_beaten_is_first() {
         // nginx beats apache in two turns of three, apache caddy, and caddy nginx.
-        let blocks = blocks(&[
+        let blocks = blocks_of(&[
             ("nginx", &[100.0, 60.0, 100.0]),
             ("apache", &[80.0, 100.0, 90.0]),
             ("caddy", &[70.0, 80.0, 101.0]),
@@ -374,7 +363,7 @@ mod tests {
     fn level_is_who_is_near_and_not_who_scatters() {
         let stands = |rates: &[f64], twin: &[f64]| {
             let first = [100.0, 100.0, 100.0, 100.0];
-            let mut blocks = blocks(&[("nginx", &first), ("nginx-twin", twin), ("apache", rates)]);
+            let mut blocks = blocks_of(&[("nginx", &first), ("nginx-twin", twin), ("apache", rates)]);
             blocks.retain(|block| block.turn < u32::try_from(rates.len()).unwrap());
             judged(&blocks, Figure::RequestsPerS).1[0]
         };
@@ -392,7 +381,7 @@ mod tests {
 
     #[test]
     fn less_is_better_for_times() {
-        let mut blocks = blocks(&[("nginx", &[1.0]), ("apache", &[1.0])]);
+        let mut blocks = blocks_of(&[("nginx", &[1.0]), ("apache", &[1.0])]);
         blocks[0].figures = [(Figure::P99Ms, 2.0)].into();
         blocks[1].figures = [(Figure::P99Ms, 8.0)].into();
         let (shares, _) = judged(&blocks, Figure::P99Ms);
@@ -401,7 +390,7 @@ mod tests {
 
     #[test]
     fn twins_give_the_noise_floor_of_a_figure() {
-        let blocks = blocks(&[("nginx", &[100.0, 100.0, 100.0]), ("nginx-twin", &[97.0, 103.0, 98.0])]);
+        let blocks = blocks_of(&[("nginx", &[100.0, 100.0, 100.0]), ("nginx-twin", &[97.0, 103.0, 98.0])]);
         let (summary, experiment) = (Summary::of(&blocks), experiment());
         assert!((summary.floor(Figure::RequestsPerS).unwrap() - 0.02).abs() < 1e-9);
         assert_eq!(summary.floor(Figure::MemoryBytes), None, "that of one figure says nothing of another");
@@ -410,7 +399,7 @@ mod tests {
 
     #[test]
     fn who_did_not_answer_all_is_not_ranked() {
-        let mut blocks = blocks(&[
+        let mut blocks = blocks_of(&[
             ("nginx", &[1000.0, 1000.0, 1000.0]),
             ("apache", &[4000.0, 4000.0, 4000.0]),
             ("caddy", &[500.0, 500.0, 500.0]),

@@ -274,22 +274,11 @@ pub(super) fn ratios(dividend: &BTreeMap<u32, f64>, divisor: &BTreeMap<u32, f64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::tests::block;
     use crate::report::fixture;
-
-    fn blocks(rates: &[(&str, &[f64])]) -> Vec<Block> {
-        let mut blocks = Vec::new();
-        for (contender, rates) in rates {
-            for (turn, rate) in (0..).zip(*rates) {
-                blocks.push(Block { turn, ..block(contender, "l", 10, &[(Figure::RequestsPerS, *rate)]) });
-            }
-        }
-        blocks
-    }
 
     #[test]
     fn quick_blocks_and_failures_do_not_enter_medians() {
-        let mut blocks = blocks(&[("nginx", &[100.0, 104.0, 1.0, 2.0])]);
+        let mut blocks = fixture::blocks_of(&[("nginx", &[100.0, 104.0, 1.0, 2.0])]);
         blocks[2].quick = true;
         blocks[3].failure = Some("refused".into());
         let summary = Summary::of(&blocks);
