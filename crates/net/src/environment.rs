@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use nix::libc;
+
 use crate::process::is_single_threaded;
 
 /// Leaves the process with these variables and no others.
@@ -20,9 +22,10 @@ pub fn replace(variables: &[(OsString, OsString)]) -> io::Result<()> {
     if !variables.iter().all(|(name, value)| is_name(name) && !value.as_bytes().contains(&0)) {
         return Err(io::Error::other("a variable of the environment has no name, or a NUL in it"));
     }
-    for (name, _) in env::vars_os() {
-        // SAFETY: no other thread exists that could read the environment meanwhile.
-        unsafe { env::remove_var(name) };
+    // Not one by one: what a parent passes on may have a name that cannot be removed.
+    // SAFETY: no other thread exists that could read the environment meanwhile.
+    if unsafe { libc::clearenv() } != 0 {
+        return Err(io::Error::other("the environment cannot be emptied"));
     }
     for (name, value) in variables {
         // SAFETY: as above.
@@ -52,6 +55,18 @@ mod tests {
                 assert!(replace(&[(name.into(), value.into())]).is_err(), "{name}");
             }
             assert_eq!(env::vars_os().collect::<Vec<_>>(), wanted, "nothing was touched");
+        });
+    }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn what_has_no_name_is_gone_too() {
+        alone(|| {
+            // SAFETY: the text lives for ever, and no other thread exists that could read the environment meanwhile.
+            assert_eq!(unsafe { libc::putenv(c"=A=1".as_ptr().cast_mut()) }, 0);
+            assert!(env::vars_os().any(|(name, _)| name == "=A"));
+            replace(&[]).unwrap();
+            assert_eq!(env::vars_os().next(), None);
         });
     }
 
