@@ -264,7 +264,9 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         let (mut member, bell) = {
             let mut seats = self.seats.borrow_mut();
             let Some(seat) = seats.all.get_mut(seat as usize) else { return };
-            seat.bell.is_queued.store(false, Ordering::Release);
+            // Whoever rings from now on queues it again; what those did who rang before has to be seen by it, for which
+            // a store alone would not do.
+            seat.bell.is_queued.swap(false, Ordering::AcqRel);
             let Some(member) = seat.take() else { return };
             (member, Arc::clone(&seat.bell))
         };
