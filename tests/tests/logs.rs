@@ -97,6 +97,28 @@ fn last_words_follow_the_log() {
     running.stop();
 }
 
+/// What nobody sent is not told, and least of all what somebody else sent before.
+#[test]
+fn a_head_that_never_came_has_nothing_of_the_one_before() {
+    let site = Site::new(
+        r#"
+        log_format known "$status $server_protocol $request_method $http_x";
+        access_log %%LOGS%%/heads known;
+        server { listen 127.0.0.1:%%PORT%%; return 200 ok; }
+        "#,
+    );
+    for server in [Server::Fulmar, Server::Nginx] {
+        if server == Server::Nginx && !have_nginx() {
+            continue;
+        }
+        let running = site.start(server);
+        assert_eq!(running.ask_bytes(b"GET /a HTTP/1.0\r\nX: y\r\n\r\n").statuses(), [200]);
+        running.connect().send(b"G");
+        let told = "200 HTTP/1.0 GET y\n400 - - -\n";
+        assert!(log_holds(&running, "heads", told), "{server:?}: {}", running.log("heads"));
+    }
+}
+
 #[test]
 fn a_full_buffer_is_written_in_whole_lines() {
     let site = Site::new(

@@ -28,13 +28,12 @@ impl RequestHead {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Makes it what [`RequestHead::new`] gives, and keeps the memory.
     pub fn clear(&mut self) {
-        self.line.clear();
-        self.method = Method::Other;
-        self.method_length = 0;
-        self.target = (0, 0);
-        self.fields.clear();
+        let RequestHead { line, method, method_length, target, version, fields } = self;
+        line.clear();
+        (*method, *method_length, *target, *version) = (Method::Other, 0, (0, 0), Version::Http11);
+        fields.clear();
     }
 
     /// Sets the request line. `line` is the whole line without its end, `target` the range of the

@@ -78,8 +78,9 @@ pub(super) fn request_method(exchange: &Exchange, _: &str, out: &mut Vec<u8>) ->
 }
 
 pub(super) fn server_protocol(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let version = exchange.request.head.version;
-    put_some((version != http::Version::Http09).then(|| version.as_str()), out)
+    let head = &exchange.request.head;
+    let is_named = !head.line().is_empty() && head.version != http::Version::Http09;
+    put_some(is_named.then(|| head.version.as_str()), out)
 }
 
 pub(super) fn host(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

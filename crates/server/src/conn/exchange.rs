@@ -318,7 +318,7 @@ mod tests {
         exchange.request.body = Some(RequestBody::Memory(b"body"[..].into()));
         (exchange.request.port, exchange.request.content_length) = (Some(1), Some(4));
         (exchange.request.chunked, exchange.request.length, exchange.request.pipelined) = (true, 1, true);
-        exchange.request.head.version = Version::Http11;
+        exchange.request.head.version = Version::Http10;
         let response = &mut exchange.response;
         (response.status, response.reason) = (Status::NOT_FOUND, Some((Status::NOT_FOUND, (*b"x").into())));
         (response.content_type, response.etag) = (Some(b"a/b"[..].into()), Some(b"\"e\""[..].into()));
