@@ -123,3 +123,43 @@ fn bad_hosts() {
         ],
     );
 }
+
+/// A request that is refused before its host is known is the default server's, and not that of the empty name.
+#[test]
+fn refused_requests() {
+    let refused = |names: &str, text: &str| {
+        format!(
+            "server {{ listen 127.0.0.1:%%PORT%%{names}; error_page 400 414 505 =299 /page; \
+             location /page {{ return 200 {text}; }} }}\n"
+        )
+    };
+    let servers = [
+        refused("; server_name named", "named"),
+        refused(" default_server; server_name first", "default"),
+        refused("; server_name \"\"", "nameless"),
+    ];
+    let long = "x".repeat(9000);
+    let long_field = format!("GET / HTTP/1.1\r\nX: {long}\r\nHost: named\r\n\r\n");
+    let long_behind = format!("GET / HTTP/1.1\r\nHost: named\r\nX: {long}\r\n\r\n");
+    let long_target = format!("GET /{long} HTTP/1.1\r\nHost: named\r\n\r\n");
+    agree(
+        &Site::new(&servers.concat()),
+        &[
+            "nonsense\r\n\r\n",
+            "GET /%zz HTTP/1.1\r\nHost: named\r\n\r\n",
+            "GET http:/// HTTP/1.1\r\nHost: named\r\n\r\n",
+            "GET http://named/ HTTP/1.1\r\nHost: a..b\r\n\r\n",
+            "GET / HTTP/2.0\r\nHost: named\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost:\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a..b\r\n\r\n",
+            "GET / HTTP/1.1\r\nX: \0\r\nHost: named\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: named\r\nX: \0\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: named\r\nContent-Length: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            &long_field,
+            &long_behind,
+            &long_target,
+        ],
+    );
+}

@@ -38,6 +38,21 @@ pub(crate) struct Begun {
     target: Target,
 }
 
+/// How far a request's head was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    Part,
+    All,
+}
+
+impl Read {
+    /// Whether it is open which host is meant, so that the default server answers. A head that was read and has no
+    /// `Host` means none, which a server may claim by an empty name.
+    fn leaves_host_open(self, request: &Request) -> bool {
+        request.host.is_empty() && (self == Read::Part || request.head.fields.get("host").is_some())
+    }
+}
+
 /// Fields whose values nobody should find in a log.
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
@@ -82,11 +97,11 @@ pub(crate) fn begin(io: &Io, begun: &mut Begun) {
     match examine(head, target) {
         Ok(framing) => match check_body(io, &framing) {
             Ok(()) => whole(io, begun, framing),
-            Err(error) => refuse(io, begun, error, Level::Error),
+            Err(error) => refuse(io, begun, Read::All, error, Level::Error),
         },
         Err(error) => {
             find_host(head, target);
-            refuse(io, begun, error, Level::Info);
+            refuse(io, begun, Read::All, error, Level::Info);
         }
     }
 }
@@ -101,13 +116,13 @@ pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
         // What was understood of a target that is none is nobody's URI.
         false => *target = Target::default(),
     }
-    refuse(io, begun, error, Level::Info);
+    refuse(io, begun, Read::Part, error, Level::Info);
 }
 
 /// Starts a request that never came whole, only to be logged.
 pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
     begun.target = Target::default();
-    start(io, begun, BodyLength::None);
+    start(io, begun, Read::Part, BodyLength::None);
 }
 
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
@@ -127,7 +142,7 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
 }
 
 fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
-    start(io, begun, framing.body);
+    start(io, begun, Read::All, framing.body);
     begun.framing = framing;
     begun.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
     let exchange = &mut begun.flow.exchange;
@@ -153,19 +168,19 @@ fn tell_request(exchange: &Exchange) {
     });
 }
 
-fn refuse(io: &Io, begun: &mut Begun, error: HeadError, level: Level) {
+fn refuse(io: &Io, begun: &mut Begun, read: Read, error: HeadError, level: Level) {
     let head = &mut begun.flow.exchange.request.head;
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
-    start(io, begun, BodyLength::None);
+    start(io, begun, read, BodyLength::None);
     begun.flow.exchange.log(level, error.reason);
     begun.refused = Some(error.status);
 }
 
 /// Finds the server for a request, whose target was taken apart.
-fn start(io: &Io, begun: &mut Begun, body: BodyLength) {
+fn start(io: &Io, begun: &mut Begun, read: Read, body: BodyLength) {
     let requests = &io.info.requests;
     requests.set(requests.get() + 1);
     let Begun { flow, target, .. } = begun;
@@ -175,7 +190,10 @@ fn start(io: &Io, begun: &mut Begun, body: BodyLength) {
     fill(request, target, body);
     (request.length, request.pipelined) = (io.head_length as u64, io.pipelined);
     flow.start(io.default_server());
-    let found = io.hosts().find(&flow.exchange);
+    let found = match read.leaves_host_open(&flow.exchange.request) {
+        true => Ok(io.default_server()),
+        false => io.hosts().find(&flow.exchange),
+    };
     let server = found.unwrap_or(io.default_server());
     begun.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
     begun.flow.choose(server);
