@@ -9,6 +9,7 @@
 mod amount;
 mod args;
 pub mod body;
+pub mod browser;
 pub mod clock;
 mod config;
 mod connection;

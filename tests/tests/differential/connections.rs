@@ -55,6 +55,10 @@ fn keep_alive() {
                 0,
                 "POST /default-disabled\nUser-Agent: Mozilla/4.0 (compatible; MSIE 5.5; Windows NT 5.0)\n\nx",
             ),
+            (
+                0,
+                "POST /default-disabled\nUser-Agent: Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)\n\nx",
+            ),
             (1, "GET /"),
             (1, "GET /shorter"),
             (1, "GET /silent"),

@@ -3,6 +3,7 @@
 
 use crate::coding::{Accept, Coding, LEVELS};
 use conf::{Arity, Diagnostic, value};
+use contract::browser::is_msie6;
 use contract::clock::Time;
 use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
 use http::Version;
@@ -177,41 +178,15 @@ fn has_directive(value: &[u8], name: &str) -> bool {
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Internet Explorer 4, 5 and 6, but not the last form of 6, which can read compressed content.
-fn is_msie6(agent: &[u8]) -> bool {
-    let has = |text: &[u8], part: &str| text.windows(part.len()).any(|window| window == part.as_bytes());
-    let Some(start) = agent.windows(5).position(|part| part == b"MSIE ") else { return false };
-    let old = match &agent[start + 5..] {
-        [b'4' | b'5', b'.', _, ..] => true,
-        [b'6', b'.', _, rest @ ..] => !has(rest, "SV1"),
-        _ => false,
-    };
-    old && !has(agent, "Opera")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{has_directive, is_msie6};
+    use super::has_directive;
     use crate::testing::Site;
 
     #[test]
     fn directives_of_caches() {
         assert!(has_directive(b"max-age=1, No-Store", "no-store"));
         assert!(!has_directive(b"no-storex, x-no-store", "no-store"));
-    }
-
-    #[test]
-    fn which_explorers_cannot_read_it() {
-        for (agent, cannot) in [
-            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)", true),
-            ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)", false),
-            ("Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)", true),
-            ("Mozilla/4.0 (compatible; MSIE 6.0; x) Opera 8", false),
-            ("Mozilla/4.0 (compatible; MSIE 7.0; x)", false),
-            ("MSIE 6", false),
-        ] {
-            assert_eq!(is_msie6(agent.as_bytes()), cannot, "{agent}");
-        }
     }
 
     #[test]
