@@ -166,8 +166,7 @@ fn write_representation(out: &mut Vec<u8>, head: &ResponseHead, chunked: bool) {
         write_number(length, 1, out);
         out.extend_from_slice(b"\r\n");
     }
-    let dated = matches!(head.status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
-    if let Some(seconds) = head.last_modified.filter(|_| dated) {
+    if let Some(seconds) = head.last_modified.filter(|_| head.status.is_dated()) {
         out.extend_from_slice(b"Last-Modified: ");
         out.extend_from_slice(&date_text(seconds));
         out.extend_from_slice(b"\r\n");

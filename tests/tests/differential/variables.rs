@@ -1,6 +1,6 @@
 //! Variables, as `return` shows them.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -126,4 +126,90 @@ fn what_the_kernel_knows_of_the_connection() {
         "#,
     );
     agree(&site, &["GET /"]);
+}
+
+/// The dates that pages with `ssi` have, in the form that they have where none asks for another.
+#[test]
+fn dates() {
+    let site = Site::new(
+        r#"
+        map "$date_gmt/$date_local" $are_dates {
+            default "no: $date_gmt/$date_local";
+            "~^([A-Z][a-z]+day, [0-9]{2}-[A-Z][a-z]{2}-[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} [A-Z]+/?){2}$" "yes";
+        }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            location / { return 200 "$are_dates"; }
+        }
+        "#,
+    );
+    agree(&site, &["GET /"]);
+}
+
+#[test]
+fn of_the_whole_tree() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root /;
+            location / { return 200 "[$document_root][$document_root$uri][$request_filename][$realpath_root]"; }
+            location /variable/ { root /$arg_x; return 200 "[$document_root][$request_filename]"; }
+            location /alias/ { alias /; return 200 "[$document_root][$request_filename]"; }
+        }
+        "#,
+    );
+    agree(&site, &["GET /", "GET /a/b", "GET /variable/b?x=a", "GET /alias/b"]);
+}
+
+/// What is logged of an error's page is what was sent with it.
+#[test]
+fn of_an_error_page_in_the_log() {
+    let site = Site::new(
+        r#"
+        log_format sent "$status [$sent_http_last_modified] [$sent_http_etag] [$sent_http_content_type]";
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            access_log %%LOGS%%/sent.log sent;
+            location /as_it_is { error_page 404 /page.html; }
+            location /as_200 { error_page 404 =200 /page.html; }
+        }
+        "#,
+    )
+    .file("page.html", "a page");
+    let requests = ["GET /as_it_is", "GET /as_200", "GET /page.html", "GET /page.html\nIf-None-Match: *"];
+    agree_with_logs(&site, &requests, &["sent.log"]);
+}
+
+/// Until the head is sent, the page still has the date of its file.
+#[test]
+fn of_an_error_page_in_a_field() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            access_log off;
+            error_page 404 /page.html;
+            add_header X-Modified "[$sent_http_last_modified]" always;
+        }
+        "#,
+    )
+    .file("page.html", "a page");
+    agree(&site, &["GET /none", "GET /page.html"]);
+}
+
+#[test]
+fn of_a_root_that_is_not_there() {
+    let site = Site::new(
+        r#"
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%/none;
+            location / { return 200 "[$realpath_root]"; }
+        }
+        "#,
+    );
+    agree_with_logs(&site, &["GET /"], &["error.log"]);
 }

@@ -109,6 +109,8 @@ static VARIABLES: &[Variable] = &[
     Variable::new("msec", server::msec),
     Variable::new("time_local", server::time_local),
     Variable::new("time_iso8601", server::time_iso8601),
+    Variable::new("date_local", server::date_local),
+    Variable::new("date_gmt", server::date_gmt),
 ];
 
 #[cfg(test)]

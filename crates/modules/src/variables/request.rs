@@ -2,6 +2,7 @@
 
 use super::lists::{joined, put, put_shown, put_some};
 use super::user;
+use crate::shared::files;
 use contract::log::Level;
 use contract::{Exchange, FileName, RequestBody};
 use std::ffi::OsStr;
@@ -155,8 +156,11 @@ pub(super) fn uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(&exchange.request.path, out)
 }
 
+/// What is written as `root /` ends without its slash as well.
 pub(super) fn document_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.scope.policy.root.directory(exchange), out)
+    let root = &exchange.scope.policy.root;
+    let is_slash = root.alias.is_none() && root.path.constant() == Some(b"/");
+    if is_slash { true } else { put(root.directory(exchange), out) }
 }
 
 pub(super) fn realpath_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -164,8 +168,7 @@ pub(super) fn realpath_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> 
     match std::fs::canonicalize(OsStr::from_bytes(&directory)) {
         Ok(real) => put(real.as_os_str().as_bytes(), out),
         Err(error) => {
-            let shown = String::from_utf8_lossy(&directory);
-            exchange.log(Level::Crit, &format!("realpath() \"{shown}\" failed ({error})"));
+            exchange.log(Level::Crit, &files::failed("realpath", &directory, &error));
             false
         }
     }

@@ -37,3 +37,14 @@ pub(super) fn time_iso8601(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     clock::write_iso8601(Time::now(), out);
     true
 }
+
+pub(super) fn date_local(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(clock::format(Time::now().seconds, true, SSI_DATE), out)
+}
+
+pub(super) fn date_gmt(_: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    put(clock::format(Time::now().seconds, false, SSI_DATE), out)
+}
+
+/// How dates are written as long as no page with `ssi` asks for another form.
+const SSI_DATE: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
