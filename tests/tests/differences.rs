@@ -133,6 +133,12 @@ const DIFFERENCES: &[Difference] = &[
         nginx: "400 closed",
         fulmar: "200 closed",
     },
+    Difference {
+        reason: "what is meant by a date with a day of one digit is not open",
+        input: "GET /f.txt HTTP/1.1\r\nHost: a\r\nIf-Unmodified-Since: Sat, 1 Jan 2050 00:00:00 GMT\r\n\r\n",
+        nginx: "412 closed",
+        fulmar: "200 kept",
+    },
 ];
 
 #[test]
@@ -258,6 +264,49 @@ fn tabs_around_values() {
     assert_eq!(text(Server::Fulmar), "[y]");
     if have_nginx() {
         assert_ne!(text(Server::Nginx), "[y]", "nginx no longer differs");
+    }
+}
+
+/// Reason: a response has one `Server` and one `Date` (RFC 9110, sections 6.6.1 and 10.2.4).
+#[test]
+fn fields_that_are_there_once() {
+    let site = Site::new(
+        r#"server { listen 127.0.0.1:%%PORT%%; add_header Server mine; add_header Date never; return 200; }"#,
+    );
+    let values = |server: Server| {
+        let running = site.start(server);
+        let answer = running.ask("GET /");
+        let values = ["server", "date"].map(|name| {
+            answer.last().fields.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name)).count()
+        });
+        running.stop();
+        values
+    };
+    assert_eq!(values(Server::Fulmar), [1, 1]);
+    if have_nginx() {
+        assert_eq!(values(Server::Nginx), [2, 2], "nginx no longer differs");
+    }
+}
+
+/// Reason: what asks for the body is not a part of the answer.
+#[test]
+fn bytes_of_a_call_to_go_on() {
+    let site = Site::new(
+        r#"
+        log_format sent $body_bytes_sent;
+        server { listen 127.0.0.1:%%PORT%%; access_log %%LOGS%%/sent sent; return 200 "ok"; }
+        "#,
+    );
+    let logged = |server: Server| {
+        let running = site.start(server);
+        running.ask_bytes(
+            b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx",
+        );
+        running.stop_and(|running| running.log("sent"))
+    };
+    assert_eq!(logged(Server::Fulmar), "2\n");
+    if have_nginx() {
+        assert_eq!(logged(Server::Nginx), "27\n", "nginx no longer differs");
     }
 }
 

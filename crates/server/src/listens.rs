@@ -273,6 +273,7 @@ mod tests {
             assert!(message.contains(parameter.split('=').next().unwrap()), "{message}");
             assert!(message.contains("is not "), "{message}");
         }
+        assert!(options("accept_filter=httpready").is_ok(), "nginx on Linux ignores it, too");
     }
 
     /// The usual pair of lines for HTTP/3 is one address of TCP.
