@@ -3,13 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::libc::PIPE_BUF;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::fs::{FileType, OFlags, fstat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
@@ -22,24 +22,96 @@ pub struct Incomplete {
     pub error: io::Error,
 }
 
+/// An open file that lines are appended to.
+#[derive(Debug)]
+pub struct Appended {
+    file: File,
+    manner: Manner,
+}
+
+/// How to write without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Nobody waits for files, nor for what was opened so that writes do not wait.
+    Plain,
+    /// Each write says that it does not wait.
+    Socket,
+    /// There is no other way than to look first whether there is room.
+    Shared,
+}
+
+impl From<File> for Appended {
+    fn from(file: File) -> Appended {
+        let waits = || fcntl_getfl(&file).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK));
+        let manner = match fstat(&file).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Socket) => Manner::Socket,
+            Ok(FileType::Fifo | FileType::CharacterDevice) if waits() => Manner::Shared,
+            _ => Manner::Plain,
+        };
+        Appended { file, manner }
+    }
+}
+
+impl Appended {
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Appends bytes with one system call, unless the system takes less at once.
+    ///
+    /// # Errors
+    /// [`Incomplete`], with the first error of write(2).
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Incomplete> {
+        self.manner.write(self.file.as_fd(), bytes)
+    }
+}
+
+impl Manner {
+    fn write(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Incomplete> {
+        match self {
+            Manner::Plain => write_all(fd, bytes),
+            Manner::Socket => send_all(fd, bytes),
+            Manner::Shared => write_in_turn(fd, bytes),
+        }
+    }
+}
+
 /// Opens a file to append to it, and creates it if it is missing, for its owner to write.
 ///
-/// A pipe is opened although nobody reads it yet: what it holds is there when somebody does.
+/// A pipe is opened although nobody reads it yet: what it holds is there when somebody does. A standard stream that
+/// cannot be opened by its name is had all the same.
 ///
 /// # Errors
 /// Those of open(2).
-pub fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<Appended> {
     let mut options = OpenOptions::new();
     // A daemon's mask is empty: the mode itself keeps others from writing.
     options.append(true).create(true).mode(0o644).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    options.open(path).or_else(|error| {
-        let is_pipe = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-        if is_pipe && error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) {
-            options.read(true).open(path)
-        } else {
-            Err(error)
-        }
-    })
+    let opened = options.open(path).or_else(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NXIO | Errno::ACCESS) => match standard_stream(path) {
+            Some(stream) => Ok(stream),
+            None if is_pipe(path) => options.read(true).open(path),
+            None => Err(error),
+        },
+        _ => Err(error),
+    });
+    opened.map(Appended::from)
+}
+
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// The standard stream that a path such as `/dev/stdout` leads to. That of a service or of a remote shell may be a
+/// socket, which has no name to be opened by, and that of another user's pipeline belongs to that user.
+fn standard_stream(path: &Path) -> Option<File> {
+    let named = std::fs::metadata(path).ok()?;
+    let is_named = |stream: &BorrowedFd<'_>| {
+        fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (named.dev(), named.ino()))
+    };
+    let stream = [rustix::stdio::stdout(), rustix::stdio::stderr()].into_iter().find(is_named)?;
+    stream.try_clone_to_owned().ok().map(File::from)
 }
 
 /// Opens a file that is there to append to it, unless its name is a symbolic link.
@@ -51,39 +123,25 @@ pub fn open_itself(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Appends bytes with one system call, unless the system takes less at once.
+/// As [`Appended::write`], on the standard error stream, which belongs to others, too: their writes may wait, this one
+/// never does. What there is no room for is not written.
 ///
 /// # Errors
-/// [`Incomplete`], with the first error of write(2).
-pub fn write(file: impl AsFd, bytes: &[u8]) -> Result<(), Incomplete> {
-    write_all(file.as_fd(), bytes)
-}
-
-/// As [`write()`], on the standard error stream, which belongs to others, too: their writes may wait, this one never
-/// does. What there is no room for is not written.
-///
-/// # Errors
-/// As [`write()`].
+/// As [`Appended::write`].
 pub fn write_stderr(bytes: &[u8]) -> Result<(), Incomplete> {
     match own_stderr() {
-        Stderr::Plain => write_all(rustix::stdio::stderr(), bytes),
+        Stderr::Inherited(manner) => manner.write(rustix::stdio::stderr(), bytes),
         Stderr::Own(file) => write_all(file.as_fd(), bytes),
-        Stderr::Socket => send_all(rustix::stdio::stderr(), bytes),
-        Stderr::Shared => write_in_turn(rustix::stdio::stderr(), bytes),
     }
 }
 
 /// How the standard error stream is written.
 #[derive(Clone, Debug)]
 enum Stderr {
-    /// Nobody waits for files.
-    Plain,
+    /// By the descriptor that this process was started with.
+    Inherited(Manner),
     /// Opened once more, because it is others who decide whether the stream that they share waits.
     Own(Arc<File>),
-    /// Each write says that it does not wait.
-    Socket,
-    /// There is no other way than to look first whether there is room.
-    Shared,
 }
 
 /// What the standard error stream was when it was last written, which may change at any time.
@@ -95,21 +153,21 @@ pub fn prepare_stderr() {
 }
 
 fn own_stderr() -> Stderr {
-    let Ok(stat) = fstat(rustix::stdio::stderr()) else { return Stderr::Plain };
+    let Ok(stat) = fstat(rustix::stdio::stderr()) else { return Stderr::Inherited(Manner::Plain) };
     let mut known = STDERR.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some((device, inode, stderr)) if (*device, *inode) == (stat.st_dev, stat.st_ino) => stderr.clone(),
         _ => {
             let stderr = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Socket => Stderr::Socket,
+                FileType::Socket => Stderr::Inherited(Manner::Socket),
                 FileType::Fifo | FileType::CharacterDevice => {
                     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
                     let mut options = OpenOptions::new();
                     let opened =
                         options.append(true).custom_flags(flags.bits().cast_signed()).open("/proc/self/fd/2");
-                    opened.map_or(Stderr::Shared, |file| Stderr::Own(Arc::new(file)))
+                    opened.map_or(Stderr::Inherited(Manner::Shared), |file| Stderr::Own(Arc::new(file)))
                 }
-                _ => Stderr::Plain,
+                _ => Stderr::Inherited(Manner::Plain),
             };
             *known = Some((stat.st_dev, stat.st_ino, stderr.clone()));
             stderr
@@ -124,9 +182,7 @@ fn send_all(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Incomplete> {
 /// Writes no more at once than there is room for where there is any, one thread at a time.
 fn write_in_turn(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Incomplete> {
     static TURN: Mutex<()> = Mutex::new(());
-    let Ok(_turn) = TURN.try_lock() else {
-        return Err(Incomplete { written: 0, error: io::ErrorKind::WouldBlock.into() });
-    };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     all(bytes, |rest| {
         let mut ready = [PollFd::new(fd, PollFlags::POLLOUT)];
         match poll(&mut ready, PollTimeout::ZERO) {
@@ -168,14 +224,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         for text in ["one\n", "two\n"] {
-            write(open(&path).unwrap(), text.as_bytes()).unwrap();
+            open(&path).unwrap().write(text.as_bytes()).unwrap();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }
 
     #[test]
     fn a_full_device_is_told() {
-        let full = write(open(Path::new("/dev/full")).unwrap(), b"x").unwrap_err();
+        let full = open(Path::new("/dev/full")).unwrap().write(b"x").unwrap_err();
         assert_eq!((full.written, full.error.kind()), (0, ErrorKind::StorageFull));
     }
 
@@ -185,11 +241,11 @@ mod tests {
         let path = directory.path().join("pipe");
         nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
         let pipe = open(&path).unwrap();
-        let refused = write(&pipe, &vec![b'x'; 1 << 20]).unwrap_err();
+        let refused = pipe.write(&vec![b'x'; 1 << 20]).unwrap_err();
         assert_eq!(refused.error.kind(), ErrorKind::WouldBlock);
         let mut read = vec![0; refused.written];
         File::open(&path).unwrap().read_exact(&mut read).unwrap();
-        write(&pipe, b"again").unwrap();
+        pipe.write(b"again").unwrap();
     }
 
     /// A pipe, a socket, and a pipe that cannot be opened once more: all of them are such that their writers wait.
@@ -209,10 +265,55 @@ mod tests {
                 end.read_exact(&mut vec![0; refused.written]).unwrap();
                 write_stderr(b"again").unwrap();
             }
-            let refused = write_in_turn(shared.as_fd(), &large).unwrap_err();
+            let shared = Appended::from(File::from(OwnedFd::from(shared)));
+            let refused = shared.write(&large).unwrap_err();
             assert_eq!(refused.error.kind(), ErrorKind::WouldBlock);
             other.read_exact(&mut vec![0; refused.written]).unwrap();
-            write_in_turn(shared.as_fd(), b"again").unwrap();
+            shared.write(b"again").unwrap();
         });
+    }
+
+    #[test]
+    fn a_standard_stream_that_has_no_name_is_opened_by_its_path() {
+        alone(|| {
+            let (mut receiver, sender) = UnixStream::pair().unwrap();
+            let directory = tempfile::tempdir().unwrap();
+            let link = directory.path().join("log");
+            std::os::unix::fs::symlink("/dev/stderr", &link).unwrap();
+            // Panics are told there, too, and nobody would read them.
+            let before = rustix::stdio::stderr().try_clone_to_owned().unwrap();
+            redirect_stderr(&sender).unwrap();
+            let results = [Path::new("/dev/stderr"), &link].map(|path| {
+                let opened = open(path)?;
+                opened.write(b"line\n").map_err(|refused| refused.error)?;
+                let refused = opened.write(&vec![b'x'; 1 << 20]).unwrap_err();
+                receiver.read_exact(&mut vec![0; 5 + refused.written])?;
+                Ok::<_, io::Error>(refused.error.kind())
+            });
+            redirect_stderr(&before).unwrap();
+            assert!(results.iter().all(|result| matches!(result, Ok(ErrorKind::WouldBlock))), "{results:?}");
+            let bound = directory.path().join("socket");
+            let _another = std::os::unix::net::UnixListener::bind(&bound).unwrap();
+            assert!(open(&bound).is_err(), "it is no stream of ours");
+        });
+    }
+
+    /// Who writes at the same time has its turn, and is not taken for one who finds no room.
+    #[test]
+    fn threads_that_share_a_pipe_lose_nothing() {
+        const THREADS: usize = 4;
+        const LINES: usize = 900;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let shared = Appended::from(File::from(OwnedFd::from(writer)));
+        let together = std::sync::Barrier::new(THREADS);
+        let write = || {
+            together.wait();
+            (0..LINES).for_each(|_| shared.write(b"a line of text\n").unwrap());
+        };
+        std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(write))));
+        drop(shared);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert!(text.lines().count() == THREADS * LINES && text.lines().all(|line| line == "a line of text"));
     }
 }

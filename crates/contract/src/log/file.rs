@@ -4,7 +4,7 @@ use super::bell::Bell;
 use super::buffer::{Buffer, Buffering};
 use super::flood::Flood;
 use super::health::Health;
-use net::append::{self, Incomplete};
+use net::append::{self, Appended, Incomplete};
 use net::process::redirect_stderr;
 use net::system_message;
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct LogFile {
     path: Option<PathBuf>,
-    file: RwLock<Option<File>>,
+    file: RwLock<Option<Appended>>,
     buffer: OnceLock<Buffer>,
     bell: Arc<Bell>,
     health: Health,
@@ -56,12 +56,12 @@ impl LogFile {
     /// No descriptor is left.
     pub fn share(&self) -> io::Result<Option<File>> {
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        file.as_ref().map(File::try_clone).transpose()
+        file.as_ref().map(|open| open.file().try_clone()).transpose()
     }
 
     /// Writes from now on to a file that another process opened.
     pub fn take_over(&self, file: File) {
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(file.into());
     }
 
     /// Has lines gathered from now on; whether that is what was wanted before, if anything was.
@@ -98,14 +98,14 @@ impl LogFile {
     pub fn take_stderr(&self) -> io::Result<()> {
         self.takes_stderr.store(true, Ordering::Relaxed);
         let guard = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        guard.as_ref().map_or(Ok(()), redirect_stderr)
+        guard.as_ref().map_or(Ok(()), |open| redirect_stderr(open.file()))
     }
 
     /// Whether the file that is open is the one at its path.
     pub fn is_current(&self) -> bool {
         let guard = self.file.read().unwrap_or_else(PoisonError::into_inner);
         let (Some(file), Some(path)) = (guard.as_ref(), &self.path) else { return false };
-        let (Ok(open), Ok(named)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+        let (Ok(open), Ok(named)) = (file.file().metadata(), std::fs::metadata(path)) else { return false };
         (open.dev(), open.ino()) == (named.dev(), named.ino())
     }
 
@@ -134,9 +134,10 @@ impl LogFile {
     /// Appends lines in a form that is no text. Nobody could read on behind a part of it, so a part is taken back.
     pub(super) fn write_binary(&self, bytes: &[u8], lines: &[u8]) -> Option<String> {
         self.try_write(lines, |file| {
-            let Some(file) = file else { return append::write_stderr(bytes) };
+            let Some(open) = file else { return append::write_stderr(bytes) };
+            let file = open.file();
             let length = file.metadata().map_or(0, |metadata| metadata.len());
-            append::write(file, bytes).map_err(|failure| {
+            open.write(bytes).map_err(|failure| {
                 let whole = length + failure.written as u64;
                 if failure.written > 0 && file.metadata().is_ok_and(|metadata| metadata.len() == whole) {
                     // What may only be appended to keeps the part.
@@ -151,7 +152,7 @@ impl LogFile {
     fn try_write(
         &self,
         lines: &[u8],
-        write: impl FnOnce(Option<&File>) -> Result<(), Incomplete>,
+        write: impl FnOnce(Option<&Appended>) -> Result<(), Incomplete>,
     ) -> Option<String> {
         if lines.is_empty() {
             return None;
@@ -197,8 +198,8 @@ impl Drop for LogFile {
 }
 
 /// Appends to a file, or to the standard error stream.
-fn put(file: Option<&File>, bytes: &[u8]) -> Result<(), Incomplete> {
-    file.map_or_else(|| append::write_stderr(bytes), |file| append::write(file, bytes))
+fn put(file: Option<&Appended>, bytes: &[u8]) -> Result<(), Incomplete> {
+    file.map_or_else(|| append::write_stderr(bytes), |file| file.write(bytes))
 }
 
 #[cfg(test)]
