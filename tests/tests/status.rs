@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tests::binary::{Server, nginx_with};
 use tests::client::Client;
 use tests::parts;
@@ -117,6 +118,24 @@ fn metrics_by_server_location_and_status() {
     );
     assert!(hits >= 1 && misses >= 1 && hits + misses == 3, "{hits} hits, {misses} misses");
     assert!(text.ends_with("# EOF\n"));
+    running.stop();
+}
+
+#[test]
+fn figures_last_as_long_as_what_they_are_of() {
+    let running = measured();
+    let has = |line: &str| get(&running, "/metrics").text().contains(line);
+    let gone = "location=\"~ ^/gone$\"";
+    assert!(wait::until(Duration::from_secs(10), || has(gone)));
+    running.rewrite(&MEASURED.replace("location ~ \"^/gone$\" { return 410; }", ""));
+    running.signal(Signal::HUP);
+    assert!(wait::until(Duration::from_secs(10), || !has(gone)), "{}", get(&running, "/metrics").text());
+    for line in [
+        "fulmar_responses_total{server=\"a.example\",location=\"\",status=\"200\"} 3\n",
+        "fulmar_reloads_total{result=\"success\"} 1\n",
+    ] {
+        assert!(has(line), "{line} is not in\n{}", get(&running, "/metrics").text());
+    }
     running.stop();
 }
 

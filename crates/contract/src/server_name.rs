@@ -22,6 +22,16 @@ pub enum ServerName {
     Regex(Arc<Regex>),
 }
 
+impl ServerName {
+    /// The name as `$server_name` has it where it is a server's first one.
+    pub fn shown(&self) -> Vec<u8> {
+        match self {
+            ServerName::Text(name) => name.strip_prefix(b".").unwrap_or(name).to_vec(),
+            ServerName::Regex(regex) => [b"~", regex.text()].concat(),
+        }
+    }
+}
+
 fn parse_server_name(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<ServerName>, Diagnostic> {
     args.words().iter().map(|word| server_name(word, args, loading)).collect()
 }

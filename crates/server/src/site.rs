@@ -215,7 +215,7 @@ impl Compiler<'_> {
         let scope = self.scope(section, None)?;
         self.notes.borrow_mut().extend(scope.policy.tls.as_deref().and_then(encryption::lost_clients));
         let server = Arc::new(Server {
-            name: display_name(names.first()),
+            name: names.first().map(|name| name.shown()).unwrap_or_default().into(),
             names: names.into(),
             encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
             span,
@@ -308,14 +308,6 @@ impl Compiler<'_> {
             alias: None,
             prefix: PathBuf::from(self.prefix),
         })
-    }
-}
-
-fn display_name(first: Option<&ServerName>) -> Arc<[u8]> {
-    match first {
-        None => Arc::from(&b""[..]),
-        Some(ServerName::Text(name)) => Arc::from(name.strip_prefix(b".").unwrap_or(name)),
-        Some(ServerName::Regex(regex)) => [b"~", regex.text()].concat().into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The metrics as text (OpenMetrics 1.0).
 
-use super::tally::{self, BUCKETS_S, Sums};
+use super::tally::{self, BUCKETS_S, Key, Sums};
 use contract::counters::{Count, total};
 use contract::reloads;
 use prometheus_client::collector::Collector;
@@ -21,7 +21,7 @@ pub(super) fn text() -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("fulmar");
     registry.register_collector(Box::new(Process));
     registry.register_collector(Box::new(Configuration));
-    registry.register_collector(Box::new(Places(tally::all().into_iter().map(of_place).collect())));
+    registry.register_collector(Box::new(Places(tally::all())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -101,32 +101,19 @@ fn info(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &[L
 
 /// What was answered, place by place.
 #[derive(Debug)]
-struct Places(Vec<Row>);
+struct Places(Vec<(Key, Sums)>);
 
-#[derive(Debug)]
-struct Row {
-    server: Box<str>,
-    location: Box<str>,
-    sums: Sums,
-}
-
-fn of_place(((server, location), sums): ((Box<str>, Box<str>), Sums)) -> Row {
-    Row { server, location, sums }
-}
-
-impl Row {
-    fn labels(&self) -> [Label<'_>; 2] {
-        [("server", &self.server), ("location", &self.location)]
-    }
+fn labels(key: &Key) -> [Label<'_>; 2] {
+    [("server", &key.0), ("location", &key.1)]
 }
 
 impl Collector for Places {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let (name, help) = ("responses", "Responses by server, location and status");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for row in &self.0 {
-            let [server, location] = row.labels();
-            for (status, count) in &row.sums.statuses {
+        for (key, sums) in &self.0 {
+            let [server, location] = labels(key);
+            for (status, count) in &sums.statuses {
                 let status = status.map_or_else(|| "other".to_owned(), |status| status.to_string());
                 let labels = [server, location, ("status", &status)];
                 let mut metric = family.encode_family(&labels)?;
@@ -135,20 +122,20 @@ impl Collector for Places {
         }
         let (name, help) = ("response", "Bytes sent, heads included");
         let mut family = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Counter)?;
-        for row in &self.0 {
-            let labels = row.labels();
-            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&row.sums.bytes, None)?;
+        for (key, sums) in &self.0 {
+            let labels = labels(key);
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&sums.bytes, None)?;
         }
         let (name, help) = ("request_duration", "From a request's first byte to the last one of its answer");
         let mut family =
             encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
-        for row in &self.0 {
+        for (key, sums) in &self.0 {
             let ends = BUCKETS_S.into_iter().chain([f64::INFINITY]);
-            let buckets: Vec<(f64, u64)> = ends.zip(row.sums.buckets).collect();
-            let count = row.sums.buckets.iter().sum();
-            let labels = row.labels();
+            let buckets: Vec<(f64, u64)> = ends.zip(sums.buckets).collect();
+            let count = sums.buckets.iter().sum();
+            let labels = labels(key);
             let mut metric = family.encode_family(&labels)?;
-            metric.encode_histogram::<NoLabelSet>(row.sums.seconds, count, &buckets, None)?;
+            metric.encode_histogram::<NoLabelSet>(sums.seconds, count, &buckets, None)?;
         }
         Ok(())
     }
@@ -162,7 +149,8 @@ mod tests {
 
     #[test]
     fn metrics_of_a_place() {
-        place("a.example", "~ \"\\.php$\"").count(200, 1_000, Duration::from_millis(2));
+        let place = place("a.example", "~ \"\\.php$\"");
+        place.count(200, 1_000, Duration::from_millis(2));
         let text = text().unwrap();
         let labels = "server=\"a.example\",location=\"~ \\\"\\\\.php$\\\"\"";
         for line in [

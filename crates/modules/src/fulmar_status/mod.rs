@@ -12,7 +12,7 @@
 //!
 //! Requests are counted by server and location only where a location with `fulmar_status` is in the configuration:
 //! elsewhere nothing is spent on it. The figures are those of the worker process and begin at zero where a reload or
-//! an upgrade starts another one.
+//! an upgrade starts another one; those of a location last as long as a configuration in use has it.
 //!
 //! nginx: none
 //!
@@ -48,11 +48,11 @@ use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::log::Level;
 use contract::{
-    Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Peer, Phase, Rule, ScopeBuilder,
-    Step, View,
+    Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Peer, Phase, Rule, SERVER_NAME,
+    ScopeBuilder, ServerName, Step, View,
 };
 use http::{Method, Status};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Metrics and the status page.
 pub static MODULE: Module =
@@ -92,8 +92,15 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.content(view.place(&FULMAR_STATUS), Shown(audience));
     }
     let location = builder.name.as_ref().map(as_written).unwrap_or_default();
-    builder.handle(Phase::Log, Counted { location, place: OnceLock::new() });
+    builder.handle(Phase::Log, Counted(tally::place(&server_name(view), &location)));
     Ok(())
+}
+
+/// The server's name as `$server_name` has it.
+fn server_name(view: &View<'_>) -> String {
+    let mut names =
+        view.levels().flat_map(|level| level.here(&SERVER_NAME)).flat_map(|written| written.value);
+    String::from_utf8_lossy(&names.next().map(ServerName::shown).unwrap_or_default()).into_owned()
 }
 
 /// A location's name as the configuration has it.
@@ -108,20 +115,14 @@ fn as_written(name: &LocationName) -> Box<str> {
 }
 
 /// Counts the requests of a scope.
-struct Counted {
-    location: Box<str>,
-    place: OnceLock<Arc<tally::Place>>,
-}
+struct Counted(Arc<tally::Place>);
 
 impl Handler for Counted {
     fn run(&self, exchange: &mut Exchange) -> Step {
         if exchange.subrequest {
             return Step::Next;
         }
-        let place = self
-            .place
-            .get_or_init(|| tally::place(&String::from_utf8_lossy(&exchange.server_name), &self.location));
-        place.count(exchange.response.status.0, exchange.wire.bytes, exchange.started.instant.elapsed());
+        self.0.count(exchange.response.status.0, exchange.wire.bytes, exchange.started.instant.elapsed());
         Step::Next
     }
 }

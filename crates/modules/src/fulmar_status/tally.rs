@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// Upper ends of the latency histogram, in seconds; above the last one is one more bucket.
@@ -20,14 +20,15 @@ const STATUSES: [u16; 48] = [
 const SHARDS: usize = 16;
 
 /// A server's name and a location's.
-type Key = (Box<str>, Box<str>);
+pub(super) type Key = Arc<(Box<str>, Box<str>)>;
 
-/// Every place that a request was counted for. A configuration that is loaded anew finds what was counted so far.
-static PLACES: Mutex<BTreeMap<Key, Arc<Place>>> = Mutex::new(BTreeMap::new());
+/// Every place of the configurations that are in use. One that is loaded anew finds what was counted so far, and what
+/// it has no more goes with the one before, so that reloads do not add up.
+static PLACES: Mutex<BTreeMap<Key, Weak<Place>>> = Mutex::new(BTreeMap::new());
 
 /// The counts of a location of a server.
-#[derive(Default)]
 pub(super) struct Place {
+    key: Key,
     shards: [OnceLock<Box<Tally>>; SHARDS],
 }
 
@@ -71,16 +72,36 @@ thread_local! {
     };
 }
 
-/// The place of this name, which a scope keeps.
+/// The place of this name, which lasts as long as scopes keep it.
 pub(super) fn place(server: &str, location: &str) -> Arc<Place> {
     let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(places.entry((server.into(), location.into())).or_default())
+    let key = Key::new((server.into(), location.into()));
+    if let Some(place) = places.get(&key).and_then(Weak::upgrade) {
+        return place;
+    }
+    let place = Arc::new(Place { key: Arc::clone(&key), shards: Default::default() });
+    places.insert(key, Arc::downgrade(&place));
+    place
 }
 
-/// All places by server and location, with what was counted.
+/// The places that requests were counted for, by server and location, with what was counted.
 pub(super) fn all() -> Vec<(Key, Sums)> {
     let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    places.iter().map(|(key, place)| (key.clone(), place.sums())).collect()
+    let kept: Vec<_> = places.values().filter_map(Weak::upgrade).collect();
+    // A place that ends here asks for them.
+    drop(places);
+    let sums = kept.iter().map(|place| (Arc::clone(&place.key), place.sums()));
+    sums.filter(|(_, sums)| !sums.statuses.is_empty()).collect()
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another one may have the name by now.
+        if places.get(&self.key).is_some_and(|place| place.strong_count() == 0) {
+            places.remove(&self.key);
+        }
+    }
 }
 
 impl Place {
@@ -113,13 +134,13 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS_S, Place, STATUSES, place};
+    use super::{BUCKETS_S, PLACES, STATUSES, all, place};
     use std::sync::Arc;
     use std::time::Duration;
 
     #[test]
     fn threads_are_added_up() {
-        let place = Arc::new(Place::default());
+        let place = place("threads.example", "/");
         let count = |status, milliseconds| {
             let place = Arc::clone(&place);
             let count = move || place.count(status, 100, Duration::from_micros(milliseconds));
@@ -135,9 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_place() {
-        assert!(Arc::ptr_eq(&place("one.example", "/"), &place("one.example", "/")));
-        assert!(!Arc::ptr_eq(&place("one.example", "/"), &place("two.example", "/")));
+    fn a_name_is_one_place_while_somebody_has_it() {
+        let counted =
+            || all().into_iter().find(|(key, _)| &*key.0 == "one.example").map(|(_, sums)| sums.bytes);
+        let one = place("one.example", "/");
+        assert!(Arc::ptr_eq(&one, &place("one.example", "/")));
+        assert!(!Arc::ptr_eq(&one, &place("two.example", "/")));
+        assert_eq!(counted(), None, "nothing was asked for");
+        one.count(200, 7, Duration::ZERO);
+        let after_a_reload = place("one.example", "/");
+        drop(one);
+        assert_eq!(counted(), Some(7));
+        drop(after_a_reload);
+        assert_eq!(counted(), None);
+        assert!(PLACES.lock().unwrap().keys().all(|key| &*key.0 != "one.example"), "nothing is left of it");
         assert!(STATUSES.is_sorted() && BUCKETS_S.is_sorted());
     }
 }
