@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{ForkResult, setsid};
@@ -43,7 +45,20 @@ pub fn fork() -> io::Result<Fork> {
 
 /// Whether this process has one thread only.
 pub fn is_single_threaded() -> io::Result<bool> {
-    Ok(fs::read_dir("/proc/self/task")?.count() == 1)
+    match fs::read_dir("/proc/self/task") {
+        Ok(threads) => Ok(threads.count() == 1),
+        // A root directory of its own may have no /proc.
+        Err(_) => could_leave_other_threads(),
+    }
+}
+
+/// What only a thread without others is allowed, and what changes nothing for that one.
+fn could_leave_other_threads() -> io::Result<bool> {
+    match unshare(CloneFlags::CLONE_THREAD) {
+        Ok(()) => Ok(true),
+        Err(Errno::EINVAL) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Continues in a child that belongs to no terminal; the parent should return from `main`.
@@ -152,7 +167,9 @@ mod tests {
     #[test]
     fn a_process_with_threads_does_not_fork() {
         assert!(!is_single_threaded().unwrap());
+        assert!(!could_leave_other_threads().unwrap());
         assert!(fork().unwrap_err().to_string().contains("several threads"));
+        alone(|| assert!(is_single_threaded().unwrap() && could_leave_other_threads().unwrap()));
     }
 
     #[test]
