@@ -2,10 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::address::SocketAddress;
 use crate::bound::{BoundSocket, ListenOptions};
@@ -79,13 +80,20 @@ pub enum Notice<'a> {
 ///
 /// The first is bound without SO_REUSEPORT, so that a port which another process listens on, be it another
 /// Fulmar, is an error and no silent sharing; the others join it. A Unix domain address has one socket,
-/// with mode 0666; a path that exists is in use, even if no process listens there.
+/// with mode 0666; a path that exists is in use, unless it is that of a socket whose process is gone.
 pub fn bind(
     address: &SocketAddress,
     options: &ListenOptions,
     count: usize,
 ) -> Result<Vec<BoundSocket>, BindError> {
-    let first = open(address, options, false)?;
+    let first = open(address, options, false).or_else(|error| match address {
+        SocketAddress::Unix(path) if error.is_in_use() && is_abandoned(path) => {
+            // What cannot be removed is told by the next try.
+            drop(fs::remove_file(path));
+            open(address, options, false)
+        }
+        _ => Err(error),
+    })?;
     let shared = !address.is_unix() && (count > 1 || options.reuseport);
     if !shared {
         return Ok(vec![first]);
@@ -209,6 +217,16 @@ fn open(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Re
     Ok(socket)
 }
 
+/// Whether a path is that of a stream socket that nobody listens on any more: its process was killed and could not
+/// remove it.
+fn is_abandoned(path: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+    // Nobody waits for a server that is there and accepts nothing now.
+    let connect =
+        || Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?.connect(&SockAddr::unix(path)?);
+    is_socket && connect().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 fn allow_everybody(address: &SocketAddress) -> io::Result<()> {
     match address {
         SocketAddress::Unix(path) => fs::set_permissions(path, Permissions::from_mode(0o666)),
@@ -232,8 +250,7 @@ fn failure<'a>(call: &'static str, address: &'a SocketAddress) -> impl Fn(io::Er
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
-    use std::os::unix::net::{UnixListener, UnixStream};
-    use std::path::Path;
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
     use std::sync::Barrier;
     use std::thread;
 
@@ -373,8 +390,6 @@ mod tests {
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o666);
         drop(UnixStream::connect(file).unwrap());
         assert_eq!(accept_all(&sockets[0]), 1);
-        drop(sockets);
-        assert_in_use(&address);
     }
 
     /// A connection over several paths is, for a client that knows of none, an ordinary one.
@@ -410,14 +425,37 @@ mod tests {
         check(&address, &options()).unwrap();
         assert!(file.exists());
         drop(running);
-        let lent = bind(&address, &options(), 1);
-        assert!(lent.is_err(), "the path of a server that ended is in use");
+        check(&address, &options()).unwrap();
+        assert!(file.exists());
         fs::remove_file(file).unwrap();
         remove_path(&bind(&address, &options(), 1).unwrap().remove(0).lent());
         assert!(file.exists(), "the service manager keeps it");
         let elsewhere = SocketAddress::Inet("192.0.2.1:80".parse().unwrap());
         let error = check(&elsewhere, &options()).unwrap_err().to_string();
         assert_eq!(error, "bind() to 192.0.2.1:80 failed (99: Cannot assign requested address)");
+    }
+
+    #[test]
+    fn a_path_is_free_when_its_server_was_killed() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = path(&directory);
+        let SocketAddress::Unix(file) = &address else { panic!("not a path") };
+        let busy = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        busy.bind(&SockAddr::unix(file).unwrap()).unwrap();
+        busy.listen(0).unwrap();
+        let waiting = UnixStream::connect(file).unwrap();
+        assert_in_use(&address);
+        drop((busy, waiting));
+        let sockets = bind(&address, &options(), 1).unwrap();
+        UnixStream::connect(file).unwrap();
+        assert_in_use(&address);
+        remove_path(&sockets[0]);
+        let another = UnixDatagram::bind(file).unwrap();
+        assert_in_use(&address);
+        drop(another);
+        fs::remove_file(file).unwrap();
+        fs::write(file, "").unwrap();
+        assert_in_use(&address);
     }
 
     #[test]

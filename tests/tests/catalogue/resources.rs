@@ -313,10 +313,10 @@ fn l9_a_clock_that_jumps() {
     server.stop();
 }
 
-/// L13: workers do not outlive their supervisor, and the port is free for the next one.
+/// L13: workers do not outlive their supervisor, and its port and its path are free for the next one.
 #[test]
 fn l13_a_killed_supervisor() {
-    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; listen unix:%%DIR%%/socket; return 200 ok; }");
     let mut running = site.start(Server::Fulmar);
     let process = worker::of(&running);
     running.signal(Signal::KILL);
