@@ -288,6 +288,24 @@ fn fields_that_are_there_once() {
     }
 }
 
+/// Reason: what is no request is not counted as one.
+#[test]
+fn line_ends_without_a_request() {
+    let site = Site::new("client_header_timeout 100ms; server { listen 127.0.0.1:%%PORT%%; return 200; }");
+    let logged = |server: Server| {
+        let running = site.start(server);
+        let mut client = running.connect();
+        client.send(b"\r\n");
+        client.finish();
+        client.response("GET");
+        running.stop_and(|running| running.log("access.log"))
+    };
+    assert_eq!(logged(Server::Fulmar), "");
+    if have_nginx() {
+        assert!(logged(Server::Nginx).contains(" 400 "), "nginx no longer differs");
+    }
+}
+
 /// Reason: what asks for the body is not a part of the answer.
 #[test]
 fn bytes_of_a_call_to_go_on() {

@@ -1,6 +1,6 @@
 //! `server_name` and `listen`: which server answers for a host.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -162,4 +162,28 @@ fn refused_requests() {
             &long_target,
         ],
     );
+}
+
+/// Who sends a head too slowly is logged where its host, as far as that has come, is served.
+#[test]
+fn heads_that_are_never_whole() {
+    let site = Site::new(
+        r#"
+        log_format half "$server_name [$host] [$http_host] [$args] [$request] $status $body_bytes_sent";
+        access_log %%LOGS%%/half half;
+        client_header_timeout 100ms;
+        server { listen 127.0.0.1:%%PORT%%; server_name first; return 200; }
+        server { listen 127.0.0.1:%%PORT%%; server_name named; return 200; }
+        server { listen 127.0.0.1:%%PORT%%; server_name ""; return 200; }
+        "#,
+    );
+    let requests = [
+        "GET /a?b HTTP/1.1\r\nHost: named\r\n",
+        "GET /a?b HTTP/1.1\r\nHost: na",
+        "GET /a HTTP/1.1\r\n",
+        "GET /a HT",
+        "GET http://named/a HTTP/1.1\r\nX: y\r\n",
+        "GET /a HTTP/1.1\r\nHost: named\r\nConnection: close\r\n\r\n",
+    ];
+    agree_with_logs(&site, &requests, &["half"]);
 }

@@ -108,21 +108,33 @@ pub(crate) fn begin(io: &Io, begun: &mut Begun) {
 
 /// Starts a request whose head or target is broken, only to answer it.
 pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
-    let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { flow, target, .. } = begun;
-    let head = &flow.exchange.request.head;
-    match error.line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
-        true => find_host(head, target),
-        // What was understood of a target that is none is nobody's URI.
-        false => *target = Target::default(),
-    }
+    understand(io, begun, error.line_known);
     refuse(io, begun, Read::Part, error, Level::Info);
 }
 
 /// Starts a request that never came whole, only to be logged.
 pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
-    begun.target = Target::default();
+    let received = io.input.bytes();
+    let head = &mut begun.flow.exchange.request.head;
+    if head.line().is_empty() {
+        let line = received.trim_ascii();
+        head.set_line(line, (line.len(), line.len()), Version::Http09);
+    }
+    understand(io, begun, true);
     start(io, begun, Read::Part, BodyLength::None);
+    begun.flow.exchange.request.length = received.len() as u64;
+}
+
+/// Takes apart what there is of a head that is broken or not whole.
+fn understand(io: &Io, begun: &mut Begun, line_known: bool) {
+    let merge_slashes = io.default_policy().head.merge_slashes;
+    let Begun { flow, target, .. } = begun;
+    let head = &flow.exchange.request.head;
+    match line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
+        true => find_host(head, target),
+        // What was understood of a target that is none is nobody's URI.
+        false => *target = Target::default(),
+    }
 }
 
 /// Checks what came with the head of a chunked body, so that no handler acts on a request whose
