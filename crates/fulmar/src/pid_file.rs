@@ -1,6 +1,6 @@
 //! The file that names the supervisor's process.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,28 @@ pub(crate) struct PidFile {
 }
 
 impl PidFile {
+    /// Whether there can be such a file, which may be there afterwards, and is as it was if it was there before.
+    ///
+    /// # Errors
+    /// The text for the log.
+    pub(crate) fn try_open(path: &Path) -> Result<(), String> {
+        PidFile::open(path, false).map(drop)
+    }
+
     /// Writes the identifier of this process.
     ///
     /// # Errors
     /// The text for the log.
     pub(crate) fn write(path: &Path) -> Result<PidFile, String> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o644);
-        let mut file = options.open(path).map_err(failure("open", path))?;
+        let mut file = PidFile::open(path, true)?;
         writeln!(file, "{}", Pid::this()).map_err(failure("write", path))?;
         Ok(PidFile { path: path.to_path_buf(), retired: false })
+    }
+
+    fn open(path: &Path, truncate: bool) -> Result<File, String> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(truncate).mode(0o644);
+        options.open(path).map_err(failure("open", path))
     }
 
     /// The configured path.
@@ -111,6 +123,8 @@ mod tests {
         let path = directory.path().join("pid");
         let retired = directory.path().join("pid.oldbin");
         fs::write(&path, "a longer text from earlier\n").unwrap();
+        PidFile::try_open(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"a longer text from earlier\n");
         let mut file = PidFile::write(&path).unwrap();
         assert_eq!(read(&path), Ok(Pid::this()));
         file.retire().unwrap();

@@ -124,6 +124,8 @@ fn settle(
     let failed = |call: &str, error: &io::Error| format!("{call} failed ({})", system_message(error));
     let daemon = configuration.process.daemon && matches!(purpose, Purpose::Server(_));
     if daemon && !inherited {
+        // While whoever started this process still waits for its exit status.
+        PidFile::try_open(&configuration.process.pid)?;
         let fork = daemonize().map_err(|error| failed("fork()", &error))?;
         if fork != Fork::Child {
             return Ok(None);

@@ -179,6 +179,14 @@ fn a_pid_that_is_someone_else() {
     assert!(is_alive(pid));
 }
 
+/// What keeps a daemon from starting is its starter's failure, as long as that one can be told.
+#[test]
+fn a_daemon_that_cannot_write_its_pid_file() {
+    let daemon = WHOLE.replace("daemon off;", "daemon on;").replace("%%LOGS%%/pid", "%%DIR%%/none/pid");
+    let (code, _, stderr) = texts(&run(&site(), &daemon, &[]));
+    assert!(code == Some(1) && stderr.contains("none/pid\" failed (2: "), "{code:?} {stderr}");
+}
+
 /// Without a configuration: a directory is served.
 #[test]
 fn serve() {
