@@ -308,8 +308,11 @@ pub(crate) async fn more_unless_scarce(io: &mut Io, limit: Duration) -> Result<(
 /// Reads once.
 async fn more(io: &mut Io, pace: &mut Pace) -> Result<(), Status> {
     let Io { stream, timer, input, .. } = io;
-    let room = input.room(READ_SIZE);
-    match pace.within(timer, poll_fn(|cx| stream.poll_read(cx, room))).await {
+    let reading = poll_fn(|cx| {
+        let polled = stream.poll_read(cx, input.room(READ_SIZE));
+        input.release_if_pending(polled)
+    });
+    match pace.within(timer, reading).await {
         Err(_) => Err(Status::REQUEST_TIMEOUT),
         Ok(Err(_) | Ok(0)) => Err(Status::CLIENT_CLOSED),
         Ok(Ok(count)) => {

@@ -44,7 +44,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use transport::Transport;
 
-/// The least room for one read.
+/// The room for one read.
 const READ_SIZE: usize = 16 * 1024;
 
 /// How long a connection is left open when the thread drains, for a request that may be on its way: to close at once
@@ -316,9 +316,9 @@ impl Io {
     /// Nothing to read: waits, unless the time is up or the thread drains and the connection only waits for another
     /// request.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        // An idle connection holds no buffer, and one whose client dawdles a small one.
+        self.input.shrink();
         if self.started.is_none() {
-            // An idle connection holds no buffer.
-            self.input.release();
             if !std::mem::replace(&mut self.waits, true) {
                 self.counted.activity.waits();
                 self.set_timer();
@@ -350,7 +350,9 @@ impl Io {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
-        let count = ready!(self.stream.poll_read(cx, self.input.room(READ_SIZE)))?;
+        // A head that comes in parts takes no further memory as long as there is some left.
+        let least = if self.input.is_empty() { READ_SIZE } else { READ_SIZE / 4 };
+        let count = ready!(self.stream.poll_read(cx, self.input.room(least)))?;
         self.input.grew(count);
         Poll::Ready(Ok(count))
     }

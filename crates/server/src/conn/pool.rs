@@ -2,7 +2,7 @@
 
 use super::exchange::Begun;
 use std::cell::RefCell;
-use std::thread::LocalKey;
+use std::task::Poll;
 
 /// How many buffers and requests a thread keeps.
 const KEPT: usize = 64;
@@ -13,14 +13,18 @@ const KEPT_CAPACITY: usize = 128 * 1024;
 /// Memory that has this many bytes in it was read into, or is as good for it.
 const READ_INTO: usize = 16 * 1024;
 
+/// So many bytes are copied rather than that memory for many more is held.
+const LITTLE: usize = 2048;
+
 thread_local! {
-    /// Memory that was appended to, and memory that was read into. The one as the other would have to be filled with
+    /// Memory that was read into, and memory that was appended to. The one as the other would have to be filled with
     /// zeros first.
-    static APPENDED: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
-type Kept = LocalKey<RefCell<Vec<Vec<u8>>>>;
+/// The places of the two.
+const READ: usize = 0;
+const APPENDED: usize = 1;
 
 /// A queue of bytes whose memory belongs to the thread while it is empty.
 #[derive(Default)]
@@ -54,7 +58,7 @@ impl Buffer {
 
     /// Room behind the bytes, at least this much.
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
-        self.borrow([&READ, &APPENDED]);
+        self.borrow(READ);
         if self.bytes.len() - self.filled < least {
             self.bytes.copy_within(self.used..self.filled, 0);
             self.filled -= self.used;
@@ -73,7 +77,7 @@ impl Buffer {
 
     /// Appends by a function that knows only vectors.
     pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.borrow([&APPENDED, &READ]);
+        self.borrow(APPENDED);
         self.bytes.truncate(self.filled);
         write(&mut self.bytes);
         self.filled = self.bytes.len();
@@ -84,18 +88,42 @@ impl Buffer {
         if self.is_empty() && self.bytes.capacity() > 0 {
             let bytes = std::mem::take(&mut self.bytes);
             (self.used, self.filled) = (0, 0);
-            let kept = if bytes.len() < READ_INTO { &APPENDED } else { &READ };
-            kept.with_borrow_mut(|buffers| {
-                if buffers.len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
-                    buffers.push(bytes);
+            let place = if bytes.len() < READ_INTO { APPENDED } else { READ };
+            BUFFERS.with_borrow_mut(|buffers| {
+                if buffers[place].len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
+                    buffers[place].push(bytes);
                 }
             });
         }
     }
 
-    fn borrow(&mut self, from: [&'static Kept; 2]) {
+    /// Gives the memory back, and keeps what is in it in memory of that size, where that is little: it may wait for long.
+    pub(crate) fn shrink(&mut self) {
+        if !self.is_empty() && self.bytes().len() <= LITTLE && self.bytes.len() >= READ_INTO {
+            let bytes = self.bytes().to_vec();
+            self.consume(usize::MAX);
+            self.release();
+            (self.filled, self.bytes) = (bytes.len(), bytes);
+        }
+        self.release();
+    }
+
+    /// Passes a call's answer on. Where that has to be waited for, the memory is given back meanwhile, if nothing is in it.
+    pub(crate) fn release_if_pending<T>(&mut self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_pending() {
+            self.release();
+        }
+        polled
+    }
+
+    fn borrow(&mut self, place: usize) {
         if self.bytes.capacity() == 0 {
-            self.bytes = from.iter().find_map(|kept| kept.with_borrow_mut(Vec::pop)).unwrap_or_default();
+            let found = BUFFERS.with_borrow_mut(|buffers| {
+                let [read, appended] = buffers;
+                let (first, second) = if place == READ { (read, appended) } else { (appended, read) };
+                first.pop().or_else(|| second.pop())
+            });
+            self.bytes = found.unwrap_or_default();
         }
     }
 }
@@ -133,5 +161,49 @@ impl Requests {
     /// Forgets all of them, and with them the site that they belonged to.
     pub(crate) fn forget(&self) {
         self.kept.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFERS, Buffer, LITTLE, READ, READ_INTO};
+    use std::task::Poll;
+
+    fn read(buffer: &mut Buffer, bytes: &[u8]) {
+        buffer.room(READ_INTO)[..bytes.len()].copy_from_slice(bytes);
+        buffer.grew(bytes.len());
+    }
+
+    fn kept() -> usize {
+        BUFFERS.with_borrow(|buffers| buffers[READ].len())
+    }
+
+    #[test]
+    fn what_waits_holds_little() {
+        let mut buffer = Buffer::default();
+        read(&mut buffer, b"abc");
+        buffer.consume(1);
+        buffer.shrink();
+        assert_eq!((buffer.bytes(), buffer.bytes.capacity(), kept()), (&b"bc"[..], 2, 1));
+        read(&mut buffer, b"d");
+        assert_eq!(buffer.bytes(), b"bcd");
+        let long = vec![b'x'; LITTLE];
+        read(&mut buffer, &long);
+        buffer.shrink();
+        assert_eq!((buffer.bytes().len(), kept()), (LITTLE + 3, 1), "it is not copied");
+        buffer.consume(LITTLE + 3);
+        buffer.shrink();
+        assert_eq!((buffer.bytes.capacity(), kept()), (0, 2));
+    }
+
+    #[test]
+    fn memory_is_given_back_while_nothing_comes() {
+        let mut buffer = Buffer::default();
+        buffer.room(READ_INTO);
+        assert_eq!((buffer.release_if_pending(Poll::Ready(1)), kept()), (Poll::Ready(1), 0));
+        assert_eq!((buffer.release_if_pending(Poll::<()>::Pending), kept()), (Poll::Pending, 1));
+        read(&mut buffer, b"a");
+        assert!(buffer.release_if_pending(Poll::<()>::Pending).is_pending());
+        assert_eq!((buffer.bytes(), kept()), (&b"a"[..], 0));
     }
 }

@@ -7,6 +7,7 @@ use super::exchange::Begun;
 use super::pace::Pace;
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::throttle::{self, Throttle};
+use super::transport::Transport;
 use super::{tunnel, work};
 use crate::crowd;
 use contract::policy::LingeringPolicy;
@@ -15,6 +16,7 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// How much of a file is read at once where `sendfile` is off.
 const READ_SIZE: usize = 64 * 1024;
@@ -136,8 +138,9 @@ async fn send_file(
         }
         let count = usize::try_from(warm_until - offset).unwrap_or(usize::MAX);
         let count = room(io, pace, count).await?;
-        let Io { stream, timer, .. } = io;
-        let sending = poll_fn(|cx| stream.poll_send_file(cx, file, &mut offset, count));
+        let Io { stream, timer, input, .. } = io;
+        let sending =
+            poll_fn(|cx| input.release_if_pending(stream.poll_send_file(cx, file, &mut offset, count)));
         let sent = pace.within(timer, sending).await.map_err(|_| timed_out())??;
         pace.moved(sent as u64);
         *counted += sent as u64;
@@ -176,17 +179,20 @@ async fn read_file(io: &mut Io, part: Part<'_>, (pace, counted): (&mut Pace, &mu
 
 /// Waits until the client has taken all answers; gives the connection back for the next request.
 pub(crate) async fn answers(mut io: Box<Io>) -> Option<Box<Io>> {
+    earlier_answers(&mut io).await.ok()?;
+    io.set_timer();
+    Some(io)
+}
+
+/// Waits until the client has taken the answers to the requests before this one. After an error the connection is of no
+/// more use.
+pub(crate) async fn earlier_answers(io: &mut Io) -> io::Result<()> {
     let mut pace = Pace::new(io.send_timeout, io.default_policy().sending.send_min_rate);
-    match flush(&mut io, &mut pace).await {
-        Ok(()) => {
-            io.set_timer();
-            Some(io)
-        }
-        Err(error) => {
-            reset_if_timed_out(&io, &error, &io.default_policy().lingering);
-            None
-        }
-    }
+    flush(io, &mut pace).await.inspect_err(|error| {
+        reset_if_timed_out(io, error, &io.default_policy().lingering);
+        // Whoever looks at it again must not wait for the client again.
+        io.output.consume(usize::MAX);
+    })
 }
 
 /// Closes at once, where `reset_timedout_connection` asks for it, what a slow client left unread.
@@ -198,25 +204,24 @@ pub(crate) fn reset_if_timed_out(io: &Io, error: &io::Error, policy: &LingeringP
 
 /// Writes all output.
 pub(crate) async fn flush(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
-    while !io.output.is_empty() {
-        let room = room(io, pace, io.output.bytes().len()).await?;
-        let Io { stream, timer, output, .. } = io;
-        let writing = poll_fn(|cx| stream.poll_write(cx, &output.bytes()[..room]));
-        let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
-        pace.moved(count as u64);
-        io.output.consume(count);
-    }
-    io.output.release();
-    Ok(())
+    write_by(io, pace, Transport::poll_write).await
 }
 
 /// Writes all output and tells the kernel that more follows, so that a head leaves with its file, or an answer with the
 /// end of its connection.
 pub(crate) async fn flush_and_hold(io: &mut Io, pace: &mut Pace) -> io::Result<()> {
+    write_by(io, pace, Transport::poll_write_more).await
+}
+
+async fn write_by(
+    io: &mut Io,
+    pace: &mut Pace,
+    write: impl Fn(&mut Transport, &mut Context<'_>, &[u8]) -> Poll<io::Result<usize>>,
+) -> io::Result<()> {
     while !io.output.is_empty() {
         let room = room(io, pace, io.output.bytes().len()).await?;
-        let Io { stream, timer, output, .. } = io;
-        let writing = poll_fn(|cx| stream.poll_write_more(cx, &output.bytes()[..room]));
+        let Io { stream, timer, input, output, .. } = io;
+        let writing = poll_fn(|cx| input.release_if_pending(write(stream, cx, &output.bytes()[..room])));
         let count = pace.within(timer, writing).await.map_err(|_| timed_out())??;
         pace.moved(count as u64);
         io.output.consume(count);

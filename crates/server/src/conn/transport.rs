@@ -308,11 +308,7 @@ impl Encrypted {
     /// Reads from the network once.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_read(cx, self.incoming.room(READ_SIZE));
-        if polled.is_pending() {
-            // A silent client holds no buffer.
-            self.incoming.release();
-        }
-        let count = ready!(polled)?;
+        let count = ready!(self.incoming.release_if_pending(polled))?;
         self.incoming.grew(count);
         self.ended |= count == 0;
         Poll::Ready(Ok(()))

@@ -7,7 +7,7 @@ use super::{Io, READ_SIZE};
 use contract::{Duplex, Tunnel};
 use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// Copies until the end; gives back how many bytes went to the client, without those of the response's head, which
 /// are in the output and were counted.
@@ -86,13 +86,10 @@ impl Way {
 
     fn read(&mut self, source: &mut dyn Duplex, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = source.poll_read(cx, self.buffer.room(READ_SIZE));
-        match &polled {
-            Poll::Ready(Ok(0)) => self.source_ended = true,
-            Poll::Ready(Ok(count)) => self.buffer.grew(*count),
-            // A silent side holds no buffer.
-            Poll::Ready(Err(_)) | Poll::Pending => self.buffer.release(),
-        }
-        polled.map_ok(|_| ())
+        let count = ready!(self.buffer.release_if_pending(polled))?;
+        self.buffer.grew(count);
+        self.source_ended = count == 0;
+        Poll::Ready(Ok(()))
     }
 }
 

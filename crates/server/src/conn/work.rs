@@ -126,6 +126,8 @@ async fn follow_up(flow: &mut Flow) {
 
 /// Does the work that a handler or a body waits for.
 pub(crate) async fn perform(io: &mut Io, begun: &mut Begun, work: Work) -> Outcome {
+    // A request that waits holds no memory for the next one.
+    io.input.release();
     match work {
         Work::RequestBody => body::read(io, begun).await,
         Work::RequestStream => body::open(io, begun).await,
