@@ -5,7 +5,9 @@ use crate::site::Site;
 use crate::successor::Settings;
 use crate::worker::{Worker, run};
 use conf::{Contexts, Diagnostic, Memory};
-use contract::{Body, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Body, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, View, Work,
+};
 use net::bind::bind;
 use net::channel::{Command, SupervisorEnd, channel};
 use net::{ListenOptions, SocketAddress};
@@ -22,11 +24,17 @@ const HERE: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 static BYTES: Directive<u64> = Directive::number("bytes").within(HERE);
 /// Panics instead of answering.
 static PANICS: Directive<bool> = Directive::flag("panics").within(HERE);
+/// Answers when the body of the request is there.
+static READS: Directive<bool> = Directive::flag("reads").within(HERE);
 /// Milliseconds for which clients are waited for.
 static HURRY: Directive<u64> = Directive::number("hurry").within(HERE);
 
-static TRIALS: Module =
-    Module { name: "trials", directives: &[&BYTES, &PANICS, &HURRY], variables: &[], compile: Some(compile) };
+static TRIALS: Module = Module {
+    name: "trials",
+    directives: &[&BYTES, &PANICS, &READS, &HURRY],
+    variables: &[],
+    compile: Some(compile),
+};
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if let Some(&limit) = view.get(&HURRY) {
@@ -36,6 +44,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     if view.get(&PANICS).is_some() {
         builder.handle(Phase::Content, Panic);
+    } else if view.get(&READS).is_some() {
+        builder.handle(Phase::Content, Reads);
     } else if let Some(&length) = view.get(&BYTES) {
         builder.handle(Phase::Content, Bytes(usize::try_from(length).unwrap()));
     }
@@ -48,6 +58,19 @@ impl Handler for Bytes {
     fn run(&self, exchange: &mut Exchange) -> Step {
         exchange.response.content_length = Some(self.0 as u64);
         Step::Respond(Body::bytes(vec![b'x'; self.0]))
+    }
+}
+
+struct Reads;
+
+impl Handler for Reads {
+    fn run(&self, _: &mut Exchange) -> Step {
+        Step::Await(Work::RequestBody)
+    }
+
+    fn resume(&self, exchange: &mut Exchange, _: Outcome) -> Step {
+        exchange.response.content_length = Some(0);
+        Step::Respond(Body::Empty)
     }
 }
 
@@ -166,6 +189,26 @@ fn every_pipelined_request_is_answered() {
     let heads = answers.windows(12).filter(|part| part == b"HTTP/1.1 200").count();
     let content = answers.iter().filter(|&&byte| byte == b'x').count();
     assert_eq!((heads, content), (COUNT, COUNT * 5000));
+    serving.end().unwrap();
+}
+
+/// A client that has the answer to its first request before it sends the rest of its second one.
+#[test]
+fn an_answer_does_not_wait_for_the_next_request() {
+    let serving = Serving::new("location / { bytes 1; } location /reads { reads on; }", 100);
+    let mut stream = serving.connect();
+    let second = "POST /reads HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab";
+    write!(stream, "GET / HTTP/1.1\r\nHost: x\r\n\r\n{second}").unwrap();
+    let mut answers = Vec::new();
+    while !answers.ends_with(b"\r\n\r\nx") {
+        let mut some = [0; 1000];
+        let count = stream.read(&mut some).expect("the first answer");
+        answers.extend_from_slice(&some[..count]);
+    }
+    stream.write_all(b"cde").unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
     serving.end().unwrap();
 }
 

@@ -23,7 +23,11 @@ pub(crate) async fn finish(
         match progress {
             Progress::Respond(content) => break begun.settle(&mut io, content).0,
             Progress::Wait(work) => {
-                let outcome = perform(&mut io, &mut begun, work).await;
+                // The client may send nothing more before it has the answers to its requests before this one.
+                let outcome = match send::earlier_answers(&mut io).await {
+                    Ok(()) => perform(&mut io, &mut begun, work).await,
+                    Err(_) => Outcome::Failed(Status::CLIENT_CLOSED),
+                };
                 progress = begun.flow.resume(outcome);
             }
             Progress::Close => {
