@@ -5,12 +5,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use tempfile::TempDir;
 use tests::binary::Server;
 use tests::parts;
 use tests::site::Site;
+use tests::wait;
 use toml::Value;
 
 /// Where files of the package come from and go to, below the root: all but the manual's.
@@ -243,6 +245,39 @@ fn an_administrators_choice_outlives_upgrades() {
     fs::remove_file(etc.join("conf.d/mine.conf")).expect("file");
     run_script("postrm", &directory, &["purge"]);
     assert!(!etc.exists());
+}
+
+/// Logs are opened anew by Fulmar, and a number that a killed one left behind ends nobody.
+#[test]
+fn rotation() {
+    if !parts::is_present("start-stop-daemon", parts::program(&["start-stop-daemon"]).is_some()) {
+        return;
+    }
+    let text = fs::read_to_string(root().join("packaging/fulmar.logrotate")).expect("text");
+    let script =
+        text.split("postrotate\n").nth(1).and_then(|rest| rest.split("endscript").next()).expect("script");
+    let rotate = |pid_path: &Path| {
+        let script = script.replace("/run/fulmar.pid", &pid_path.display().to_string());
+        let output = Command::new("sh").args(["-e", "-c", &script]).output().expect("sh");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");
+    let running = site.start(Server::Fulmar);
+    let log = running.log_path("error.log");
+    fs::rename(&log, running.log_path("rotated.log")).expect("rotate");
+    rotate(&running.pid_path());
+    assert!(wait::until(Duration::from_secs(20), || log.exists()), "{}", running.all_logs());
+    running.stop();
+
+    let left = site.prefix().join("left.pid");
+    rotate(&left);
+    let mut stranger = Command::new("sleep").arg("60").spawn().expect("sleep");
+    fs::write(&left, format!("{}\n", stranger.id())).expect("pid");
+    rotate(&left);
+    let ended = stranger.try_wait().expect("wait");
+    drop(stranger.kill());
+    drop(stranger.wait());
+    assert_eq!(ended, None);
 }
 
 #[test]
