@@ -288,6 +288,34 @@ fn fields_that_are_there_once() {
     }
 }
 
+/// Reason: what is logged of a request is its own.
+#[test]
+fn variables_that_a_logged_subrequest_computed() {
+    let site = Site::new(
+        r#"
+        log_format length "$uri $sent_http_content_length";
+        access_log %%LOGS%%/length length;
+        log_subrequest on;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            location / { mirror /copy; }
+            location = /copy { return 204; }
+        }
+        "#,
+    )
+    .file("f.txt", "file");
+    let logged = |server: Server| {
+        let running = site.start(server);
+        running.ask("GET /f.txt\nConnection: close");
+        running.stop_and(|running| running.log("length"))
+    };
+    assert!(logged(Server::Fulmar).contains("/f.txt 4\n"));
+    if have_nginx() {
+        assert!(logged(Server::Nginx).contains("/f.txt 0\n"), "nginx no longer differs");
+    }
+}
+
 /// Reason: what is no request is not counted as one.
 #[test]
 fn line_ends_without_a_request() {

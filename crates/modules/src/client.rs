@@ -171,6 +171,11 @@ pub static CLIENT_BODY_IN_FILE_ONLY: Directive<BodyFile> =
 /// `client_body_temp_path PATH [LEVEL …]`
 pub static CLIENT_BODY_TEMP_PATH: Directive<Arc<Path>> =
     Directive::new("client_body_temp_path", |args, loading| {
+        // Files without a name need no levels of directories; what is written there is still to be numbers.
+        let mut levels = args.words().iter().skip(1).map(value::number);
+        if levels.any(|level| level.unwrap_or(0) == 0) {
+            return Err(args.error("invalid value"));
+        }
         Ok(loading.directory(args.word(0)?, args.node.span).into())
     })
     .within(LEVELS)

@@ -382,6 +382,8 @@ fn mistakes() {
         "server { deny 1.2.3.4 5.6.7.8; }",
         "server { satisfy both; }",
         "server { listen 1 proxy_protocol=on; }",
+        "server { client_body_temp_path bodies 0; }",
+        "server { client_body_temp_path bodies 1 x; }",
     ] {
         agree_on_mistake(&Site::new(wrong));
     }
