@@ -267,6 +267,7 @@ fn odd_requests() {
             "GET /a/%e4%b8%ad?q=%e4",
             "GET /a/b;c=d,e@f:g!h$i'(j)*+k~",
             "GET /a/\"quoted\"<x>",
+            "GET /a/\"quoted\"<x>?b=%20",
             "GET /a/%22quoted%22%3Cx%3E%7C",
             "GET /?",
             "GET /a/?",

@@ -185,8 +185,9 @@ fn replaced(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
     let skipped = if replaces { proxy.location.len().min(request.path.len()) } else { 0 };
     let mut uri = if exchange.valid_location { target.uri.clone() } else { Vec::new() };
     let rest = &request.path[skipped..];
-    // Where the client escaped nothing, its own spelling is kept.
-    if exchange.internal || request.uri.contains(&b'%') {
+    // Where the client escaped nothing of the path, its own spelling is kept.
+    let mut sent = request.uri.split(|&byte| byte == b'?');
+    if exchange.internal || sent.next().is_some_and(|path| path.contains(&b'%')) {
         escape::path(rest, &mut uri);
     } else {
         uri.extend_from_slice(rest);
