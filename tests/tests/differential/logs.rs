@@ -409,3 +409,23 @@ fn what_is_known_of_a_broken_head() {
         &["first.log", "named.log"],
     );
 }
+
+/// What names no target has no URI.
+#[test]
+fn lines_that_are_no_requests() {
+    let site = Site::new(
+        r#"
+        log_format line "$status [$uri] [$document_uri] [$request_uri] [$args] [$host] [$request]";
+        server { listen 127.0.0.1:%%PORT%%; server_name first; access_log %%LOGS%%/line line; return 200; }
+        "#,
+    );
+    let requests = [
+        "nonsense\r\n\r\n",
+        "get / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\x16\x03\x01\r\n\r\n",
+        "GET / http/1.1\r\nHost: a\r\n\r\n",
+        "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    ];
+    agree_with_logs(&site, &requests, &["line"]);
+}

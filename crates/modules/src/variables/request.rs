@@ -152,8 +152,10 @@ pub(super) fn put_seconds(duration: Duration, out: &mut Vec<u8>) -> bool {
     put_shown(format_args!("{}.{:03}", duration.as_secs(), duration.subsec_millis()), out)
 }
 
+/// A line that names no target has no URI; one of which nothing is left has an empty one.
 pub(super) fn uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(&exchange.request.path, out)
+    let request = &exchange.request;
+    put_some((!request.path.is_empty() || !request.head.target().is_empty()).then_some(&request.path), out)
 }
 
 /// What is written as `root /` ends without its slash as well.
