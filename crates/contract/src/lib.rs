@@ -22,6 +22,7 @@ mod filter;
 pub mod hash;
 mod host_names;
 pub mod inputs;
+pub mod leavings;
 mod loading;
 pub mod log;
 mod mapping;

@@ -13,7 +13,7 @@ use net::{BoundSocket, Events, Listener};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
@@ -21,6 +21,10 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet, spawn_local};
 
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long it takes until it is looked whether a site is gone, at first and at most.
+const GONE_SOON: Duration = Duration::from_millis(100);
+const GONE_LATE: Duration = Duration::from_secs(60);
 
 /// What the connections of a thread share.
 pub(crate) struct Thread {
@@ -98,6 +102,7 @@ impl Thread {
         self.requests.forget();
         crate::overlay::forget();
         self.places.limit_to(settings.connections);
+        spawn_local(give_up_behind(Arc::downgrade(&past.site)));
         if let Some(limit) = past.settings.shutdown_timeout {
             let (thread, past) = (Rc::clone(self), Rc::downgrade(&past));
             spawn_local(async move {
@@ -110,6 +115,17 @@ impl Thread {
         }
         self.timers.wake_all();
     }
+}
+
+/// Gives up what the thread keeps for a site, once no thread has it any more. Most sites are gone soon; one that serves a
+/// connection for days is looked at seldom.
+async fn give_up_behind(site: Weak<Site>) {
+    let mut pause = GONE_SOON;
+    while site.strong_count() > 0 {
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(GONE_LATE);
+    }
+    contract::leavings::give_up();
 }
 
 /// Counts a connection for as long as it lives.

@@ -85,6 +85,26 @@ fn an_empty_line_keeps_no_site() {
     running.stop();
 }
 
+/// The content of a file that was removed takes its place on the disk for as long as anybody has it open.
+#[test]
+fn files_are_kept_open_no_longer_than_that_is_asked_for() {
+    let with = |cache: &str| format!("server {{ listen 127.0.0.1:%%PORT%%; root html; {cache} }}");
+    let site = Site::new(&with("open_file_cache max=10;")).file("large.bin", vec![0; 100_000]);
+    let running = site.start(Server::Fulmar);
+    let process = worker::of(&running);
+    assert_eq!(running.ask("GET /large.bin").statuses(), [200]);
+    assert!(has_open(process, "large.bin"));
+    for cache in ["open_file_cache max=10; server_tokens off;", "open_file_cache max=10;"] {
+        must_reload(&site, &running, &with(cache));
+        assert_eq!(running.ask("GET /large.bin").statuses(), [200]);
+        assert!(has_open(process, "large.bin"), "it is asked for as before");
+    }
+    must_reload(&site, &running, &with(""));
+    assert!(wait::until(LIMIT, || !has_open(process, "large.bin")), "nobody asks for it");
+    assert_eq!(worker::of(&running), process);
+    running.stop();
+}
+
 /// Whether a process has a file of this name open.
 fn has_open(process: Pid, name: &str) -> bool {
     let links = fs::read_dir(format!("/proc/{process}/fd")).expect("descriptors").flatten();

@@ -59,7 +59,7 @@ use cache::{Cache, Memory, Terms};
 use conf::{Arity, Contexts, Diagnostic, Word, value};
 use contract::clock::Time;
 use contract::hash::KeyedMap;
-use contract::{Args, Directive, Event, Exchange, Loading, Module, View};
+use contract::{Args, Directive, Event, Exchange, Loading, Module, View, leavings};
 pub(crate) use opened::{Kind, Opened};
 use std::cell::RefCell;
 use std::io;
@@ -239,7 +239,10 @@ struct Caches {
 }
 
 thread_local! {
-    static CACHES: RefCell<Caches> = RefCell::default();
+    static CACHES: RefCell<Caches> = {
+        leavings::look_through_by(|| CACHES.with_borrow_mut(Caches::look_through));
+        RefCell::default()
+    };
 }
 
 fn by_cache(limits: &Arc<Limits>, path: &[u8], terms: &Terms) -> io::Result<Rc<Opened>> {
@@ -265,13 +268,15 @@ impl Caches {
         if let Some((before, cache)) = self.latest.take() {
             self.others.insert(before, cache);
         }
-        let known = self.others.remove(&place);
-        if known.is_none() {
-            // A configuration that is gone takes its files along. The weak reference keeps a place from being
-            // used again before that.
-            self.others.retain(|_, (limits, _)| limits.strong_count() > 0);
-        }
-        self.latest = known.map(|known| (place, known));
+        self.latest = self.others.remove(&place).map(|known| (place, known));
+    }
+
+    /// A configuration that is gone takes its files along. The weak reference keeps a place from being used again
+    /// before that.
+    fn look_through(&mut self) {
+        let is_gone = |(limits, _): &Kept| limits.strong_count() == 0;
+        drop(self.latest.take_if(|(_, cache)| is_gone(cache)));
+        self.others.retain(|_, cache| !is_gone(cache));
     }
 }
 

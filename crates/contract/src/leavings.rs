@@ -1,0 +1,19 @@
+//! What threads keep for configurations, beside them: it is looked through when one of those is gone.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static LOOKS: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has a function called on this thread whenever a configuration is gone that it served: to give up what nobody can ask
+/// for any more. To be said once a thread.
+pub fn look_through_by(look: fn()) {
+    LOOKS.with_borrow_mut(|looks| looks.push(look));
+}
+
+/// Gives up what was kept for a configuration that is gone.
+pub fn give_up() {
+    let looks = LOOKS.with_borrow(Vec::clone);
+    looks.into_iter().for_each(|look| look());
+}
