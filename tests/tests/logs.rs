@@ -97,6 +97,17 @@ fn last_words_follow_the_log() {
     running.stop();
 }
 
+#[test]
+fn who_is_too_slow_with_a_head_is_told_in_the_words_of_nginx() {
+    let site = Site::new("client_header_timeout 100ms; server { listen 127.0.0.1:%%PORT%%; return 200; }");
+    let running = site.start(Server::Fulmar);
+    let mut client = running.connect();
+    client.send(b"GET / HT");
+    let told =
+        "client timed out (110: Connection timed out), client: 127.0.0.1, server: , request: \"GET / HT\"";
+    running.wait_for_log("error.log", told);
+}
+
 /// What nobody sent is not told, and least of all what somebody else sent before.
 #[test]
 fn a_head_that_never_came_has_nothing_of_the_one_before() {

@@ -49,6 +49,12 @@ impl RequestHead {
         self.version = version;
     }
 
+    /// Sets what came of a request line whose end did not: it names neither a method nor a target.
+    pub fn set_beginning(&mut self, line: &[u8]) {
+        self.set_line(line, (0, 0), Version::Http09);
+        (self.method, self.method_length) = (Method::from_bytes(b""), 0);
+    }
+
     /// The request line as it was sent, without its end (`$request`).
     pub fn line(&self) -> &[u8] {
         &self.line

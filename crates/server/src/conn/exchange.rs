@@ -117,8 +117,7 @@ pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
     let received = io.input.bytes();
     let head = &mut begun.flow.exchange.request.head;
     if head.line().is_empty() {
-        let line = received.trim_ascii();
-        head.set_line(line, (line.len(), line.len()), Version::Http09);
+        head.set_beginning(received.trim_ascii());
     }
     understand(io, begun, true);
     start(io, begun, Read::Part, BodyLength::None);

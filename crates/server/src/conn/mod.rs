@@ -342,7 +342,7 @@ impl Io {
         }
         ready!(self.timer.poll(cx));
         self.complain_of_slowness();
-        self.give_up(http::Status::REQUEST_TIMEOUT, "client timed out");
+        self.give_up(http::Status::REQUEST_TIMEOUT, "client timed out (110: Connection timed out)");
         if self.default_policy().lingering.reset_timed_out {
             drop(self.stream.set_linger_zero());
         }
