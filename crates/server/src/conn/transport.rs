@@ -86,7 +86,11 @@ impl Transport {
 
     /// Looks whether something arrived, without taking it; 0 at the end.
     pub(crate) fn poll_peek(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.stream_mut().poll_peek(cx, buffer)
+        match self {
+            // It was taken from the network, but nobody has read it yet.
+            Transport::Tls(tls) if !tls.content.is_empty() => Poll::Ready(Ok(tls.content.bytes().len())),
+            other => other.stream_mut().poll_peek(cx, buffer),
+        }
     }
 
     /// Ready when the client sends no more or is gone, whatever of what it sent was not read yet.
@@ -373,5 +377,33 @@ impl Encrypted {
         }
         self.output.release();
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Transport;
+    use crate::worker::runtime;
+    use net::{Events, ListenOptions, SocketAddress, bind};
+    use std::future::poll_fn;
+    use std::net::TcpStream;
+
+    #[test]
+    fn what_nobody_has_read_is_there_although_the_client_is_gone() {
+        runtime().unwrap().block_on(async {
+            let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
+            let (listener, events) = (socket.into_tokio().unwrap(), Events::new().unwrap());
+            drop(TcpStream::connect(address).unwrap());
+            let (client, _) = listener.accept(&events).await.unwrap();
+            let mut transport = Transport::encrypted(client);
+            for (content, there) in [(&b"rest"[..], 4), (b"", 0)] {
+                let Transport::Tls(tls) = &mut transport else { panic!("in clear") };
+                tls.content.consume(usize::MAX);
+                tls.content.append(|bytes| bytes.extend_from_slice(content));
+                assert_eq!(poll_fn(|cx| transport.poll_peek(cx, &mut [0])).await.unwrap(), there);
+            }
+        });
     }
 }
