@@ -174,11 +174,19 @@ fn of_an_error_page_in_the_log() {
             access_log %%LOGS%%/sent.log sent;
             location /as_it_is { error_page 404 /page.html; }
             location /as_200 { error_page 404 =200 /page.html; }
+            location = /followed { alias %%ROOT%%/page.html; post_action /after; }
+            location = /after { return 204; }
         }
         "#,
     )
     .file("page.html", "a page");
-    let requests = ["GET /as_it_is", "GET /as_200", "GET /page.html", "GET /page.html\nIf-None-Match: *"];
+    let requests = [
+        "GET /as_it_is",
+        "GET /as_200",
+        "GET /page.html",
+        "GET /page.html\nIf-None-Match: *",
+        "GET /followed",
+    ];
     agree_with_logs(&site, &requests, &["sent.log"]);
 }
 

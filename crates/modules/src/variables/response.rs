@@ -48,11 +48,7 @@ pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> 
             let length = response.content_length.filter(|_| !wire.chunked);
             length.map(|length| length.to_string().into_bytes())
         }
-        // Until the head is sent another status may come.
-        "last_modified" => {
-            let time = response.last_modified.filter(|_| !wire.head_sent || response.status.is_dated());
-            time.map(|time| http::format_date(time).into_bytes())
-        }
+        "last_modified" => response.last_modified.map(|time| http::format_date(time).into_bytes()),
         "etag" => response.etag.as_deref().map(<[u8]>::to_vec),
         "location" => response.location.as_deref().map(<[u8]>::to_vec),
         "accept_ranges" => (response.accept_ranges && wire.head_sent).then(|| b"bytes".to_vec()),

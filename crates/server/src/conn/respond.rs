@@ -58,11 +58,14 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
 /// Appends the head of a response.
 pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
     let exchange = &mut flow.exchange;
-    if exchange.response.status == Status::NO_CONTENT && exchange.response.reason().is_none() {
-        // Here, and not where the head is written, so that a log shows what was sent. What another server, in its
-        // own words, says of a content that is not there is passed on.
-        let response = &mut exchange.response;
-        (response.content_type, response.content_length, response.last_modified) = (None, None, None);
+    // What is not sent is taken away here, and not where the head is written, so that a log shows what was sent.
+    let response = &mut exchange.response;
+    if !response.status.is_dated() {
+        response.last_modified = None;
+    }
+    // What another server, in its own words, says of a content that is not there is passed on.
+    if response.status == Status::NO_CONTENT && response.reason().is_none() {
+        (response.content_type, response.content_length) = (None, None);
     }
     let date = clock::http_date(Time::now());
     let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
