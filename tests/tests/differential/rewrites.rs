@@ -1,6 +1,6 @@
 //! `rewrite`, `set`, `if` and `break`.
 
-use tests::differential::agree;
+use tests::differential::{agree, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -212,4 +212,25 @@ fn corners() {
             "GET /stale?x=ab&y=c",
         ],
     );
+}
+
+/// A query that is taken away is empty, and one that never was is not there.
+#[test]
+fn queries_that_are_taken_away() {
+    let site = Site::new(
+        r#"
+        log_format query "$uri [$args] [$query_string] [$is_args]";
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            access_log %%LOGS%%/query query;
+            location /away { rewrite ^ /there? last; }
+            location /kept { rewrite ^ /there last; }
+            location /other { rewrite ^ /there?a last; }
+            location /there { return 200 "[$args]$is_args"; }
+        }
+        "#,
+    );
+    let targets = ["away", "away?", "away?x=1", "kept", "kept?", "kept?x=1", "other", "other?x=1"];
+    let requests = targets.map(|target| format!("GET /{target}"));
+    agree_with_logs(&site, &requests.each_ref().map(String::as_str), &["query"]);
 }

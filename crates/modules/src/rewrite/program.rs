@@ -238,7 +238,7 @@ mod tests {
     fn queries() {
         assert_eq!(run("rewrite ^/a(.*) /b?x=$1;", "/a1?q"), "find /b?x=1&q");
         assert_eq!(run("rewrite ^/a(.*) /b?x=$1?;", "/a1?q"), "find /b?x=1");
-        assert_eq!(run("rewrite ^/a /b?;", "/a?q"), "find /b");
+        assert_eq!(run("rewrite ^/a /b?;", "/a?q"), "find /b?");
         assert_eq!(run("rewrite ^/a /b?x redirect;", "/a?q"), "302 /b?x&q");
         assert_eq!(run("set $x /b?1; rewrite ^/a $x;", "/a?q"), "find /b?1?q", "no query out of a variable");
     }

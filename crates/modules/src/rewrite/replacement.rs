@@ -90,8 +90,9 @@ impl Replacement {
                     let mut args = args.evaluate(exchange, escapes);
                     self.add_args(exchange, &mut args, b'&');
                     exchange.request.args = Some(args);
-                } else if !self.adds_args {
-                    exchange.request.args = None;
+                } else if let Some(args) = exchange.request.args.as_mut().filter(|_| !self.adds_args) {
+                    // There was a query, which is empty now.
+                    args.clear();
                 }
                 exchange.request.path = path;
                 told.note(exchange, || {
