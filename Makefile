@@ -55,11 +55,13 @@ fuzz-build: compiler
 	@cargo xtask corpora unpack
 	@RUSTC_BOOTSTRAP=1 cargo fuzz build
 
+# The program that was built, so that a change of the sources holds up none of those that come later.
 fuzz-%: fuzz-build
-	@mkdir -p fuzz/corpus/$* fuzz/artifacts
+	@mkdir -p fuzz/corpus/$* fuzz/artifacts/$*
 	@log=fuzz/artifacts/$*.log; echo "$*: its log is $$log"; \
-	  RUSTC_BOOTSTRAP=1 cargo fuzz run $* fuzz/corpus/$* fuzz/seeds/$* -- \
-	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 > $$log 2>&1 || { tail -n 40 $$log >&2; exit 1; }; \
+	  fuzz/target/$$(rustc -vV | sed -n 's/^host: //p')/release/$* -artifact_prefix=fuzz/artifacts/$*/ \
+	    fuzz/corpus/$* fuzz/seeds/$* -max_total_time=$(FUZZ_SECONDS) -timeout=10 > $$log 2>&1 \
+	    || { tail -n 40 $$log >&2; exit 1; }; \
 	  echo "$*: $$(tail -n 1 $$log)"
 
 simulate: compiler ## Ten million made-up streams, cut up at random, through the reader of HTTP/1 (SIMULATION_RUNS, SIMULATION_SEED).
