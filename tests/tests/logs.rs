@@ -110,6 +110,21 @@ fn who_is_too_slow_with_a_head_is_told_in_the_words_of_nginx() {
 
 /// What nobody sent is not told, and least of all what somebody else sent before.
 #[test]
+fn fields_that_are_left_out_are_told() {
+    let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 $http_x_y$http_z; }");
+    let running = site.start(Server::Fulmar);
+    let answer = running.ask("GET /\nX_Y: a\"b\nx.y:1\nZ: z");
+    assert_eq!(answer.last().text(), "z");
+    for line in ["X_Y: a\"b", "x.y:1"] {
+        let text = format!(
+            "client sent invalid header line: \"{line}\" while reading client request headers, client: "
+        );
+        running.wait_for_log("error.log", &text);
+    }
+    running.stop();
+}
+
+#[test]
 fn a_head_that_never_came_has_nothing_of_the_one_before() {
     let site = Site::new(
         r#"

@@ -316,6 +316,7 @@ fn long_content_goes_both_ways() {
         client.send(&content);
         let length: usize = client.response("POST").unwrap().text().parse().unwrap();
         assert!(length > content.len(), "{settings}: {length}");
+        running.wait_for_log("error.log", "a client request body is buffered to a temporary file in ");
         running.stop();
     }
 }
@@ -328,6 +329,9 @@ fn a_server_need_not_wait_for_a_slow_client() {
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(wait::until(PATIENCE, || origin.connections() == 1 && origin.open() == 0), "it had to wait");
     assert_eq!(client.response("GET").unwrap().body.len(), 8_000_000);
+    let told =
+        running.log("error.log").matches("an upstream response is buffered to a temporary file in ").count();
+    assert_eq!(told, 1);
     running.stop();
 }
 

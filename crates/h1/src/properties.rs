@@ -186,6 +186,9 @@ proptest! {
             for field in head.fields.iter() {
                 text.extend_from_slice(&[field.name, b": ", field.value, b"\r\n"].concat());
             }
+            for line in head.ignored() {
+                text.extend_from_slice(&[line, b"\r\n"].concat());
+            }
             text.extend_from_slice(b"\r\n");
             let strict = HeadLimits { strict_line_ends: true, ..limits };
             let again = parse(&text, &strict);

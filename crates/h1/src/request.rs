@@ -244,6 +244,7 @@ fn store_field(
 ) -> Result<(), HeadError> {
     let Field { name, value, odd } = parse_field(content, limits.underscores).ok_or(INVALID_FIELD)?;
     if odd && limits.ignore_invalid {
+        head.ignore(content);
         return if breaks_framing(value) { Err(INVALID_FIELD) } else { Ok(()) };
     }
     if head.fields.len() >= limits.max_fields {

@@ -13,6 +13,8 @@ pub struct RequestHead {
     pub version: Version,
     /// The fields, in the order and case of the wire.
     pub fields: Fields,
+    /// Lines of fields that were left out, each with a line feed.
+    ignored: Vec<u8>,
 }
 
 impl RequestHead {
@@ -25,15 +27,17 @@ impl RequestHead {
             target: (0, 0),
             version: Version::Http11,
             fields: Fields::new(),
+            ignored: Vec::new(),
         }
     }
 
     /// Makes it what [`RequestHead::new`] gives, and keeps the memory.
     pub fn clear(&mut self) {
-        let RequestHead { line, method, method_length, target, version, fields } = self;
+        let RequestHead { line, method, method_length, target, version, fields, ignored } = self;
         line.clear();
         (*method, *method_length, *target, *version) = (Method::Other, 0, (0, 0), Version::Http11);
         fields.clear();
+        ignored.clear();
     }
 
     /// Sets the request line. `line` is the whole line without its end, `target` the range of the
@@ -53,6 +57,17 @@ impl RequestHead {
     pub fn set_beginning(&mut self, line: &[u8]) {
         self.set_line(line, (0, 0), Version::Http09);
         (self.method, self.method_length) = (Method::from_bytes(b""), 0);
+    }
+
+    /// Leaves a field out, whose line without its end this is (`ignore_invalid_headers`).
+    pub fn ignore(&mut self, line: &[u8]) {
+        self.ignored.extend_from_slice(line);
+        self.ignored.push(b'\n');
+    }
+
+    /// The lines of fields that were left out.
+    pub fn ignored(&self) -> impl Iterator<Item = &[u8]> {
+        self.ignored.split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
     }
 
     /// The request line as it was sent, without its end (`$request`).

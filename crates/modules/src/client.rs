@@ -16,9 +16,9 @@
 //! without a name it is a path that only processes with the right to look into the worker can open.
 //!
 //! Fields whose names have other characters than letters, digits and dashes, and underscores unless
-//! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on. `merge_slashes`
-//! makes one slash of several in the path. `strict_line_ends` refuses heads whose lines end in a lone
-//! LF; it exists in Fulmar only.
+//! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on, and the error log says which at
+//! `info`. `merge_slashes` makes one slash of several in the path. `strict_line_ends` refuses heads whose lines end in a
+//! lone LF; it exists in Fulmar only.
 //!
 //! ```conf
 //! server {

@@ -108,6 +108,22 @@ impl<D: Decode> Reader<D> {
         }
     }
 
+    /// Puts content, as much as there is room for, where the client takes it from.
+    fn keep(&self, bytes: &mut Bytes, store: &mut Store) -> Result<(), Cut> {
+        let was_in_memory = store.spool.is_none();
+        let path = self.settings.temp_path.display();
+        let tell = |level, message: &str| self.log.write(level, message, Some(&self.url));
+        store.keep(bytes, &self.settings).map_err(|error| {
+            tell(Level::Crit, &format!("a response cannot be kept in \"{path}\" ({error})"));
+            Cut
+        })?;
+        if was_in_memory && store.spool.is_some() {
+            let what = "an upstream response is buffered to a temporary file";
+            tell(Level::Warn, &format!("{what} in {path} while reading upstream"));
+        }
+        Ok(())
+    }
+
     fn end(&mut self, reusable: bool) {
         let Some(link) = self.link.take() else { return };
         if !link.input.is_empty() {
@@ -274,12 +290,8 @@ async fn pump<D: Decode>(mut reader: Reader<D>, shared: Rc<RefCell<Store>>) {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     poll_fn(|cx| shared.borrow_mut().poll_room(&settings, cx.waker())).await;
-                    let kept = shared.borrow_mut().keep(&mut rest, &settings);
-                    if let Err(error) = kept {
-                        let path = settings.temp_path.display();
-                        let message = format!("a response cannot be kept in \"{path}\" ({error})");
-                        reader.log.write(Level::Crit, &message, Some(&reader.url));
-                        shared.borrow_mut().finish(Err(Cut));
+                    if let Err(cut) = reader.keep(&mut rest, &mut shared.borrow_mut()) {
+                        shared.borrow_mut().finish(Err(cut));
                         return;
                     }
                 }

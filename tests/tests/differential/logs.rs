@@ -348,6 +348,7 @@ fn errors() {
         (0, "GET /quiet".to_owned()),
         (0, "GET /none/".to_owned()),
         (0, "POST /text\n\n01234567890".to_owned()),
+        (0, "GET /text\nX_Y: a\"b\nx..y:z".to_owned()),
         (0, "GET /% HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (0, "GET / HTTP/1.1\r\n\r\n".to_owned()),
         (0, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned()),

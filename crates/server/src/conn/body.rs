@@ -47,8 +47,15 @@ async fn collect(io: &mut Io, begun: &mut Begun, whole: bool) -> Result<(), Stat
     };
     let mut content = Content { memory: Vec::new(), spool: None, file, name: None };
     loop {
+        let was_in_memory = content.spool.is_none();
         let kept = |bytes: &[u8]| content.append(bytes, in_memory, &policy.client_body_temp_path);
         take(io, begun, kept)?;
+        if was_in_memory && content.spool.is_some() {
+            let level = if file == BodyFile::WhenLong { Level::Warn } else { Level::Notice };
+            let path = policy.client_body_temp_path.display();
+            let text = format!("a client request body is buffered to a temporary file in {path}");
+            begun.flow.exchange.log(level, &text);
+        }
         if begun.body_done {
             if let Some(name) = content.name.take() {
                 begun.flow.exchange.attach(name);

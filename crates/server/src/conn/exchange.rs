@@ -158,6 +158,12 @@ fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
     begun.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
     let exchange = &mut begun.flow.exchange;
     exchange.wire.keep_alive = framing.keep_alive;
+    for line in exchange.request.head.ignored() {
+        let line = String::from_utf8_lossy(line);
+        let text =
+            format!("client sent invalid header line: \"{line}\" while reading client request headers");
+        exchange.log(Level::Info, &text);
+    }
     tell_request(exchange);
     if io.clear_by_mistake && begun.refused.is_none() {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
