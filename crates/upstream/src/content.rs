@@ -290,7 +290,8 @@ async fn pump<D: Decode>(mut reader: Reader<D>, shared: Rc<RefCell<Store>>) {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     poll_fn(|cx| shared.borrow_mut().poll_room(&settings, cx.waker())).await;
-                    if let Err(cut) = reader.keep(&mut rest, &mut shared.borrow_mut()) {
+                    let kept = reader.keep(&mut rest, &mut shared.borrow_mut());
+                    if let Err(cut) = kept {
                         shared.borrow_mut().finish(Err(cut));
                         return;
                     }
