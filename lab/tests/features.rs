@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lab::contender::{Contender, Found, find};
-use lab::features::{self, Cell, Matrix, Verdict};
+use lab::measure::contender::{Contender, Found, find};
+use lab::measure::features::{self, Cell, Matrix, Verdict};
 
 /// Beside what all three have.
 const KNOWN_FOR: &[(&str, &[&str])] = &[

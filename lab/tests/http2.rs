@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lab::block::{self, Block};
-use lab::contender::Contender;
-use lab::engine::{self, Lineup, Settings};
-use lab::experiment::Experiment;
-use lab::figure::Figure;
-use lab::tool::{self, ToolName};
+use lab::measure::contender::Contender;
+use lab::measure::engine::{self, Lineup, Settings};
+use lab::measure::tool;
+use lab::model::block::{self, Block};
+use lab::model::experiment::Experiment;
+use lab::model::figure::Figure;
+use lab::model::order::ToolName;
 
 const EXPERIMENT: &str = r#"
 id = "streams"

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::block;
-use lab::contender::{Contender, find};
-use lab::process;
+use lab::measure::contender::{Contender, find};
+use lab::measure::process;
+use lab::model::block;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long anything may take.

@@ -1,4 +1,4 @@
-//! The generator against servers of a few lines that answer, stall and fail as they are told.
+//! The generator against servers of a few lines that answer, stall and fail as a test wants.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lab::contender::{Contender, Place, Running, find};
-use lab::engine::site::Site;
-use lab::experiment::{Configuration, NginxConf, Protocol, SiteFile};
-use lab::figure::Figure;
-use lab::tool::{Amount, Order, Report, ToolName, named};
+use lab::measure::contender::{Contender, Place, Running, find};
+use lab::measure::engine::site::Site;
+use lab::measure::tool::{Report, named};
+use lab::model::experiment::{Configuration, NginxConf, SiteFile};
+use lab::model::figure::Figure;
+use lab::model::order::{Amount, Order, Protocol, ToolName};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -42,10 +43,29 @@ fn exactly_so_many_requests_are_sent() {
 }
 
 #[test]
-fn what_is_pipelined_arrives_together() {
-    let server = Server::start(|_| ok(10));
-    server.load(&["-n", "80", "-c", "1"], &["-k", "--pipeline", "8"]);
-    assert_eq!(*server.state.most_together.lock().unwrap(), 8);
+fn so_many_requests_as_asked_for_are_pipelined() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    // This server answers no request before eight of them wait.
+    let server = thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let (mut waiting, mut buffer) = (Vec::new(), [0; 4096]);
+        for _ in 0..10 {
+            let heads = |bytes: &[u8]| bytes.windows(4).filter(|bytes| bytes == b"\r\n\r\n").count();
+            while heads(&waiting) < 8 {
+                let length = stream.read(&mut buffer).unwrap();
+                assert!(length > 0, "the client closed with {} requests waiting", heads(&waiting));
+                waiting.extend_from_slice(&buffer[..length]);
+            }
+            assert_eq!(heads(&waiting), 8);
+            waiting.clear();
+            stream.write_all(&ok(10).bytes.repeat(8)).unwrap();
+        }
+    });
+    let output = load(&["-n", "80", "-c", "1", "-k", "--pipeline", "8", &url]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.join().unwrap();
 }
 
 #[test]
@@ -122,7 +142,7 @@ fn a_connection_that_the_server_ends_with_an_answer_is_no_failure() {
         let before = server.requests();
         let point = server.load(&["-n", "300", "-c", "4"], options);
         assert_eq!((number(&point, "/requests"), number(&point, "/failed/total")), (300, 0), "{point}");
-        // Pipelined requests behind the last answer of a connection were sent in vain, and are sent again.
+        // Pipelined requests that follow the last answer of a connection are sent again.
         assert!(server.requests() - before == 300 || options.len() == 3, "{options:?}");
     }
 }
@@ -392,6 +412,7 @@ fn order(address: SocketAddr) -> Order {
         rate: None,
         fields: Vec::new(),
         numbers: None,
+        body_bytes: None,
         threads: 1,
         folder: ".".into(),
     }
@@ -407,7 +428,7 @@ fn ask(name: ToolName, order: &Order, below: &[&str]) -> Report {
     (tool.read)(order, &String::from_utf8_lossy(&output.stdout)).unwrap()
 }
 
-/// A server on a port of its own. It ends with the test.
+/// A server on a separate port. It ends with the test.
 struct Server {
     address: SocketAddr,
     state: Arc<State>,
@@ -418,7 +439,6 @@ struct State {
     requests: AtomicUsize,
     connections: AtomicUsize,
     open: AtomicUsize,
-    most_together: Mutex<usize>,
     targets: Mutex<Vec<String>>,
 }
 
@@ -530,7 +550,7 @@ fn serve_one<S: Read + Write>(
     let socket = stream.try_clone()?;
     let mut stream = open(stream)?;
     converse(&mut stream, state, answer)?;
-    // What the client sent in vain is read, or its end would reset the connection and with it the last answer.
+    // Unread bytes would reset the connection at its end, and the client would lose the last answer.
     socket.shutdown(Shutdown::Write)?;
     while stream.read(&mut [0; 4096])? > 0 {}
     Ok(())
@@ -549,12 +569,10 @@ fn converse<S: Read + Write>(
             return Ok(());
         }
         waiting.extend_from_slice(&buffer[..length]);
-        let mut together = 0;
         while let Some(end) = waiting.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             let head: Vec<u8> = waiting.drain(..end + 4).collect();
             let target = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
             state.targets.lock().unwrap().push(target);
-            together += 1;
             let reply = answer(state.requests.fetch_add(1, Ordering::SeqCst));
             stream.write_all(&reply.bytes)?;
             stream.flush()?;
@@ -562,8 +580,6 @@ fn converse<S: Read + Write>(
                 return Ok(());
             }
         }
-        let mut most = state.most_together.lock().unwrap();
-        *most = together.max(*most);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The four reference servers as processes: they answer alike, hold many connections, and leave nothing behind.
+//! The reference servers as processes: four answer alike, hold many connections, and leave nothing behind; a fifth one
+//! speaks FastCGI.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +9,7 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lab::process::family;
+use lab::measure::process::family;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -186,4 +187,46 @@ fn others_cannot_reach_them_unasked() {
     let output = command("epoll", &root, "0.0.0.0:0", 1).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--beyond-loopback"));
+}
+
+#[test]
+fn content_of_requests_is_read_and_dropped() {
+    let root = site().unwrap();
+    for kind in KINDS {
+        let server = Server::start(kind, &root, 8).unwrap();
+        let mut load = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+        load.args(["load", "--json", "-k", "-c", "4", "-n", "40", "--body", "70000"]);
+        let output = load.arg(format!("http://{}/small.txt", server.address)).output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let point = &document["points"][0];
+        assert_eq!(point["statuses"], serde_json::json!({"200": 40}), "{kind}: {document}");
+        assert_eq!(point["bytes"]["content"], 5 * 40, "{kind}: {document}");
+    }
+}
+
+#[test]
+fn the_fastcgi_responder_keeps_connections() {
+    let root = site().unwrap();
+    let server = Server::start("fastcgi", &root, 1).unwrap();
+    let mut stream = connect(server.address).unwrap();
+    // BEGIN_REQUEST as a responder that keeps the connection, PARAMS, and the ends of PARAMS and STDIN.
+    let params = [&[15, 14][..], b"SCRIPT_FILENAME/srv/small.txt"].concat();
+    let request = [
+        &[1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 4, 0, 1, 0, 31, 0, 0][..],
+        &params,
+        &[1, 4, 0, 1, 0, 0, 0, 0, 1, 5, 0, 1, 0, 0, 0, 0],
+    ];
+    let content = b"Status: 200 OK\r\nContent-Type: text/plain\r\n\r\nsmall";
+    let length = u8::try_from(content.len()).unwrap();
+    let answer = [
+        &[1, 6, 0, 1, 0, length, 0, 0][..],
+        content,
+        &[1, 6, 0, 1, 0, 0, 0, 0, 1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    for _ in 0..2 {
+        stream.write_all(&request.concat()).unwrap();
+        let mut found = vec![0; answer.concat().len()];
+        stream.read_exact(&mut found).unwrap();
+        assert_eq!(found, answer.concat());
+    }
 }

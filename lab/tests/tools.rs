@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
-use lab::experiment::Protocol;
-use lab::figure::Figure;
-use lab::tool::{self, Amount, Order, Report, Tool, ToolName};
+use lab::measure::tool::{self, Report, Tool};
+use lab::model::figure::Figure;
+use lab::model::order::{Amount, Order, Protocol, ToolName};
 
 const CONTENT: &str = "sixteen letters!";
 
@@ -102,6 +102,7 @@ fn installed_tools_do_what_they_are_told() {
                 rate,
                 fields: vec!["X-Lab: yes".into()],
                 numbers: None,
+                body_bytes: None,
                 threads: 1,
                 folder: folder.path().to_path_buf(),
             };

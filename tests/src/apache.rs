@@ -82,7 +82,7 @@ impl Apache {
         self.address.port()
     }
 
-    /// Sends a request in the short form (see `request::expand`) on a connection of its own.
+    /// Sends a request in the short form (see `request::expand`) on a separate connection.
     pub fn ask(&self, short: &str) -> Answer {
         client::ask(self.address, short)
     }

@@ -1,4 +1,4 @@
-//! A FastCGI application that misbehaves as it is told to: bytes in, bytes out, whatever they are.
+//! A FastCGI application that misbehaves as a test wants: bytes in, bytes out, whatever they are.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -183,7 +183,7 @@ impl Client {
     }
 }
 
-/// Sends a request in the short form on a connection of its own and tells all that came back.
+/// Sends a request in the short form on a separate connection and tells all that came back.
 ///
 /// Whether a connection is kept is learnt by asking for something more on it; text sent as it stands is
 /// followed by nothing, and there silence means kept.
@@ -207,7 +207,7 @@ pub fn ask(address: SocketAddr, short: &str) -> Answer {
     Answer { responses, end }
 }
 
-/// Sends bytes as they stand on a connection of its own and tells all that came back.
+/// Sends bytes as they stand on a separate connection and tells all that came back.
 pub fn ask_bytes(address: SocketAddr, bytes: &[u8]) -> Answer {
     let mut client = Client::connect(address);
     client.send(bytes);

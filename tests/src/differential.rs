@@ -30,7 +30,7 @@ impl<'a> From<(usize, &'a str)> for Case<'a> {
     }
 }
 
-/// Runs the requests against both servers, each on a connection of its own, and compares answers and the
+/// Runs the requests against both servers, each on a separate connection, and compares answers and the
 /// access log. Panics with all differences. With the environment variable `SHOW_ANSWERS` (and `--nocapture`)
 /// all answers are printed, to see what a table really asks.
 pub fn agree<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C]) {

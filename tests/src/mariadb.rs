@@ -1,4 +1,4 @@
-//! MariaDB as a process of its own, with its own files, for the applications that tests run.
+//! MariaDB as a separate process, with its own files, for the applications that tests run.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -95,7 +95,7 @@ fn install(directory: &Path) {
     assert!(output.status.success(), "mariadb-install-db fails:\n{text}");
 }
 
-/// What both programs are told.
+/// Options of both programs.
 fn common(directory: &Path) -> Vec<String> {
     let mut arguments = vec!["--no-defaults".to_owned(), format!("--datadir={}/data", directory.display())];
     if geteuid().is_root() {

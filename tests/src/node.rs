@@ -1,4 +1,4 @@
-//! An application in Node.js as a process of its own.
+//! An application in Node.js as a separate process.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,7 +50,7 @@ impl Node {
         self.address
     }
 
-    /// Asks the application itself, on a connection of its own.
+    /// Asks the application itself, on a separate connection.
     pub fn ask(&self, path: &str) -> String {
         let short = format!("GET {path}\nConnection: close");
         Client::connect(self.address).exchange(&short).expect("an answer").text()

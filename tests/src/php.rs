@@ -1,4 +1,4 @@
-//! PHP-FPM as a process of its own, with its own configuration, for the tests of FastCGI.
+//! PHP-FPM as a separate process, with its own configuration, for the tests of FastCGI.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

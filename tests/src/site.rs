@@ -1,4 +1,4 @@
-//! A site to serve: documents and a configuration in a directory of its own, and the servers started on it.
+//! A site to serve: documents and a configuration in a separate directory, and the servers started on it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -124,7 +124,7 @@ impl Site {
         if output.status.success() { Ok(()) } else { Err(text) }
     }
 
-    /// Writes the configuration for a server as `<server>.conf` in the prefix, with ports of its own, and
+    /// Writes the configuration for a server as `<server>.conf` in the prefix, with its own ports, and
     /// gives them.
     pub fn write_configuration(&self, server: Server, configuration: &str) -> BTreeMap<usize, u16> {
         fs::create_dir_all(self.logs(server)).expect("logs");
@@ -134,7 +134,7 @@ impl Site {
         ports
     }
 
-    /// A command that runs the server on this site's prefix and configuration, without arguments of its own.
+    /// A command that runs the server on this site's prefix and configuration, without separate arguments.
     pub fn command(&self, server: Server) -> Command {
         let mut command = Command::new(self.program(server));
         command.current_dir(self.prefix()).stdin(Stdio::null());
@@ -224,12 +224,12 @@ impl Running {
         self.ports.iter().map(|(&n, &port)| (n, port))
     }
 
-    /// Sends a request in the short form (see `request::expand`) on a connection of its own.
+    /// Sends a request in the short form (see `request::expand`) on a separate connection.
     pub fn ask(&self, short: &str) -> Answer {
         client::ask(self.address(), short)
     }
 
-    /// Sends bytes as they stand on a connection of its own.
+    /// Sends bytes as they stand on a separate connection.
     pub fn ask_bytes(&self, bytes: &[u8]) -> Answer {
         client::ask_bytes(self.address(), bytes)
     }
@@ -319,6 +319,14 @@ impl Running {
         self.stopped = true;
         self.assert_healthy();
         read(&self)
+    }
+
+    /// Stops a server whose log has alerts that a test caused, and makes sure that it did not panic.
+    pub fn stop_alerted(mut self) {
+        self.signal(Signal::QUIT);
+        assert!(self.ends_within(PATIENCE), "{}", self.all_logs());
+        self.stopped = true;
+        assert!(!self.all_logs().contains("panicked at"), "{}", self.all_logs());
     }
 
     /// Panics when the logs tell of a crash.

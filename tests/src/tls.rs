@@ -5,7 +5,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName, DnType, IsCa,
+    Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
+    RevokedCertParams, date_time_ymd,
+};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -50,6 +54,58 @@ pub fn certificate(name: &str, kind: Kind) -> Certificate {
     parameters.distinguished_name.push(DnType::CommonName, name);
     let made = parameters.self_signed(&key).expect("a certificate");
     Certificate { pem: made.pem(), key: key.serialize_pem(), der: made.der().to_vec() }
+}
+
+/// An authority that signs certificates.
+#[derive(Debug)]
+pub struct Authority {
+    /// Its certificate as PEM.
+    pub pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// Makes an authority with this name.
+    pub fn new(name: &str) -> Authority {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new(vec![]).expect("no names");
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let pem = parameters.self_signed(&key).expect("a certificate").pem();
+        Authority { pem, issuer: Issuer::new(parameters, key) }
+    }
+
+    /// Signs a certificate for a host name, with this serial number.
+    pub fn certificate(&self, name: &str, serial: u64) -> Certificate {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        parameters.distinguished_name = DistinguishedName::new();
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        parameters.serial_number = Some(serial.into());
+        parameters.use_authority_key_identifier_extension = true;
+        let made = parameters.signed_by(&key, &self.issuer).expect("a certificate");
+        Certificate { pem: made.pem(), key: key.serialize_pem(), der: made.der().to_vec() }
+    }
+
+    /// A list of revoked certificates as PEM.
+    pub fn revoke(&self, serials: &[u64]) -> String {
+        let revoked = |&serial: &u64| RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2099, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).expect("a list").pem().expect("text")
+    }
 }
 
 /// A client with its tickets.
@@ -126,7 +182,7 @@ impl Client {
         self
     }
 
-    /// Has one exchange on a connection of its own; an error's text where there is no connection.
+    /// Has one exchange on a separate connection; an error's text where there is no connection.
     ///
     /// # Errors
     /// The handshake failed; the text says how.
@@ -151,7 +207,7 @@ impl Client {
         Ok(spoken(&stream.conn, Answer { responses, end }, ended == Some(true)))
     }
 
-    /// Says all of `bytes` on a connection of its own, ends so, and hears whatever comes until the server closes.
+    /// Says all of `bytes` on a separate connection, ends so, and hears whatever comes until the server closes.
     ///
     /// # Errors
     /// The handshake failed; the text says how.

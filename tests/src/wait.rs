@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Blocks this test's thread; the servers under test are processes of their own.
+/// Blocks this test's thread; the servers under test are separate processes.
 #[allow(clippy::disallowed_methods)]
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);

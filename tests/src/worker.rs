@@ -41,6 +41,13 @@ pub fn address_space(process: Pid) -> u64 {
     size.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
 }
 
+/// The bytes of memory that a process has, those that it shares included.
+pub fn resident(process: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    size.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
+}
+
 /// Clock ticks that a process has computed for (`utime` and `stime`).
 pub fn ticks(process: Pid) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

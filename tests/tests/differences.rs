@@ -20,7 +20,7 @@ struct Difference {
 
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        reason: "a version that is not spoken is told as such (RFC 9110, section 15.6.6)",
+        reason: "a version that is not spoken is reported as such (RFC 9110, section 15.6.6)",
         input: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         nginx: "400 closed",
         fulmar: "505 closed",
@@ -68,7 +68,7 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "400 closed",
     },
     Difference {
-        reason: "an expectation that cannot be met is told, not dropped (RFC 9110, section 10.1.1)",
+        reason: "an expectation that cannot be met is reported, not dropped (RFC 9110, section 10.1.1)",
         input: "GET / HTTP/1.1\r\nHost: a\r\nExpect: something\r\nConnection: close\r\n\r\n",
         nginx: "200 closed",
         fulmar: "417 closed",
@@ -86,7 +86,7 @@ const DIFFERENCES: &[Difference] = &[
         fulmar: "412 kept",
     },
     Difference {
-        reason: "what is refused is told with a status, also where the client may be one of HTTP/0.9",
+        reason: "a refused request gets a status, also where the client may be one of HTTP/0.9",
         input: "GET /%\r\n",
         nginx: "0 closed",
         fulmar: "400 closed",
@@ -675,5 +675,69 @@ fn host_is_the_first_field() {
     assert_eq!(first(Server::Fulmar).as_deref(), Some("Host: named"));
     if have_nginx() {
         assert_eq!(first(Server::Nginx).as_deref(), Some("X-First: one"), "nginx no longer differs");
+    }
+}
+
+#[test]
+fn fragments_are_not_passed_on() {
+    let origin = Origin::start(|asked| ok(&asked.target));
+    let port = origin.address().port();
+    let site = Site::new(&format!(
+        "upstream backend {{ server 127.0.0.1:{port}; }}
+         server {{
+            listen 127.0.0.1:%%PORT%%;
+            location / {{ proxy_pass http://backend; }}
+            location /uri/ {{ proxy_pass http://backend/u/; }}
+            location /variable/ {{ set $name backend; proxy_pass http://$name; }}
+            location /whole/ {{ set $name backend; proxy_pass http://$name$request_uri; }}
+            location /escaped/ {{ rewrite ^/escaped(/.*) $1 break; proxy_pass http://backend; }}
+        }}"
+    ));
+    let asked = |server: Server| {
+        let running = site.start(server);
+        let targets = ["/x", "/x?q", "/uri/x", "/variable/x", "/whole/x"];
+        let passed = targets.map(|target| running.ask(&format!("GET {target}#/../y")).last().text());
+        let escaped = running.ask("GET /escaped/a%23b?q").last().text();
+        running.stop();
+        (passed, escaped)
+    };
+    let (passed, escaped) = asked(Server::Fulmar);
+    assert_eq!(passed, ["/x", "/x?q", "/u/x", "/variable/x", "/whole/x"]);
+    assert_eq!(escaped, "/a%23b?q");
+    if have_nginx() {
+        let (passed, escaped) = asked(Server::Nginx);
+        assert_eq!(escaped, "/a%23b?q");
+        let left = ["/x#/../y", "/x?q#/../y", "/u/x", "/variable/x#/../y", "/whole/x#/../y"];
+        assert_eq!(passed, left, "nginx no longer differs");
+    }
+}
+
+#[test]
+fn cookies_in_the_log_before_they_were_rewritten() {
+    let origin = Origin::start(|_| {
+        let head = "HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/inner/x\r\nContent-Length: 0\r\n\r\n";
+        raw(head, After::Keep)
+    });
+    let port = origin.address().port();
+    let site = Site::new(&format!(
+        "log_format cookie '$upstream_http_set_cookie $sent_http_set_cookie';
+         access_log %%LOGS%%/access.log cookie;
+         server {{
+            listen 127.0.0.1:%%PORT%%;
+            location / {{ proxy_pass http://127.0.0.1:{port}; proxy_cookie_path /inner/ /; }}
+        }}"
+    ));
+    let logged = |server: Server| {
+        let running = site.start(server);
+        running.ask("GET / HTTP/1.0");
+        running.stop_and(|running| running.log("access.log"))
+    };
+    assert_eq!(logged(Server::Fulmar), "a=b; Path=/inner/x a=b; Path=/x\n");
+    if have_nginx() {
+        let text = logged(Server::Nginx);
+        assert!(
+            text.ends_with(" a=b; Path=/x\n") && !text.contains("inner"),
+            "nginx no longer differs: {text}"
+        );
     }
 }

@@ -171,7 +171,7 @@ fn no_other_server_is_asked() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     other.set_nonblocking(true).unwrap();
     let address = other.local_addr().unwrap();
-    // Choosing the server evaluates a table, which is told, too. Who asked would not be kept waiting.
+    // Choosing the server evaluates a table, which is reported, too. The client would not wait for that.
     let configuration = format!(
         "events {{}} http {{ map $arg_u $shard {{ default a; }} upstream app {{ hash $shard; server {address}; }}
          proxy_read_timeout 100ms; fastcgi_read_timeout 100ms;

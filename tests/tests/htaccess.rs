@@ -1,7 +1,11 @@
 //! Whatever Apache answers by a `.htaccess` file is what Fulmar has to answer.
 
+mod closed;
 mod fulmar;
+mod limits;
+mod paths;
 mod programs;
+mod survey;
 mod tables;
 
 use std::collections::BTreeSet;

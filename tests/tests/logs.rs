@@ -224,7 +224,7 @@ fn m8_rotation_loses_no_line() {
     }
 }
 
-/// Asks until it is told to stop; the targets that were answered. Connections may end between two requests.
+/// Asks until it is stopped; the targets that were answered. Connections may end between two requests.
 fn requests(running: &Running, stop: &AtomicBool, next: &AtomicU64) -> Vec<String> {
     let mut answered = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -294,6 +294,46 @@ fn l1_no_room_for_a_compressed_log() {
     assert!(text.lines().all(|line| line.starts_with("127.0.0.1 - ") && line.ends_with('"')), "{text}");
 }
 
+/// L1: a line that a full disk cut off is not joined to one of the next configuration, or of another process.
+#[test]
+fn l1_no_room_and_a_reload() {
+    for reload in ["reload_connections keep;", "worker_priority 1;"] {
+        let text = "USER daemon off; pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; RELOAD
+            events { }
+            http {
+                access_log %%LOGS%%/plain combined; access_log %%LOGS%%/gathered combined buffer=1k flush=10ms;
+                server { listen 127.0.0.1:%%PORT%%; return 200 ok; }
+            }";
+        let text = text.replace("USER", if rustix::process::geteuid().is_root() { "user root;" } else { "" });
+        let site = Site::whole(&text.replace("RELOAD", ""));
+        let mut running = site.start(Server::Fulmar);
+        // A prime number: no log can hold whole lines only.
+        worker::limit(worker::of(&running), Resource::Fsize, Some(1_999));
+        let names = ["plain", "gathered"];
+        let is_full = || {
+            ask(&running, "/early");
+            names.iter().all(|name| running.log("error.log").contains(&format!("{name}\" failed (27: ")))
+        };
+        assert!(wait::until(LIMIT, is_full), "{}", running.all_logs());
+        running.rewrite(&text.replace("RELOAD", reload));
+        let told = site.command(Server::Fulmar).args(["-s", "reload"]).output().expect("run");
+        assert!(told.status.success(), "{told:?} {}", running.all_logs());
+        worker::limit(worker::of(&running), Resource::Fsize, None);
+        let is_written = || {
+            ask(&running, "/late");
+            names.iter().all(|name| running.log(name).contains("/late"))
+        };
+        assert!(wait::until(LIMIT, is_written), "{}", running.all_logs());
+        running.signal(Signal::QUIT);
+        assert!(running.ends_within(LIMIT), "{}", running.all_logs());
+        for name in names {
+            let log = running.log(name);
+            let is_line = |line: &str| line.rfind("127.0.0.1 - ") == Some(0) && line.ends_with("\"-\" \"-\"");
+            assert!(log.ends_with('\n') && log.lines().all(is_line), "{reload} {name}: {log}");
+        }
+    }
+}
+
 /// What does not compress well.
 fn request_noise(seed: u64) -> String {
     let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -306,7 +346,7 @@ fn request_noise(seed: u64) -> String {
     (0..60).map(digit).collect()
 }
 
-/// L1: messages that cannot be written are told of where they can.
+/// L1: messages that cannot be written are reported where they can.
 #[test]
 fn l1_a_full_device_under_the_error_log() {
     let site = Site::whole(
@@ -326,7 +366,7 @@ fn l1_a_full_device_under_the_error_log() {
     assert_eq!(running.log("access.log").lines().count(), 20);
 }
 
-/// L2: a log that cannot be opened anew stays what it was, and the one who asked is told.
+/// L2: a log that cannot be opened anew stays what it was, and the requester gets the reason.
 #[test]
 fn l2_a_log_that_cannot_be_opened_anew() {
     let site = Site::new("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }");

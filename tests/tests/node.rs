@@ -50,7 +50,7 @@ fn site(configuration: &str) -> Site {
     Site::new(configuration).beside("a.pem", &made.pem).beside("a.key", &made.key)
 }
 
-/// Plays a scene in front of Fulmar, and of nginx where there is one, each with an application of its own.
+/// Plays a scene in front of Fulmar, and of nginx where there is one, each with its own application.
 fn each(scene: impl Fn(&Running, &Node)) {
     if !have_node() {
         return;

@@ -77,6 +77,32 @@ fn files() -> Vec<(PathBuf, String)> {
     files
 }
 
+/// A library that is linked in or not, as the machine has it or not, makes different programs of the same sources.
+#[test]
+fn the_program_needs_the_c_library_only() {
+    const NEEDED: [&str; 5] = ["linux-vdso.", "libc.", "libm.", "libgcc_s.", "ld-linux"];
+    let output = Command::new("ldd").arg(Server::Fulmar.path()).output().expect("ldd");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let libraries: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(libraries.iter().any(|path| path.starts_with("libc.so")), "{text}");
+    for path in libraries {
+        let name = path.rsplit('/').next().expect("a name");
+        assert!(NEEDED.iter().any(|start| name.starts_with(start)), "{path} in\n{text}");
+    }
+}
+
+/// Debian's tools take the address for one, and it can be nobody else's: names below `localhost` are reserved (RFC 6761).
+#[test]
+fn the_maintainers_address() {
+    let package = package();
+    let maintainer = package["maintainer"].as_str().expect("a maintainer");
+    let (name, address) = maintainer.split_once(" <").expect("a name and an address");
+    let (user, host) = address.strip_suffix('>').and_then(|text| text.split_once('@')).expect("an address");
+    assert!(!name.is_empty() && !user.is_empty() && host.ends_with(".localhost"), "{maintainer}");
+    let changelog = fs::read_to_string(root().join("packaging/debian/changelog")).expect("changelog");
+    assert!(changelog.contains(&format!("\n -- {maintainer}  ")), "{changelog}");
+}
+
 #[test]
 fn files_of_the_package() {
     let destinations: BTreeSet<String> = files().into_iter().map(|(_, destination)| destination).collect();

@@ -1,4 +1,4 @@
-//! Regular expressions: what takes too many steps ends in time and is told, what is wrong shows where.
+//! Regular expressions: what takes too many steps ends in time and is reported, what is wrong shows where.
 
 use tests::binary::{Server, have_nginx};
 use tests::site::{Running, Site};
@@ -47,7 +47,7 @@ fn a_pattern_without_end_is_an_error_of_the_server() {
     }
 }
 
-/// Reason: whoever waits for an answer is told that there is none (a row of `docs/differences.md`).
+/// Reason: a client that waits for an answer should get an error (a row of `docs/differences.md`).
 #[test]
 fn a_host_that_makes_a_pattern_give_up_reaches_no_server() {
     let site = Site::new(&format!(

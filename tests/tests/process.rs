@@ -3,11 +3,16 @@
 mod command_line;
 mod deadlines;
 mod endings;
+mod foreign;
 mod in_place;
 mod judgements;
 mod listening;
+mod memory;
+mod pid_file;
 mod reload;
+mod serve;
 mod service_manager;
 mod settings;
 mod signals;
 mod soak;
+mod threads;

@@ -15,7 +15,7 @@ fn start(origin: &Origin, http: &str) -> Running {
     Site::new(&http.replace("ORIGIN", &address)).start(Server::Fulmar)
 }
 
-/// The content of the answer to one request on a connection of its own.
+/// The content of the answer to one request on a separate connection.
 fn text(running: &Running, short: &str) -> String {
     running.connect().exchange(short).unwrap().text()
 }
@@ -179,7 +179,7 @@ fn connections_are_kept_and_a_closed_one_costs_nothing() {
     assert_eq!(text(&running, "GET /a"), "1");
     assert_eq!(text(&running, "POST /a\n\nx"), "2");
     assert_eq!(origin.connections(), 1);
-    assert_eq!(text(&running, "GET /dies"), "0", "asked again on a connection of its own");
+    assert_eq!(text(&running, "GET /dies"), "0", "asked again on a separate connection");
     assert_eq!(origin.connections(), 2);
     assert_eq!(running.ask("POST /dies\n\nx").last().status, 502, "it may have had its effect");
     running.stop();
@@ -388,11 +388,6 @@ fn fields_of_the_connection_end_here() {
 #[test]
 fn what_cannot_be_is_said_at_load() {
     for (http, message) in [
-        (
-            "proxy_pass https://127.0.0.1;",
-            "\"https://\" in \"proxy_pass\" is not built yet (nothing is encrypted",
-        ),
-        ("proxy_pass HTTPS://127.0.0.1/;", "hint: pass to \"http://\" where the network is trusted"),
         ("proxy_pass ftp://127.0.0.1;", "invalid URL prefix"),
         ("proxy_pass http://no-such-host.invalid;", "host not found in upstream \"no-such-host.invalid\""),
         ("if ($x) { proxy_pass http://127.0.0.1/uri; }", "\"proxy_pass\" cannot have URI part in location"),
@@ -403,34 +398,5 @@ fn what_cannot_be_is_said_at_load() {
         ));
         let text = site.test(Server::Fulmar).unwrap_err();
         assert!(text.contains(message), "{http}: {text}");
-    }
-}
-
-/// A URL of https that only a request brings cannot be refused before, so the test of the configuration warns.
-#[test]
-fn https_that_variables_bring_is_warned_of() {
-    for (http, which) in [
-        ("set $u https://127.0.0.1; proxy_pass $u;", Some("requests")),
-        ("set $u http://127.0.0.1; set $u HTTPS://$host; proxy_pass ${u}/x;", Some("requests")),
-        ("proxy_pass https://127.0.0.1:$server_port;", Some("requests")),
-        ("proxy_pass $scheme://127.0.0.1:81;", Some("requests that came over TLS")),
-        ("set $u https://127.0.0.1; set $u http://127.0.0.1; proxy_pass $u;", None),
-        ("set $u https://127.0.0.1; proxy_pass http://127.0.0.1:81/$u;", None),
-        ("set $v https://127.0.0.1; set $u http://127.0.0.1; proxy_pass $u;", None),
-        ("proxy_pass http://127.0.0.1/$scheme;", None),
-    ] {
-        let site = Site::new(&format!("server {{ listen 127.0.0.1:%%PORT%%; location /a/ {{ {http} }} }}"));
-        site.test(Server::Fulmar).expect(http);
-        let output = site.command(Server::Fulmar).arg("-t").output().expect("run");
-        let text = String::from_utf8_lossy(&output.stderr);
-        let warned = which.map(|which| {
-            format!("[warn] \"https://\" in \"proxy_pass\" is not built yet ({which} are answered 500)")
-        });
-        match warned {
-            Some(warned) => {
-                assert!(text.contains(&warned) && text.contains("hint: pass to"), "{http}: {text}")
-            }
-            None => assert!(!text.contains("not built yet"), "{http}: {text}"),
-        }
     }
 }

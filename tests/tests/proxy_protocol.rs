@@ -135,7 +135,7 @@ fn what_headers_say() {
     );
 }
 
-/// C11: what is no header, or one that is too long, closes the connection without an answer, and is told; what is not
+/// C11: what is no header, or one that is too long, closes the connection without an answer, and is logged; what is not
 /// whole in time does, too.
 #[test]
 fn c11_what_is_no_header() {
@@ -291,7 +291,7 @@ fn over_a_unix_socket() {
     drop(running);
 }
 
-/// HAProxy in front, with both versions and what it adds of its own.
+/// HAProxy in front, with both versions and what it adds itself.
 #[test]
 fn haproxy_in_front() {
     let program = parts::program(&["haproxy"]);

@@ -11,7 +11,7 @@ use tests::response::Response;
 use tests::site::{Running, Site};
 use tests::wait;
 
-/// The answer on a connection of its own.
+/// The answer on a separate connection.
 fn get(running: &Running, path: &str) -> Response {
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     running.ask_bytes(request.as_bytes()).last().clone()
@@ -30,7 +30,7 @@ fn states(running: &Running) {
         let [.., reading, writing, waiting] = stub(running);
         [reading, writing, waiting]
     };
-    // Whoever asks writes; others are where the test puts them, as soon as the server has seen it.
+    // The connection that asks is writing; others are where the test puts them, as soon as the server has seen it.
     let reach = |wanted: [u64; 3]| {
         assert!(wait::until(Duration::from_secs(10), || states() == wanted), "{wanted:?}: {:?}", states());
     };
@@ -154,9 +154,13 @@ fn the_page_draws_itself() {
         .output()
         .unwrap();
     let page = String::from_utf8_lossy(&output.stdout);
-    for expected in ["<td class=\"\">~ ^/gone$</td>", "<dt>Found in file cache</dt>", "as of "] {
+    // A narrow screen shows the headings of the cells instead of those of the columns.
+    let cells = ["Location\">~ ^/gone$</td>", "95 % within\">", "Sent\">"]
+        .map(|cell| format!(" data-heading=\"{cell}"));
+    let texts = ["<dt>Found in file cache</dt>", "as of "].map(str::to_owned);
+    for expected in cells.into_iter().chain(texts) {
         assert!(
-            page.contains(expected),
+            page.contains(&expected),
             "{expected} is not in\n{page}\n{}",
             String::from_utf8_lossy(&output.stderr)
         );

@@ -114,7 +114,9 @@ fn make_certificate(directory: &Path) {
     let named = fs::read_to_string(directory.join("nginx.conf")).unwrap();
     if named.contains("/private_key;") {
         let made = certificate("localhost", Kind::Ecdsa);
-        fs::write(directory.join("signed_cert_plus_intermediates"), made.pem).unwrap();
+        for name in ["signed_cert_plus_intermediates", "root_CA_cert_plus_intermediates"] {
+            fs::write(directory.join(name), &made.pem).unwrap();
+        }
         fs::write(directory.join("private_key"), made.key).unwrap();
     }
 }

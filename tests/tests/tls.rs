@@ -12,6 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use tests::binary::{Server, have_nginx};
 use tests::client::End;
 use tests::compare::{Compared, difference, normalise};
+use tests::parts;
 use tests::site::{Running, Site};
 use tests::tls::{Certificate, Client, Kind, Spoken, certificate};
 
@@ -113,7 +114,7 @@ fn answers_over_tls_are_nginx_answers() {
     for (who, client) in &clients {
         for request in requests {
             let theirs = client.ask(nginx.address(), request).unwrap();
-            // Each server has tickets of its own.
+            // Each server has its own tickets.
             let own = client.ask(fulmar.address(), request).unwrap();
             let text = compare((&nginx, &theirs), (&fulmar, &own));
             if !text.is_empty() {
@@ -244,8 +245,9 @@ fn a_reload_brings_a_renewed_certificate_and_keeps_the_last_good_one() {
 
 #[test]
 fn certificates_of_version_1_with_nothing_but_a_subject_are_served() {
-    let Ok(version) = Command::new("openssl").arg("version").output() else { return };
-    assert!(version.status.success());
+    if !parts::is_present("openssl", parts::program(&["openssl"]).is_some()) {
+        return;
+    }
     let site = Site::new(
         "server { listen %%PORT%% ssl; ssl_certificate %%DIR%%/v1.pem; ssl_certificate_key %%DIR%%/v1.key;
          return 200 \"$ssl_protocol\\n\"; }",
@@ -315,6 +317,47 @@ fn what_is_wrong_with_certificates_is_told_as_nginx_does() {
     let text =
         said("listen 8443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key; ssl_verify_client on;");
     assert!(text.contains("\"ssl_verify_client\" is not built yet"), "{text}");
+}
+
+#[test]
+fn files_of_authorities_must_be_readable() {
+    let made = made("");
+    let pair = "ssl_certificate a.pem; ssl_certificate_key a.key;";
+    let tested = |server: Server, directives: &str| {
+        let text = format!(
+            "events {{}}\nhttp {{ access_log off; server {{ listen 127.0.0.1:8443 ssl; {directives} }} }}\n"
+        );
+        std::fs::write(made.site.prefix().join(format!("{}.conf", server.name())), text).unwrap();
+        let output = made.site.command(server).arg("-t").output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for server in [Server::Nginx, Server::Fulmar] {
+        std::fs::create_dir_all(made.site.logs(server)).unwrap();
+    }
+    let servers = if have_nginx() { &[Server::Nginx, Server::Fulmar][..] } else { &[Server::Fulmar] };
+    for &server in servers {
+        for (directives, message) in [
+            ("ssl_trusted_certificate none.pem;", "cannot load certificate \""),
+            ("ssl_trusted_certificate a.key;", "cannot load certificate \""),
+            ("ssl_crl none.pem;", "cannot load CRL \""),
+            ("ssl_crl a.pem;", "cannot load CRL \""),
+        ] {
+            let (passes, text) = tested(server, &format!("{pair} {directives}"));
+            assert!(!passes && text.contains(message), "{} takes {directives}: {text}", server.name());
+        }
+        for directives in [
+            "ssl_trusted_certificate a.pem; ssl_client_certificate a.pem;",
+            "ssl_trusted_certificate \"\"; ssl_crl \"\"; ssl_client_certificate \"\";",
+        ] {
+            let (passes, text) = tested(server, &format!("{pair} {directives}"));
+            assert!(passes && !text.contains("cannot load"), "{}, {directives}: {text}", server.name());
+        }
+        // nginx does not read this file unless clients are asked for certificates.
+        let (passes, text) = tested(server, &format!("{pair} ssl_client_certificate none.pem;"));
+        assert!(passes, "{}: {text}", server.name());
+        let is_warned = text.contains("[warn] cannot load certificate \"");
+        assert_eq!(is_warned, server == Server::Fulmar, "{text}");
+    }
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn an_early_answer_is_passed_on_and_ends_the_connection() {
         peer.send("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
         let answer = client.response("POST").unwrap();
         assert_eq!((answer.status, answer.text()), (403, "no".to_owned()));
-        assert!(client.closes_within(PATIENCE), "the client is told that the rest is not wanted");
+        assert!(client.closes_within(PATIENCE), "the client learns that the rest is not wanted");
         assert!(peer.ends());
     });
 }
@@ -366,7 +366,7 @@ fn a_kept_connection_that_takes_nothing_costs_the_body_no_part() {
         let (mut peer, _) = listener.accept().expect("a connection");
         peer.write_all(ANSWER.as_bytes()).expect("send");
         assert_eq!(client.response("GET").unwrap().status, 200);
-        // Whoever writes now breaks a pipe; whoever reads waits.
+        // A write now fails with a broken pipe, and a read waits.
         peer.shutdown(Shutdown::Read).expect("shutdown");
         client.send(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
         assert_eq!(client.response("PUT").map(|response| response.status), Some(502), "{server:?}");

@@ -16,19 +16,11 @@ pub(crate) struct Package {
     pub(crate) licence: Option<String>,
     /// Where cargo takes it from; none for a folder.
     pub(crate) source: Option<String>,
-    pub(crate) dependencies: Vec<Dependency>,
+    /// Names of its manifest's dependencies, as sources call them.
+    pub(crate) dependencies: Vec<String>,
     /// Names of the features, without `default`.
     pub(crate) features: Vec<String>,
     pub(crate) targets: Vec<Target>,
-}
-
-/// A line of a manifest's dependencies.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Dependency {
-    /// As sources call it.
-    pub(crate) name: String,
-    /// Whether it is of the kind `dev`.
-    pub(crate) dev: bool,
 }
 
 /// Something that cargo builds.
@@ -86,10 +78,7 @@ fn package(json: &Value, root: &Path) -> Package {
         kind: text(&target["kind"][0]).into(),
         path: relative(text(&target["src_path"])).unwrap_or_default(),
     };
-    let dependency = |line: &Value| Dependency {
-        name: line["rename"].as_str().unwrap_or(text(&line["name"])).into(),
-        dev: line["kind"].as_str() == Some("dev"),
-    };
+    let dependency = |line: &Value| line["rename"].as_str().unwrap_or(text(&line["name"])).into();
     let features = json["features"].as_object().into_iter().flat_map(|features| features.keys());
     Package {
         name: text(&json["name"]).into(),
@@ -119,7 +108,7 @@ mod tests {
         let json = r#"{
             "packages": [
                 {"id": "a", "name": "a", "source": null, "license": "MIT", "manifest_path": "/r/crates/a/Cargo.toml",
-                 "dependencies": [{"name": "b", "kind": null}, {"name": "c", "kind": "dev"}],
+                 "dependencies": [{"name": "b", "kind": null}, {"name": "c", "rename": "d"}],
                  "features": {"default": [], "x": []},
                  "targets": [{"kind": ["lib"], "src_path": "/r/crates/a/src/lib.rs"}]},
                 {"id": "b", "name": "b", "source": "registry+u", "license": null, "manifest_path": "/c/b/Cargo.toml",
@@ -131,7 +120,7 @@ mod tests {
         let packages = parse(json, Path::new("/r")).unwrap();
         assert_eq!(packages.len(), 2);
         assert_eq!(packages[0].dir.as_deref(), Some("crates/a"));
-        assert!(!packages[0].dependencies[0].dev && packages[0].dependencies[1].dev);
+        assert_eq!(packages[0].dependencies, ["b", "d"]);
         assert_eq!(packages[0].features, ["x"]);
         assert_eq!(packages[0].targets[0].path, "crates/a/src/lib.rs");
         assert_eq!(packages[1].dir, None);

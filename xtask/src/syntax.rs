@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItem, Item, ItemImpl, ItemUse, Signature, UseTree};
+use syn::{Attribute, FnArg, ImplItem, Item, ItemImpl, ItemUse, Signature, Type, UseTree};
 
 use crate::tree::beside;
 
@@ -172,7 +172,7 @@ fn join(path: &syn::Path) -> String {
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) line: usize,
-    /// All that it takes, `self` too.
+    /// All that it takes, `self` and the members of tuples too.
     pub(crate) arguments: usize,
     /// Whether a trait, not its author, decides what it takes.
     pub(crate) of_trait: bool,
@@ -201,11 +201,27 @@ impl Functions {
         self.found.push(Function {
             name: signature.ident.to_string(),
             line: signature.ident.span().start().line,
-            arguments: signature.inputs.len(),
+            arguments: signature.inputs.iter().map(arguments).sum(),
             of_trait: self.of_trait,
             body: (block.brace_token.span.open().start().line, block.brace_token.span.close().end().line),
             in_test: self.in_test || is_test(attributes),
         });
+    }
+}
+
+/// How many values come by a parameter: a tuple is as many as its members.
+fn arguments(parameter: &FnArg) -> usize {
+    fn values(ty: &Type) -> usize {
+        match ty {
+            Type::Tuple(tuple) => tuple.elems.iter().map(values).sum(),
+            Type::Reference(reference) => values(&reference.elem),
+            Type::Paren(inner) => values(&inner.elem),
+            _ => 1,
+        }
+    }
+    match parameter {
+        FnArg::Receiver(_) => 1,
+        FnArg::Typed(typed) => values(&typed.ty),
     }
 }
 
@@ -315,6 +331,13 @@ mod tests {
     #[test]
     fn a_call_inside_a_macro_call_is_a_macro_name() {
         assert!(texts("fn a() { run!(todo!()); }").contains(&"todo!".into()));
+    }
+
+    #[test]
+    fn members_of_tuples_are_arguments() {
+        let ast =
+            syn::parse_file("fn a(b: u8, (c, d): (u8, &(u8, Vec<(u8, u8)>)), e: [u8; 2], f: ()) {}").unwrap();
+        assert_eq!(functions(&ast)[0].arguments, 5);
     }
 
     #[test]

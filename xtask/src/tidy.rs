@@ -5,12 +5,15 @@ mod architecture;
 mod dependencies;
 mod features;
 mod files;
+mod floors;
 mod levels;
 mod limits;
 mod links;
 mod protocol;
+mod sizes;
 mod spdx;
 mod test_layout;
+mod thread_locals;
 mod unsafe_code;
 mod words;
 
@@ -26,10 +29,13 @@ type Check = fn(&Tree) -> Vec<Finding>;
 /// The rules, by the name that a finding shows.
 const RULES: &[(&str, Check)] = &[
     ("levels", levels::check),
+    ("floors", floors::check),
     ("protocol", protocol::check),
     ("unsafe", unsafe_code::check),
     ("feature", features::check),
     ("limit", limits::check),
+    ("size", sizes::check),
+    ("thread-local", thread_locals::check),
     ("word", words::check),
     ("file", files::check),
     ("link", links::check),
@@ -70,6 +76,9 @@ pub(crate) fn run() -> Result<bool> {
     found.dedup();
     for (finding, rule) in &found {
         println!("{}:{}: {rule}: {finding}", finding.path, finding.line);
+    }
+    for line in sizes::report(&tree).into_iter().chain(architecture::report(&tree)) {
+        eprintln!("tidy: {line}");
     }
     if !found.is_empty() {
         eprintln!("tidy: {} finding(s)", found.len());

@@ -68,7 +68,12 @@ impl Tree {
     /// Sources that ship: those in `crates/` that are not only compiled for tests.
     pub(crate) fn product(&self) -> impl Iterator<Item = &File> {
         let in_source = |file: &&File| file.path.starts_with("crates/") && file.path.contains("/src/");
-        self.sources().filter(in_source).filter(|file| !self.test_only.contains(&file.path))
+        self.sources().filter(in_source).filter(|file| !self.is_test_only(&file.path))
+    }
+
+    /// Whether only tests compile the file.
+    pub(crate) fn is_test_only(&self, path: &str) -> bool {
+        self.test_only.contains(path)
     }
 
     pub(crate) fn is_reached(&self, path: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What the reader is told: a message in the shape that tools parse, then an excerpt and a hint for people.
+//! What the reader sees: a message in the shape that tools parse, then an excerpt and a hint for people.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -89,6 +89,11 @@ impl Diagnostic {
     /// A message that makes the configuration unusable.
     pub fn emerg(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Level::Emerg, message)
+    }
+
+    /// Whether the message makes the configuration unusable.
+    pub fn is_error(&self) -> bool {
+        self.level == Level::Emerg
     }
 
     /// A message about what is probably not meant.

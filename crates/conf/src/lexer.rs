@@ -28,7 +28,7 @@ pub enum Token {
 pub struct Lexer {
     text: Arc<[u8]>,
     file: FileId,
-    /// A parameter of the command line: its words have no limit of their own, and its end is named so.
+    /// A parameter of the command line: its words have no separate limit, and its end is named so.
     parameter: bool,
     pos: usize,
     line: u32,

@@ -1,9 +1,9 @@
 //! Sizes that may differ from request to request.
 
-use crate::log::Level;
 use crate::{Args, Directive, Exchange, Loading, Template};
 use conf::Diagnostic;
 use conf::value::size_in_text;
+use journal::Level;
 
 /// A size in bytes that may have variables.
 #[derive(Clone, Debug)]

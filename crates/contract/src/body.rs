@@ -1,6 +1,6 @@
 //! The content of a response.
 
-use crate::{Outcome, Work};
+use crate::{Exchange, Outcome, Turn, Work};
 use bytes::Bytes;
 use std::fs::{File, Metadata};
 use std::io;
@@ -108,10 +108,21 @@ impl FileIdentity {
 /// Content that is pulled piece by piece.
 pub trait Source {
     /// The next piece, the end, or what has to be waited for.
-    fn pull(&mut self) -> Pull;
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull;
 
     /// Hands over the outcome of the work that [`Source::pull`] asked for.
     fn resume(&mut self, outcome: Outcome);
+
+    /// Ends the source when its content has ended; memory may be left for further requests.
+    fn finish(self: Box<Self>, exchange: &Exchange) {
+        let _ = exchange;
+    }
+
+    /// Gets more content while the client takes no more, where that is wanted. The task is woken when there is more to
+    /// get.
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        let _ = turn;
+    }
 }
 
 /// An answer of a [`Source`].
@@ -120,6 +131,11 @@ pub enum Pull {
     Piece(Piece),
     /// Work without which there is no more content.
     Await(Work),
+    /// There is no more content yet; the task of the turn is woken when there is.
+    Pending {
+        /// Whether the content is waited for although the client has left.
+        lasts: bool,
+    },
     /// The end of the content.
     End,
     /// The content cannot be completed; the connection is cut so that nobody takes it for whole.

@@ -1,6 +1,6 @@
 //! Browsers that settings name, told by what they say of themselves.
 
-/// Internet Explorer 4, 5 and 6, but not the last form of 6, which is told by `SV1`.
+/// Internet Explorer 4, 5 and 6, but not the last form of 6, which has `SV1`.
 pub fn is_msie6(agent: &[u8]) -> bool {
     let has = |text: &[u8], part: &str| text.windows(part.len()).any(|window| window == part.as_bytes());
     let Some(start) = agent.windows(5).position(|part| part == b"MSIE ") else { return false };

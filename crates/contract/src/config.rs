@@ -1,4 +1,4 @@
-//! What was written, level by level, and the one implementation of inheritance.
+//! The directives of a configuration, level by level, and the only implementation of inheritance.
 
 use crate::{AnyDirective, Directive, Info, Origin, Rule};
 use conf::{Contexts, Diagnostic, Span};
@@ -261,15 +261,39 @@ impl<'a> View<'a> {
     pub fn place<T>(&self, directive: &Directive<T>) -> Option<Place> {
         let section = self.found(&directive.info);
         let number = self.config.number(section, &directive.info)?;
-        Some(Place { depth: self.at(section).enclosing().count(), number })
+        Some(Place { depth: self.at(section).depth(), number })
     }
 
     /// All values of a directive in the order they were written, as inherited by its rule.
     pub fn all<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
-        typed(self.effective(&directive.info))
+        match directive.info.rule {
+            Rule::Gather => self.gathered(&directive.info),
+            _ => typed(self.effective(&directive.info)),
+        }
     }
 
-    /// All values that this very level sets.
+    /// A part of the nearest value that has this part; the last such value of its level. It is for directives whose parts
+    /// are inherited separately, such as the two times of `keepalive_timeout`.
+    pub fn nearest<T, U>(&self, directive: &Directive<T>, part: impl Fn(&'a T) -> Option<U>) -> Option<U> {
+        let nearest = |level: View<'a>| {
+            let entries = level.config.entries(level.section, &directive.info).iter().rev();
+            entries.filter_map(cast).find_map(|written| part(written.value))
+        };
+        self.levels().find_map(nearest)
+    }
+
+    /// The nearest level whose value of a directive is in effect here; `None` if no level sets it.
+    pub fn level_of<T>(&self, directive: &Directive<T>) -> Option<View<'a>> {
+        let level = self.at(self.found(&directive.info));
+        (!self.config.entries(level.section, &directive.info).is_empty()).then_some(level)
+    }
+
+    /// How many levels enclose this one.
+    pub fn depth(&self) -> usize {
+        self.enclosing().count()
+    }
+
+    /// The values that this level itself sets.
     pub fn here<T>(&self, directive: &Directive<T>) -> Vec<Written<'a, T>> {
         typed(self.config.entries(self.section, &directive.info))
     }
@@ -296,7 +320,17 @@ impl<'a> View<'a> {
         self.config.entries(self.found(info), info)
     }
 
-    /// The level whose value of a directive counts; it has none where no level has.
+    fn gathered<T: 'static>(&self, info: &Info) -> Vec<Written<'a, T>> {
+        if !self.config.marks.has(info.mark) {
+            return Vec::new();
+        }
+        let mut levels: Vec<_> = self.levels().collect();
+        levels.reverse();
+        let entries = levels.iter().flat_map(|level| self.config.entries(level.section, info));
+        entries.filter_map(cast).collect()
+    }
+
+    /// The nearest level whose value of a directive is in effect. It has no value if no level sets one.
     fn found(&self, info: &Info) -> SectionId {
         let mut section = self.section;
         if !self.config.marks.has(info.mark) {
@@ -305,7 +339,7 @@ impl<'a> View<'a> {
         loop {
             let entries = self.config.entries(section, info);
             let stops = match info.rule {
-                Rule::Value | Rule::List => false,
+                Rule::Value | Rule::List | Rule::Gather => false,
                 Rule::Never => self.config.context(section) != Contexts::HTACCESS,
                 Rule::Unnamed => !self.config.is_unnamed(section),
             };
@@ -337,6 +371,7 @@ mod tests {
 
     static VALUE: Directive<u32> = Directive::new("value", |_, _| Ok(0));
     static LIST: Directive<u32> = Directive::new("list", |_, _| Ok(0)).rule(Rule::List);
+    static GATHER: Directive<u32> = Directive::new("gather", |_, _| Ok(0)).rule(Rule::Gather);
     static NEVER: Directive<u32> = Directive::new("never", |_, _| Ok(0)).rule(Rule::Never);
     static UNNAMED: Directive<u32> = Directive::new("unnamed", |_, _| Ok(0)).rule(Rule::Unnamed);
     static ROOT: Directive<u32> = Directive::new("root", |_, _| Ok(0)).slot("root");
@@ -351,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn four_rules() {
+    fn values_are_inherited_by_their_rule() {
         let mut config = Config::new();
         let server = config.open(Config::MAIN, Contexts::SERVER);
         let location = config.open(server, Contexts::LOCATION);
@@ -367,7 +402,49 @@ mod tests {
         set(&mut config, location, &UNNAMED, 3);
         set(&mut config, location, &LIST, 4);
         assert_eq!(values(&config, inner, &UNNAMED), [3], "an if block is part of its location");
-        assert_eq!(values(&config, inner, &LIST), [4], "one value of its own hides the whole list");
+        assert_eq!(values(&config, inner, &LIST), [4], "one own value hides the whole list");
+    }
+
+    #[test]
+    fn gather_takes_all_levels_outermost_first() {
+        let mut config = Config::new();
+        let server = config.open(Config::MAIN, Contexts::SERVER);
+        let location = config.open(server, Contexts::LOCATION);
+        let inner = config.open(location, Contexts::LOCATION_IF);
+        assert_eq!(values(&config, inner, &GATHER), []);
+        for (level, value) in [(inner, 4), (server, 1), (location, 3), (server, 2)] {
+            set(&mut config, level, &GATHER, value);
+        }
+        assert_eq!(values(&config, inner, &GATHER), [1, 2, 3, 4]);
+        assert_eq!(values(&config, server, &GATHER), [1, 2]);
+        let base = std::sync::Arc::new(config);
+        let mut overlay = Config::over(&base);
+        let directory = overlay.open(location, Contexts::HTACCESS);
+        set(&mut overlay, directory, &GATHER, 5);
+        assert_eq!(values(&overlay, directory, &GATHER), [1, 2, 3, 5]);
+    }
+
+    #[test]
+    fn parts_and_levels_of_values() {
+        let mut config = Config::new();
+        let server = config.open(Config::MAIN, Contexts::SERVER);
+        let location = config.open(server, Contexts::LOCATION);
+        for (level, value) in [(server, 1), (server, 3), (server, 6), (location, 8)] {
+            set(&mut config, level, &LIST, value);
+        }
+        let view = config.view(location);
+        assert_eq!(
+            view.nearest(&LIST, |value| (value % 2 == 1).then_some(*value)),
+            Some(3),
+            "the last odd one"
+        );
+        assert_eq!(view.nearest(&LIST, |value| (value % 2 == 0).then_some(*value)), Some(8));
+        assert_eq!(view.nearest(&VALUE, |value| Some(*value)), None);
+        set(&mut config, server, &VALUE, 1);
+        let view = config.view(location);
+        assert_eq!(view.level_of(&LIST).map(|level| level.section()), Some(location));
+        assert_eq!(view.level_of(&VALUE).map(|level| (level.section(), level.depth())), Some((server, 1)));
+        assert!(view.level_of(&ROOT).is_none());
     }
 
     #[test]

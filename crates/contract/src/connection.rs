@@ -1,8 +1,8 @@
 //! What is known of the connection that a request came by.
 
 use crate::Events;
-use crate::clock::Time;
 use conf::value::Network;
+use journal::clock::Time;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;

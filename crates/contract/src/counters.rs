@@ -1,7 +1,7 @@
 //! What this process counts: connections and what they do, requests, looks into caches.
 //!
-//! Each thread counts for itself, without a lock and without a write that another thread waits for; whoever reads
-//! adds them up.
+//! Each thread counts for itself, without a lock and without a write that another thread waits for; a reader
+//! adds the threads' counts up.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,8 +26,6 @@ pub enum Count {
     FileCacheHits,
     /// Files that were looked for on the disk, although there is a cache.
     FileCacheMisses,
-    /// Lines of logs that could not be written.
-    LostLogLines,
     /// Regular expressions that took too many steps and gave up.
     PatternsGivenUp,
 }

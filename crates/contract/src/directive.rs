@@ -4,16 +4,18 @@ use crate::{Args, Loading};
 use conf::{Arity, Contexts, Diagnostic, Shape};
 use std::any::Any;
 
-/// How a scope comes by a value that it does not set itself.
+/// How a level inherits the values of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// One value a level; the nearest enclosing level that sets it counts.
+    /// One value per level; the nearest level that sets it overrides the others.
     Value,
-    /// Any number a level; the nearest enclosing level that sets any counts, with all of its own.
+    /// Any number of values per level; the nearest level that sets one overrides all values of the outer levels.
     List,
-    /// Only what this level sets.
+    /// The values of all levels, the outermost level first.
+    Gather,
+    /// Not inherited.
     Never,
-    /// This level, or, for the unnamed levels `if` and `limit_except`, the level around them.
+    /// Not inherited, except that the unnamed levels `if` and `limit_except` inherit from the level around them.
     Unnamed,
 }
 
@@ -24,7 +26,7 @@ pub struct Info {
     pub name: &'static str,
     /// Directives of one slot share one place: `root` and `alias`, or the instructions of a rewrite.
     pub slot: &'static str,
-    /// Few slots have the same mark, so that most are told apart at a glance.
+    /// Few slots have the same mark, so that one comparison distinguishes most.
     pub(crate) mark: u8,
     /// Where it may stand.
     pub contexts: Contexts,
@@ -99,10 +101,10 @@ impl<T> Directive<T> {
         self
     }
 
-    /// How it is inherited. `List` and blocks that open a context may repeat.
+    /// How it is inherited. A directive with [`Rule::List`] or [`Rule::Gather`] may repeat.
     pub const fn rule(mut self, rule: Rule) -> Directive<T> {
         self.info.rule = rule;
-        self.info.repeats = matches!(rule, Rule::List);
+        self.info.repeats = matches!(rule, Rule::List | Rule::Gather);
         self
     }
 

@@ -1,5 +1,5 @@
 //! What is decided about a request, step by step, as data: the error log shows it as lines (`error_log … debug`),
-//! and whoever asked for an explanation gets all of it.
+//! and `fulmar explain` gets all of it.
 
 use conf::Span;
 use conf::tree::printable;
@@ -12,7 +12,7 @@ pub struct Event {
     pub feature: &'static str,
     /// The directive that decided, where one did.
     pub place: Option<Span>,
-    /// What was decided, as a person is told it.
+    /// What was decided, in words for a person.
     pub text: String,
     /// What it was decided by, by name; controls and stray bytes are escaped.
     pub members: Vec<(&'static str, String)>,

@@ -1,11 +1,11 @@
 //! One request and its response, on their way through the server.
 
-use crate::clock::Time;
-use crate::log::{About, ErrorLog, Level};
-use crate::{BodyStream, Connection, Definition, Event, FileIdentity, Scope, VariableId, VariableTable};
+use crate::{Connection, Definition, Event, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
 use http::{Method, RequestHead, ResponseHead, Status};
+use journal::clock::Time;
+use journal::{About, ErrorLog, Level};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
@@ -35,8 +35,9 @@ pub struct Request {
     pub chunked: bool,
     /// The body, once [`Work::RequestBody`](crate::Work::RequestBody) was done.
     pub body: Option<RequestBody>,
-    /// The body as it comes, where [`Work::RequestStream`](crate::Work::RequestStream) did not find it whole.
-    pub stream: Option<BodyStream>,
+    /// How much of the body was handed on as it came, where [`Work::RequestStream`](crate::Work::RequestStream) did not
+    /// find it whole.
+    pub streaming: Option<Streaming>,
     /// How many bytes of the request were read (`$request_length`).
     pub length: u64,
     /// Whether it came before the response to the one before it was sent (`$pipe`).
@@ -57,7 +58,7 @@ impl Request {
             content_length: None,
             chunked: false,
             body: None,
-            stream: None,
+            streaming: None,
             length: 0,
             pipelined: false,
         }
@@ -76,7 +77,7 @@ impl Request {
             content_length,
             chunked,
             body,
-            stream,
+            streaming,
             length,
             pipelined,
         } = self;
@@ -85,7 +86,7 @@ impl Request {
         path.clear();
         host.clear();
         (*method, *args, *port) = (Method::Other, None, None);
-        (*content_length, *chunked, *body, *stream) = (None, false, None, None);
+        (*content_length, *chunked, *body, *streaming) = (None, false, None, None);
         (*length, *pipelined) = (0, false);
     }
 }
@@ -94,6 +95,17 @@ impl Default for Request {
     fn default() -> Request {
         Request::new()
     }
+}
+
+/// How much of a request's body was handed on as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streaming {
+    /// Nothing.
+    Untouched,
+    /// A part of it.
+    Begun,
+    /// All of it.
+    Over,
 }
 
 /// The body of a request.
@@ -195,6 +207,8 @@ pub struct Exchange {
     /// How many values were computed for the one that is asked for.
     evaluated: Cell<u32>,
     captured: RefCell<Option<Captured>>,
+    /// Memory that a feature left for a further request.
+    left: RefCell<Option<Box<dyn Any>>>,
 }
 
 /// How many computed variables may wait for each other. More is a circle.
@@ -245,6 +259,7 @@ impl Exchange {
             evaluating: Cell::new(0),
             evaluated: Cell::new(0),
             captured: RefCell::new(None),
+            left: RefCell::new(None),
         }
     }
 
@@ -272,6 +287,7 @@ impl Exchange {
             evaluating,
             evaluated,
             captured,
+            left: _,
         } = self;
         // What is attached may look at nothing of the exchange when it ends.
         *kept = OnceCell::new();
@@ -297,7 +313,7 @@ impl Exchange {
     }
 
     /// An exchange for a request inside of the server, on behalf of this one. The two share the
-    /// variables that were set, and what is attached, but for what either has of its own.
+    /// variables that were set, and what is attached, except what belongs to one of them only.
     #[must_use]
     pub fn inner(&self, request: Request) -> Exchange {
         let variables = Arc::clone(&self.variables);
@@ -306,7 +322,7 @@ impl Exchange {
     }
 
     /// Keeps a value until the exchange ends, for whatever reason that is; its destructor runs then.
-    /// A feature attaches types of its own. The request and all those inside of the server on its behalf
+    /// A feature attaches its own types. The request and all those inside of the server on its behalf
     /// have it in common: what is about the client, or is decided once for all of them.
     pub fn attach<T: 'static>(&self, value: T) {
         self.kept().attached.borrow_mut().push(Rc::new(value));
@@ -316,6 +332,23 @@ impl Exchange {
     /// is answered. Another one may be answered at the same time, and must not see it.
     pub fn attach_own<T: 'static>(&self, value: T) {
         self.own.borrow_mut().push(Rc::new(value));
+    }
+
+    /// Attaches as [`Exchange::attach_own`] does what has its memory already.
+    pub fn attach_own_shared<T: 'static>(&self, value: Rc<T>) {
+        self.own.borrow_mut().push(value);
+    }
+
+    /// Leaves memory for a further request, in place of what was left before. Nothing of this request may be told by it.
+    /// It may point to the site, which it does not outlive.
+    pub fn leave(&self, memory: Box<dyn Any>) {
+        let before = self.left.replace(Some(memory));
+        drop(before);
+    }
+
+    /// Memory of this type that an earlier request left.
+    pub fn left<T: 'static>(&self) -> Option<Box<T>> {
+        self.left.take()?.downcast().ok()
     }
 
     /// The value of a type that was attached last; what is attached to this exchange alone comes first.
@@ -416,7 +449,7 @@ impl Exchange {
         }
     }
 
-    /// Tells of a step to whoever looks for a fault or asked for an explanation; where nobody does it is not made.
+    /// Reports a step to the debug log or to an explanation. Without either, `event` is not called.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.connection.debug || self.scope.policy.error_log.shows(Level::Debug) {
             match &self.connection.events {
@@ -454,7 +487,8 @@ impl Exchange {
 
 /// The last value of a type.
 fn last<T: 'static>(attached: &[Rc<dyn Any>]) -> Option<Rc<T>> {
-    attached.iter().rev().find_map(|value| Rc::clone(value).downcast().ok())
+    let found = attached.iter().rev().find(|value| value.is::<T>())?;
+    Rc::clone(found).downcast().ok()
 }
 
 /// A variable got its value.

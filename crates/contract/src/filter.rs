@@ -4,7 +4,7 @@ use crate::{Body, Exchange};
 
 /// A feature's part in a response. Filters run in the order of the module list, once a response.
 ///
-/// A filter that changes content wraps the body in a [`Source`](crate::Source) of its own: the
+/// A filter that changes content wraps the body in its own [`Source`](crate::Source): the
 /// outermost source is pulled when the connection can take more, so that backpressure and waiting
 /// need no code in a filter.
 ///

@@ -6,8 +6,7 @@ thread_local! {
     static LOOKS: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has a function called on this thread whenever a configuration is gone that it served: to give up what nobody can ask
-/// for any more. To be said once a thread.
+/// Registers a cleanup that runs on this thread after a configuration is dropped. Call it once per thread.
 pub fn look_through_by(look: fn()) {
     LOOKS.with_borrow_mut(|looks| looks.push(look));
 }

@@ -1,12 +1,29 @@
 //! The state that the parsers of directives share while a configuration is read.
 
-use crate::log::LogFiles;
 use crate::{LocationName, Origin, Regex, Template, Variables};
 use conf::value::{Pattern, ValueError, template};
 use conf::{Diagnostic, Span, Word};
-use std::collections::{HashMap, HashSet};
+use journal::LogFiles;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Methods that a section names.
+#[derive(Debug)]
+pub struct Methods {
+    /// The names.
+    pub names: Vec<Box<[u8]>>,
+    /// Whether all others are meant.
+    pub except: bool,
+}
+
+impl Methods {
+    /// Whether a method is among them. HEAD is taken for GET.
+    pub fn has(&self, method: &[u8]) -> bool {
+        let method = if method == b"HEAD" { b"GET" } else { method };
+        self.names.iter().any(|name| **name == *method) != self.except
+    }
+}
 
 /// What a directive's `parse` may use beside its own arguments.
 pub struct Loading {
@@ -26,12 +43,16 @@ pub struct Loading {
     pub origin: Arc<Origin>,
     /// The port of a server that names none.
     pub default_port: u16,
-    /// Variables whose last `set` so far gives them a URL of `https`.
-    pub https_variables: HashSet<Box<str>>,
     /// Directories that are to be there, whose last level is made where it is not; and where they were named.
     pub directories: Vec<(PathBuf, Span)>,
     /// Warnings and notes so far.
     pub notes: Vec<Diagnostic>,
+    /// What was refused so far, see [`Loading::refuse`]; `None` where the first refusal ends the reading.
+    pub refusals: Option<Vec<Diagnostic>>,
+    /// The methods that the directives being read count for, in a `.htaccess` file; none for all.
+    pub methods: Option<Arc<Methods>>,
+    /// About how much memory the values so far take, in bytes, and the most that they may take.
+    pub memory_bytes: (usize, usize),
     /// The patterns so far, by their text; those that ignore case are apart. Very many servers have the same ones.
     patterns: [HashMap<Box<[u8]>, Arc<Pattern>>; 2],
 }
@@ -48,11 +69,28 @@ impl Loading {
             directory: None,
             origin: Arc::default(),
             default_port: 80,
-            https_variables: HashSet::new(),
             directories: Vec::new(),
             notes: Vec::new(),
+            refusals: None,
+            methods: None,
+            memory_bytes: (0, usize::MAX),
             patterns: Default::default(),
         }
+    }
+
+    /// Counts memory that a value takes.
+    ///
+    /// # Errors
+    /// The values take more than they may.
+    pub fn hold(&mut self, bytes: usize, span: Span) -> Result<(), Diagnostic> {
+        let (used, max) = &mut self.memory_bytes;
+        *used = used.saturating_add(bytes);
+        if used <= max {
+            return Ok(());
+        }
+        let message =
+            format!("the directives up to this one take {used} bytes of memory, the limit is {max}");
+        Err(Diagnostic::emerg(message).at(span))
     }
 
     /// Compiles a text with variables.
@@ -93,6 +131,21 @@ impl Loading {
     /// Adds a warning.
     pub fn note(&mut self, note: Diagnostic) {
         self.notes.push(note);
+    }
+
+    /// Refuses a directive, a parameter or a value that is not built or not supported, wherever it stands. Where all
+    /// refusals are collected the reading goes on: the caller gives any value, which is not used.
+    ///
+    /// # Errors
+    /// The refusal, where the first one ends the reading.
+    pub fn refuse(&mut self, refusal: Diagnostic) -> Result<(), Diagnostic> {
+        match &mut self.refusals {
+            Some(refusals) => {
+                refusals.push(refusal);
+                Ok(())
+            }
+            None => Err(refusal),
+        }
     }
 }
 

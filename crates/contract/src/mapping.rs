@@ -2,7 +2,8 @@
 
 use crate::{Exchange, Template};
 use http::words::{any_word, where_is};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// How a location is chosen.
@@ -79,6 +80,16 @@ impl Root {
         let mut base = Vec::new();
         self.absolute(&text[..end], &mut base);
         base
+    }
+
+    /// The directory, if it depends on no variable and no pattern.
+    pub fn fixed_directory(&self) -> Option<PathBuf> {
+        if self.alias.as_ref().is_some_and(|name| name.kind == LocationKind::Regex) {
+            return None;
+        }
+        let mut directory = Vec::new();
+        self.absolute(self.path.constant()?, &mut directory);
+        Some(OsString::from_vec(directory).into())
     }
 
     fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {

@@ -1,5 +1,6 @@
-//! What a configuration is read in: where its files come from, and what the configuration before it left.
+//! Where the files of a configuration come from, and which state it takes over from the previous configuration.
 
+use crate::Identity;
 use crate::inputs::System;
 use conf::Inputs;
 use std::any::{Any, TypeId};
@@ -7,35 +8,34 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where the files of a configuration come from, and what it shares with the one before it.
+/// Where the files of a configuration come from, and which state it takes over from the previous configuration.
 pub struct Origin {
-    /// The files, and the names of other machines. Whatever is read for a configuration is read by this.
+    /// Reads files and resolves host names. A configuration reads everything through it.
     pub inputs: Arc<dyn Inputs + Send + Sync>,
     before: Mutex<Kept>,
     now: Mutex<Kept>,
 }
 
-/// State that outlives a configuration, by what defines it.
+/// State that survives a reload, by type and identity.
 #[derive(Clone, Default)]
 pub struct Kept(HashMap<Key, Vec<State>>);
 
-/// A type and the text that defines one of its kind.
-type Key = (TypeId, Box<[u8]>);
+type Key = (TypeId, Identity);
 
 type State = Arc<dyn Any + Send + Sync>;
 
 impl Origin {
-    /// The origin of a configuration that comes after another one.
+    /// The origin of a configuration that replaces the one which left `before`.
     pub fn new(inputs: Arc<dyn Inputs + Send + Sync>, before: Kept) -> Origin {
         Origin { inputs, before: Mutex::new(before), now: Mutex::default() }
     }
 
-    /// State of the configuration before this one that was defined by the same text, or else new state. Of several
-    /// with the same definition each is another, in the order in which they are asked for.
+    /// Returns the state with this identity from the previous configuration, or new state. The second call with the same
+    /// identity returns the second such state, and so on.
     ///
-    /// The state may hold nothing that is bound to its configuration, such as a template.
-    pub fn keep<T: Any + Send + Sync>(&self, definition: &[u8], make: impl FnOnce() -> T) -> Arc<T> {
-        let key = (TypeId::of::<T>(), definition.into());
+    /// The state must not contain anything that belongs to its configuration, such as a template.
+    pub fn keep<T: Any + Send + Sync>(&self, identity: Identity, make: impl FnOnce() -> T) -> Arc<T> {
+        let key = (TypeId::of::<T>(), identity);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let index = now.0.get(&key).map_or(0, Vec::len);
         let state = self.find(&key, index).unwrap_or_else(|| Arc::new(make()));
@@ -43,16 +43,16 @@ impl Origin {
         state
     }
 
-    /// As [`Origin::keep`], but whoever asks with the same definition is given the same.
+    /// Like [`Origin::keep`], but every call with the same identity returns the same state.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn share<T: Any + Send + Sync, E>(
         &self,
-        definition: &[u8],
+        identity: Identity,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        let key = (TypeId::of::<T>(), definition.into());
+        let key = (TypeId::of::<T>(), identity);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = now.0.get(&key).and_then(|states| Arc::clone(states.first()?).downcast().ok());
         if let Some(state) = shared {
@@ -71,7 +71,7 @@ impl Origin {
         Arc::clone(before.0.get(key)?.get(index)?).downcast().ok()
     }
 
-    /// All state of this configuration, for the one after it. What was not asked for until now is given up.
+    /// Takes all state of this configuration for the next one. State that this configuration did not ask for is dropped.
     pub fn finish(&self) -> Kept {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Kept::default();
         std::mem::take(&mut *self.now.lock().unwrap_or_else(PoisonError::into_inner))
@@ -79,7 +79,7 @@ impl Origin {
 }
 
 impl Default for Origin {
-    /// The system, and nothing before.
+    /// Reads from the system; there is no previous configuration.
     fn default() -> Origin {
         Origin::new(Arc::new(System), Kept::default())
     }
@@ -94,6 +94,7 @@ impl fmt::Debug for Kept {
 #[cfg(test)]
 mod tests {
     use super::{Kept, Origin};
+    use crate::Identity;
     use crate::inputs::System;
     use std::sync::Arc;
 
@@ -101,37 +102,41 @@ mod tests {
         Origin::new(Arc::new(System), before.finish())
     }
 
-    #[test]
-    fn the_same_definition_keeps_its_state() {
-        let first = Origin::default();
-        let (zone, other) = (first.keep(b"zone a", || 1), first.keep(b"zone b", || 2));
-        let second = after(&first);
-        assert!(Arc::ptr_eq(&second.keep(b"zone b", || 0), &other));
-        assert_eq!(*second.keep(b"zone c", || 3), 3);
-        assert_eq!(*second.keep(b"zone b", || 4_u8), 4, "of another type");
-        let third = after(&second);
-        assert!(!Arc::ptr_eq(&third.keep(b"zone a", || 1), &zone), "it was gone for a while");
+    fn id(text: &[u8]) -> Identity {
+        Identity::default().bytes(text)
     }
 
     #[test]
-    fn what_is_shared_is_the_same_for_all() {
+    fn equal_identities_keep_their_state() {
         let first = Origin::default();
-        let share = |origin: &Origin, number: u8| origin.share(b"x", || Ok::<_, ()>(number)).unwrap();
+        let (zone, other) = (first.keep(id(b"zone a"), || 1), first.keep(id(b"zone b"), || 2));
+        let second = after(&first);
+        assert!(Arc::ptr_eq(&second.keep(id(b"zone b"), || 0), &other));
+        assert_eq!(*second.keep(id(b"zone c"), || 3), 3);
+        assert_eq!(*second.keep(id(b"zone b"), || 4_u8), 4, "of another type");
+        let third = after(&second);
+        assert!(!Arc::ptr_eq(&third.keep(id(b"zone a"), || 1), &zone), "it was gone for a while");
+    }
+
+    #[test]
+    fn share_returns_one_state_to_all_callers() {
+        let first = Origin::default();
+        let share = |origin: &Origin, number: u8| origin.share(id(b"x"), || Ok::<_, ()>(number)).unwrap();
         let one = share(&first, 1);
         assert!(Arc::ptr_eq(&one, &share(&first, 2)));
         assert!(Arc::ptr_eq(&one, &share(&after(&first), 3)));
-        assert_eq!(first.share(b"y", || Err::<u8, _>("no")), Err("no"));
+        assert_eq!(first.share(id(b"y"), || Err::<u8, _>("no")), Err("no"));
     }
 
     #[test]
-    fn equal_definitions_are_told_apart_by_their_order() {
+    fn keep_tells_equal_identities_apart_by_their_order() {
         let first = Origin::default();
-        let (one, two) = (first.keep(b"x", || 1), first.keep(b"x", || 2));
+        let (one, two) = (first.keep(id(b"x"), || 1), first.keep(id(b"x"), || 2));
         assert!(!Arc::ptr_eq(&one, &two));
         let second = after(&first);
-        assert!(Arc::ptr_eq(&second.keep(b"x", || 0), &one));
-        assert!(Arc::ptr_eq(&second.keep(b"x", || 0), &two));
-        assert_eq!(*second.keep(b"x", || 3), 3);
-        assert_eq!(*Origin::new(Arc::new(System), Kept::default()).keep(b"x", || 5), 5);
+        assert!(Arc::ptr_eq(&second.keep(id(b"x"), || 0), &one));
+        assert!(Arc::ptr_eq(&second.keep(id(b"x"), || 0), &two));
+        assert_eq!(*second.keep(id(b"x"), || 3), 3);
+        assert_eq!(*Origin::new(Arc::new(System), Kept::default()).keep(id(b"x"), || 5), 5);
     }
 }

@@ -1,6 +1,6 @@
 //! Settings in files beside the content (`.htaccess`), which become a scope while requests are served.
 
-use crate::{Directive, Exchange, SectionId};
+use crate::{Budget, Directive, Exchange, SectionId, Spent};
 use conf::Node;
 use std::sync::Arc;
 use std::{fmt, fs, io};
@@ -27,10 +27,13 @@ pub type Open = dyn Fn(&Exchange, &[u8]) -> io::Result<fs::File> + Send + Sync;
 #[derive(Clone)]
 pub struct Selection {
     /// Whether it counts.
-    pub holds: Arc<dyn Fn(&Candidate) -> bool + Send + Sync>,
+    pub holds: Arc<Holds>,
     /// What stands in it.
     pub nodes: Arc<[Node]>,
 }
+
+/// Whether a block counts for a candidate; the budget of the request pays for the answer.
+pub type Holds = dyn Fn(&Candidate, &Budget) -> Result<bool, Spent> + Send + Sync;
 
 /// What a [`Selection`] judges.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! The settings of a scope that the server itself acts on.
 
-use crate::log::ErrorLog;
 use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
 use conf::Span;
 use conf::value::Pattern;
 use http::Status;
+use journal::ErrorLog;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct Policy {
     pub sending: SendingPolicy,
     /// How redirections are written.
     pub redirects: RedirectPolicy,
-    /// How a path is told apart into a script and what follows its name.
+    /// How a path is split into a script and what follows its name.
     pub script: ScriptPolicy,
     /// Where errors are logged.
     pub error_log: ErrorLog,
@@ -125,9 +125,9 @@ pub struct KeepalivePolicy {
     pub time: Duration,
     /// How long a graceful stop leaves an idle connection.
     pub min_timeout: Duration,
-    /// Old Internet Explorer is told to close after a POST.
+    /// Connections of old Internet Explorer close after a POST.
     pub disable_msie6: bool,
-    /// Old Safari is told to close.
+    /// Connections of old Safari close.
     pub disable_safari: bool,
 }
 
@@ -176,7 +176,7 @@ pub struct SendingPolicy {
     pub chunked: bool,
 }
 
-/// How a path is told apart into a script and what follows its name (RFC 3875, sections 4.1.5 and 4.1.13).
+/// How a path is split into a script and what follows its name (RFC 3875, sections 4.1.5 and 4.1.13).
 #[derive(Clone, Debug, Default)]
 pub struct ScriptPolicy {
     /// Captures the script's name and the path info; without it, or where it does not match, the whole path

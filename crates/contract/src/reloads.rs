@@ -1,4 +1,4 @@
-//! What became of reloads, as the supervisor told this process, for whoever shows it.
+//! The results of reloads that the supervisor sent to this process, for status pages.
 
 use net::channel::Reloads;
 use std::sync::{Mutex, PoisonError};

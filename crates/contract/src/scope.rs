@@ -1,8 +1,8 @@
 //! A server, location or `if`, compiled.
 
 use crate::config::Place;
-use crate::log::LogFiles;
 use crate::{Filter, Handler, LocationName, Policy, SectionId};
+use journal::LogFiles;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -8,8 +8,7 @@ use std::sync::Arc;
 pub static SERVER_NAME: Directive<Vec<ServerName>> = Directive::new("server_name", parse_server_name)
     .within(Contexts::SERVER)
     .args(Arity::AtLeast(1))
-    .rule(Rule::Never)
-    .repeats()
+    .rule(Rule::List)
     .default("\"\"")
     .help("The host names that the server answers to: exact, with a wildcard, or by regular expression.");
 
@@ -53,7 +52,7 @@ fn server_name(word: &Word, args: &Args<'_>, loading: &mut Loading) -> Result<Se
         let message = format!("server name \"{word}\" has suspicious symbols");
         loading.note(Diagnostic::warn(message).at(args.node.span));
     }
-    // What else is wrong with a wildcard matters where names are told apart.
+    // What else is wrong with a wildcard matters where names are compared.
     match &*name {
         b"." | [b'*'] | [b'*', b'.'] => {}
         [b'*', second, ..] if *second != b'.' => {}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that is filled from its start and read by whoever has a range of it.
+/// A file that is filled from its start and read by all holders of a range of it.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
@@ -90,7 +90,7 @@ impl FileName {
 impl Drop for FileName {
     fn drop(&mut self) {
         if !self.stays {
-            // Whoever was told the name may have moved the file elsewhere.
+            // A receiver of the file's name may have moved the file.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,11 +1,9 @@
 //! What a handler may answer, and the work that it may ask for.
 
-use crate::{Body, Exchange};
+use crate::{Body, Exchange, Task};
 use bytes::Bytes;
 use http::{ResponseHead, Status};
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 /// A feature's part in the processing of a request.
@@ -66,8 +64,8 @@ pub enum Work {
     Sleep(Duration),
     /// The request's body, read whole into [`Request::body`](crate::Request::body).
     RequestBody,
-    /// The request's body: in [`Request::body`](crate::Request::body) if all of it is there, else as it comes,
-    /// in [`Request::stream`](crate::Request::stream).
+    /// The request's body: in [`Request::body`](crate::Request::body) if all of it is there, else as it comes, by
+    /// [`Turn::body`](crate::Turn::body); [`Request::streaming`](crate::Request::streaming) says so.
     RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
@@ -76,19 +74,16 @@ pub enum Work {
     Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
-    /// A future of this thread, for what waits inside of this server. It is dropped if the client leaves.
-    Task(Task),
-    /// A future of this thread that asks another server. An explanation ends before it begins.
+    /// Work of this thread, for what waits inside of this server. It is dropped if the client leaves.
+    Task(Box<dyn Task>),
+    /// Work of this thread that asks another server. An explanation ends before it begins.
     Upstream {
-        /// The future.
-        task: Task,
+        /// The work.
+        task: Box<dyn Task>,
         /// Whether it goes on without the client.
         lasts: bool,
     },
 }
-
-/// A future of this thread; its result is what [`Outcome::Task`] holds.
-pub type Task = Pin<Box<dyn Future<Output = Box<dyn Any>>>>;
 
 /// What became of the work.
 pub enum Outcome {
@@ -106,8 +101,8 @@ pub enum Outcome {
     Failed(Status),
 }
 
-/// A request inside of the server, on behalf of another one, whose fields it has. It has a URI, an outcome and captures
-/// of its own; what is attached and the variables that are set belong to both. It is answered by the same virtual
+/// A request inside of the server, on behalf of another one, whose fields it has. It has its own URI, outcome and
+/// captures; what is attached and the variables that are set belong to both. It is answered by the same virtual
 /// server, may ask for what is `internal`, and is not checked for access once more.
 #[derive(Debug)]
 pub struct Subrequest {
@@ -126,7 +121,7 @@ pub struct Subrequest {
 /// What is done with the content of a [`Subrequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// It is of no use to who asks.
+    /// The requester discards it.
     Unused,
     /// It is collected, and is an error where it is too long for that: [`Outcome::Subresponse`].
     Collected,

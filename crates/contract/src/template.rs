@@ -68,7 +68,7 @@ impl Template {
         out
     }
 
-    /// Appends the text with each variable's value changed by `escape`, which is told where in the output the
+    /// Appends the text with each variable's value changed by `escape`, which gets the place in the output where the
     /// value starts, and `missing` in place of a variable without a value, as access logs do.
     pub fn write_with(
         &self,

@@ -112,14 +112,21 @@ impl Variables {
         id
     }
 
+    /// The refusals of variables that nothing defines and whose feature is not built, in the order of their first uses.
+    pub fn refusals(&self, known: &[Variable]) -> Vec<Diagnostic> {
+        let refusal = |entry: &Entry| {
+            let is_free = entry.definition.is_none() && find_known(known, &entry.name).is_none();
+            let feature = is_free.then(|| catalogue::variable(&entry.name)).flatten()?;
+            Some(placed(feature.diagnostic(&entry.name)?, entry))
+        };
+        self.entries.iter().filter_map(refusal).collect()
+    }
+
     /// Binds what is not defined to the variables of the modules, and reports what nobody knows.
     pub fn finish(self, known: &[Variable]) -> Result<VariableTable, Diagnostic> {
         let bind = |entry: Entry| match entry.definition {
             Some(definition) => Ok(definition),
-            None => find(known, &entry.name).map_err(|error| match entry.first_use {
-                Some(span) => error.at(span),
-                None => error,
-            }),
+            None => find(known, &entry.name).map_err(|error| placed(error, &entry)),
         };
         let names = self.entries.iter().map(|entry| entry.name.clone()).collect();
         let definitions = self.entries.into_iter().map(bind).collect::<Result<_, _>>()?;
@@ -152,6 +159,13 @@ impl VariableTable {
     /// Whether no variable is used at all.
     pub fn is_empty(&self) -> bool {
         self.definitions.is_empty()
+    }
+}
+
+fn placed(error: Diagnostic, entry: &Entry) -> Diagnostic {
+    match entry.first_use {
+        Some(span) => error.at(span),
+        None => error,
     }
 }
 

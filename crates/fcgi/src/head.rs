@@ -13,7 +13,7 @@ pub struct Head {
     /// What follows the code in `Status`, with the space that separates them; empty if there is nothing.
     pub reason: Box<[u8]>,
     /// All other fields, in order. A `Location` is among them as it was written, also where it is a path:
-    /// as in nginx, the client is told of it.
+    /// as in nginx, the client gets it.
     pub fields: Fields,
 }
 

@@ -47,7 +47,7 @@ impl Params {
         self.push_length(name.len())?;
         self.push_length(length)?;
         self.encoded.extend_from_slice(name);
-        self.encoded.extend(parts.iter().copied().flatten());
+        parts.iter().for_each(|part| self.encoded.extend_from_slice(part));
         Ok(())
     }
 

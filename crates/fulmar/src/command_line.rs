@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use conf::suggest;
 use net::control::Command;
 
 /// What the flags ask for. A flag that is given twice counts as given last.
@@ -51,7 +52,7 @@ impl Flags {
                 b"--help" => flags.show_help(),
                 b"--version" => flags.version = true,
                 [b'-', letters @ ..] => flags.group(letters, &mut rest)?,
-                _ => return Err(invalid(argument)),
+                _ => return Err(no_option(argument)),
             }
         }
         Ok(flags)
@@ -96,9 +97,14 @@ impl Flags {
                     Some(text.map_err(|_| UsageError("option \"-g\" requires text in UTF-8".to_owned()))?);
             }
             _ => {
-                let words = ["stop", "quit", "reopen", "reload"];
-                let word = value.to_str().filter(|word| words.contains(word));
-                let unknown = || invalid(OsStr::from_bytes(&[b"-s ", value.as_bytes()].concat()));
+                let word = value.to_str().filter(|word| SIGNALS.contains(word));
+                let unknown = || {
+                    let near = value.to_str().and_then(|word| suggest(word, SIGNALS));
+                    let UsageError(text) = invalid(OsStr::from_bytes(&[b"-s ", value.as_bytes()].concat()));
+                    UsageError(
+                        near.map_or(text.clone(), |near| format!("{text}; did you mean \"-s {near}\"?")),
+                    )
+                };
                 self.signal = Some(word.and_then(|word| word.parse().ok()).ok_or_else(unknown)?);
             }
         }
@@ -108,6 +114,38 @@ impl Flags {
     fn show_help(&mut self) {
         (self.version, self.help) = (true, true);
     }
+}
+
+/// What `-s` may be followed by.
+const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
+
+/// Words that stand for an option or a command, and how these are written.
+const WORDS: [(&str, &str); 11] = [
+    ("serve", "serve"),
+    ("explain", "explain"),
+    ("lint", "lint"),
+    ("stop", "-s stop"),
+    ("quit", "-s quit"),
+    ("reopen", "-s reopen"),
+    ("reload", "-s reload"),
+    ("test", "-t"),
+    ("check", "-t"),
+    ("help", "-h"),
+    ("version", "-v"),
+];
+
+/// A word without a dash that is no command.
+fn no_option(argument: &OsStr) -> UsageError {
+    let UsageError(text) = invalid(argument);
+    let meant = argument.to_str().and_then(|written| {
+        let exact = WORDS.iter().find(|(word, _)| *word == written);
+        let near = || suggest(written, WORDS.map(|(word, _)| word));
+        exact.or_else(|| WORDS.iter().find(|(word, _)| Some(*word) == near()))
+    });
+    UsageError(match meant {
+        Some((_, meant)) => format!("{text}; did you mean \"fulmar {meant}\"?"),
+        None => text,
+    })
 }
 
 fn invalid(argument: &OsStr) -> UsageError {
@@ -164,6 +202,13 @@ mod tests {
     fn errors_name_the_option() {
         for (line, text) in [
             ("x", "invalid option: \"x\""),
+            ("serv", "invalid option: \"serv\"; did you mean \"fulmar serve\"?"),
+            ("-q exlpain", "invalid option: \"exlpain\"; did you mean \"fulmar explain\"?"),
+            ("lnit", "invalid option: \"lnit\"; did you mean \"fulmar lint\"?"),
+            ("reload", "invalid option: \"reload\"; did you mean \"fulmar -s reload\"?"),
+            ("versoin", "invalid option: \"versoin\"; did you mean \"fulmar -v\"?"),
+            ("/etc/nginx.conf", "invalid option: \"/etc/nginx.conf\""),
+            ("-s relaod", "invalid option: \"-s relaod\"; did you mean \"-s reload\"?"),
             ("-x", "invalid option: \"x\""),
             ("-tx", "invalid option: \"x\""),
             ("-s", "option \"-s\" requires parameter"),

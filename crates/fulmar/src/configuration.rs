@@ -9,28 +9,29 @@ use std::{fs, io};
 
 use conf::{Diagnostic, Inputs, Sources, Span};
 use contract::inputs::Recorder;
-use contract::log::LogFile;
 use contract::{Config, Kept, Loading, Module, Origin};
+use journal::LogFile;
 use modules::process::{ProcessSettings, Reloading, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
 use net::system_message;
-use server::{Settings, Site, Successor};
+use server::{Settings, Successor};
+use site::Site;
 
 use crate::console::PROGRAM;
-use crate::paths::{ERROR_LOG, Paths};
+use crate::paths::Paths;
 
 /// Who the worker of a superuser runs as where the configuration names nobody.
 const DEFAULT_USER: &str = "nobody";
 /// That user's group, by its name on different systems.
 const DEFAULT_GROUPS: [&str; 2] = ["nogroup", "nobody"];
 
-/// What to do where the place of a package is not there.
-const NO_ACCESS_LOG: &str = "this is where requests are logged where nothing else is written: create the directory, \
-     or write \"access_log FILE;\" or \"access_log off;\" into \"http {}\"";
-/// The same for errors.
-const NO_ERROR_LOG: &str = "this is where errors are logged where nothing else is written: create the directory, or \
-     name a file with \"error_log FILE;\" at the top, or with -e FILE (-e stderr for this terminal)";
+/// What to do where the default access log cannot be opened.
+const NO_ACCESS_LOG: &str = "this is the default place: name another one with \"access_log FILE;\" in \"http {}\", or \
+     write \"access_log off;\"";
+/// The same for the error log.
+const NO_ERROR_LOG: &str = "this is the default place: name another one with \"error_log FILE;\" at the top, or with \
+     -e FILE (-e stderr for this terminal)";
 
 /// How this run reads its configuration, at its start and at each reload.
 pub(crate) struct Reader {
@@ -56,7 +57,7 @@ pub(crate) struct Configuration {
     pub(crate) process: ProcessSettings,
     /// Whom the worker becomes; none where the supervisor may not choose.
     pub(crate) identity: Option<Identity>,
-    /// The first file of the main level's error log; none if that is the standard error stream.
+    /// Where the main level's error log is; none if that is the standard error stream.
     pub(crate) error_log: Option<PathBuf>,
     /// The directories for temporary files, and where they were named.
     directories: Vec<(PathBuf, Span)>,
@@ -127,7 +128,7 @@ impl Reader {
     pub(crate) fn replay(&self, record: &[u8], before: Kept) -> Result<Successor, String> {
         let recorder = Arc::new(Recorder::replay(record).map_err(|error| error.to_string())?);
         let mut loaded = self.load(Arc::clone(&recorder) as SharedInputs, before);
-        let compile = |loaded: &mut server::Loaded| match loaded.error.take() {
+        let compile = |loaded: &mut site::Loaded| match loaded.error.take() {
             Some(error) => Err(error),
             None => {
                 let main = loaded.config.view(Config::MAIN);
@@ -140,17 +141,18 @@ impl Reader {
         result
     }
 
-    fn load(&self, inputs: SharedInputs, before: Kept) -> server::Loaded {
+    fn load(&self, inputs: SharedInputs, before: Kept) -> site::Loaded {
         let mut loading = Loading::new(&self.paths.prefix, self.paths.conf_prefix());
         loading.logs.default_error_log = self.paths.error_log.clone();
+        loading.logs.error_log_is_named = self.paths.error_log_given;
         loading.default_port = self.default_port;
         loading.origin = Arc::new(Origin::new(Arc::clone(&inputs), before));
-        let options = server::Options {
+        let options = site::Options {
             path: self.paths.conf.clone(),
             prefix: self.paths.prefix.clone(),
             globals: self.globals.clone(),
         };
-        server::load(&*inputs, &options, &self.modules, loading)
+        site::load(&*inputs, &options, &self.modules, loading)
     }
 
     fn check(&self, inputs: SharedInputs, before: Kept) -> Result<Configuration, Box<Refusal>> {
@@ -172,8 +174,16 @@ pub(crate) fn settings(process: &ProcessSettings) -> Settings {
     Settings {
         connections: usize::try_from(process.connections).unwrap_or(usize::MAX),
         shutdown_timeout: process.shutdown_timeout,
+        request_memory: request_memory(process),
         drains: process.reloading == Reloading::Drain,
     }
+}
+
+/// How many bytes requests may hold: what the configuration says, or half of the machine's memory.
+fn request_memory(process: &ProcessSettings) -> Option<usize> {
+    let written =
+        process.request_memory.map(|memory| memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)));
+    written.unwrap_or_else(|| net::process::machine_memory().map(|bytes| bytes / 2))
 }
 
 impl Configuration {
@@ -185,6 +195,7 @@ impl Configuration {
             daemon: true,
             pid: PathBuf::new(),
             connections: 0,
+            request_memory: None,
             shutdown_timeout: None,
             reloading: Reloading::Keep,
             ..settings.clone()
@@ -194,7 +205,7 @@ impl Configuration {
 
     /// The addresses to listen on, in the site's order.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
-        let want = |listen: &server::Listen| Wanted {
+        let want = |listen: &site::Listen| Wanted {
             address: listen.address.clone(),
             options: listen.options.clone(),
             count: self.process.threads,
@@ -202,41 +213,70 @@ impl Configuration {
         self.site.listens.iter().map(want).collect()
     }
 
-    /// Makes the directories for temporary files, and opens all log files; nothing if all went well, else what to tell
-    /// of each that did not.
+    /// Makes the directories for temporary files, and opens all log files. Gives what went wrong: errors, and warnings
+    /// about default logs, whose lines go to the standard error stream from now on.
     pub(crate) fn open_files(&self) -> Vec<Diagnostic> {
-        let problems: Vec<_> =
-            self.directories.iter().filter_map(|(path, at)| self.make(path, *at)).collect();
-        if problems.is_empty() { self.open_logs() } else { problems }
+        let open = |file: &LogFile| {
+            let opened = file.open();
+            if opened.is_ok() || file.is_named() { opened } else { file.fall_back().and(opened) }
+        };
+        self.each_file(|path| self.make(path), open)
+    }
+
+    /// What [`Configuration::open_files`] would give; creates and changes nothing.
+    pub(crate) fn check_files(&self) -> Vec<Diagnostic> {
+        let check = |path: &Path| match fs::symlink_metadata(path) {
+            Ok(_) => Ok(()),
+            Err(_) => net::append::check_creation(path),
+        };
+        self.each_file(check, LogFile::check)
+    }
+
+    /// Prepares each directory; where that went well, each log.
+    fn each_file(
+        &self,
+        directory: impl Fn(&Path) -> io::Result<()>,
+        log: impl Fn(&LogFile) -> io::Result<()>,
+    ) -> Vec<Diagnostic> {
+        let failed = |(path, place): &(PathBuf, Span)| {
+            let error = directory(path).err()?;
+            let text = format!("mkdir() \"{}\" failed ({})", path.display(), system_message(&error));
+            Some(Diagnostic::emerg(text).at(*place))
+        };
+        let problems: Vec<_> = self.directories.iter().filter_map(failed).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        self.site.logs.iter().filter_map(|file| Some(self.unopened(&file, &log(&file).err()?))).collect()
     }
 
     /// Makes a directory for the worker, and none around it.
-    fn make(&self, path: &Path, place: Span) -> Option<Diagnostic> {
+    fn make(&self, path: &Path) -> io::Result<()> {
         let owner = self.identity.as_ref().map(Identity::uid);
-        let made = match DirBuilder::new().mode(0o700).create(path) {
+        match DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => owner.map_or(Ok(()), |owner| std::os::unix::fs::lchown(path, Some(owner), None)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
-        };
-        let error = made.err()?;
-        let text = format!("mkdir() \"{}\" failed ({})", path.display(), system_message(&error));
-        Some(Diagnostic::emerg(text).at(place))
+        }
     }
 
-    fn open_logs(&self) -> Vec<Diagnostic> {
-        let tell = |(path, text): (PathBuf, String)| {
-            let error = Diagnostic::emerg(text);
-            let logs = &self.site.logs;
-            let is_packaged = path == Path::new(ERROR_LOG) && logs.default_error_log.as_ref() == Some(&path);
-            if path == logs.default_access_log {
-                error.hint(NO_ACCESS_LOG)
-            } else if is_packaged {
-                error.hint(NO_ERROR_LOG)
-            } else {
-                error
-            }
+    fn unopened(&self, file: &LogFile, error: &io::Error) -> Diagnostic {
+        let path = file.path().unwrap_or(Path::new(""));
+        let text = format!("open() \"{}\" failed ({})", path.display(), system_message(error));
+        if file.is_named() {
+            return Diagnostic::emerg(text);
+        }
+        let (what, hint) = match path == self.site.logs.default_access_log {
+            true => ("requests", NO_ACCESS_LOG),
+            false => ("errors", NO_ERROR_LOG),
         };
-        self.each_log(|_| Ok(())).map(tell).collect()
+        Diagnostic::warn(format!("{text}, {what} are logged to the standard error stream")).hint(hint)
+    }
+
+    /// The main level's error log; none if that is the standard error stream.
+    pub(crate) fn error_log_file(&self) -> Option<Arc<LogFile>> {
+        let file = self.site.logs.find(self.error_log.as_ref()?)?;
+        Some(file).filter(|file| !file.has_fallen_back())
     }
 
     /// Further handles of all log files, which are open, in their order.
@@ -251,22 +291,17 @@ impl Configuration {
 
     /// Opens all log files anew, and lets the worker do the same by itself; a text for each that failed.
     pub(crate) fn reopen_logs(&self) -> Vec<String> {
-        self.each_log(|path| self.hand_over(path)).map(|(_, text)| text).collect()
-    }
-
-    /// The files that could not be opened, and why.
-    fn each_log(&self, then: impl Fn(&Path) -> io::Result<()>) -> impl Iterator<Item = (PathBuf, String)> {
-        let open = move |file: Arc<LogFile>| {
+        let reopen = |file: Arc<LogFile>| {
             let path = file.path()?;
-            let error = file.open().and_then(|()| then(path)).err()?;
-            let text = format!("open() \"{}\" failed ({})", path.display(), system_message(&error));
-            Some((path.to_path_buf(), text))
+            let hand_over = || if file.has_fallen_back() { Ok(()) } else { self.hand_over(path) };
+            let error = file.open().and_then(|()| hand_over()).err()?;
+            Some(format!("open() \"{}\" failed ({})", path.display(), system_message(&error)))
         };
-        self.site.logs.iter().filter_map(open)
+        self.site.logs.iter().filter_map(reopen).collect()
     }
 
-    /// Lets the worker open a log file that is the supervisor's. Whoever may write to the directory can put a link in
-    /// its place: what a link leads to, or what has another name, too, is given to nobody.
+    /// Lets the worker open a log file that is the supervisor's. A user who may write to the directory can put a link
+    /// in its place. So the file is not handed over if it is a link or has more than one name.
     fn hand_over(&self, path: &Path) -> io::Result<()> {
         let Some(identity) = &self.identity else { return Ok(()) };
         let metadata = fs::metadata(path)?;
@@ -311,7 +346,7 @@ struct Checked {
     error_log: Option<PathBuf>,
 }
 
-fn check(loaded: &mut server::Loaded, modules: &[&'static Module]) -> Result<Checked, Diagnostic> {
+fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Checked, Diagnostic> {
     if let Some(error) = loaded.error.take() {
         return Err(error);
     }
@@ -406,11 +441,17 @@ mod tests {
         let (good, bad) = (directory.path().join("e"), directory.path().join("none/e"));
         let open = |path: &Path| {
             let configuration = read(&format!("error_log {};", path.display()));
-            configuration.map_err(|refusal| refusal.error).unwrap().open_logs()
+            configuration.map_err(|refusal| refusal.error).unwrap().open_files()
         };
+        let check = |path: &Path| {
+            let configuration = read(&format!("error_log {};", path.display()));
+            configuration.map_err(|refusal| refusal.error).unwrap().check_files()
+        };
+        assert!(check(&good).is_empty() && !good.exists());
         assert!(open(&good).is_empty() && good.exists());
         let text = format!("open() \"{}\" failed (2: No such file or directory)", bad.display());
-        assert_eq!(open(&bad), [Diagnostic::emerg(text)]);
+        assert_eq!(open(&bad), [Diagnostic::emerg(text.clone())]);
+        assert_eq!(check(&bad), [Diagnostic::emerg(text)]);
         assert_eq!(fs::metadata(&good).unwrap().permissions().mode() & 0o022, 0);
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use contract::inputs::System;
-use contract::log::ErrorLog;
+use journal::ErrorLog;
 
 use crate::command_line::Flags;
 use crate::configuration::{Configuration, Reader};
@@ -122,7 +122,7 @@ fn explain((configuration, directory): (&Configuration, &Path), request: &Reques
         }
     };
     let question = url.question(&request.method, &request.fields, request.from, request.at);
-    match configuration.site.explain(&question) {
+    match server::explain(&configuration.site, &question) {
         Ok(explanation) => {
             let sources = &configuration.read.sources;
             let report = Report { request, explanation: &explanation, sources, directory };

@@ -26,6 +26,7 @@ mod start;
 mod subcommand;
 mod supervisor;
 mod surroundings;
+mod survey;
 mod tell;
 mod test_mode;
 mod upgrade;
@@ -77,12 +78,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
-    let log = messages::first_log(&paths);
-    let globals = flags.globals;
-    let reader = Reader::new(Arc::new(System), paths, globals, modules::ALL.to_vec());
+    let reader = Reader::new(Arc::new(System), paths, flags.globals, modules::ALL.to_vec());
     if flags.test {
-        return test_mode::run(&reader, &log, Detail { dump: flags.dump, quiet: flags.quiet });
+        return test_mode::run(&reader, Detail { dump: flags.dump, quiet: flags.quiet });
     }
+    let log = messages::first_log(&reader.paths);
     match flags.signal {
         Some(command) => send(command, &reader, &log),
         None => start::run(reader, log, Purpose::Server(arguments)),
@@ -90,7 +90,7 @@ fn act(flags: Flags, paths: Paths, arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// `-s`.
-fn send(command: Command, reader: &Reader, log: &contract::log::ErrorLog) -> ExitCode {
+fn send(command: Command, reader: &Reader, log: &journal::ErrorLog) -> ExitCode {
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
@@ -110,7 +110,7 @@ fn send(command: Command, reader: &Reader, log: &contract::log::ErrorLog) -> Exi
             ExitCode::FAILURE
         }
         Verdict::Failed(text) => {
-            messages::message(contract::log::Level::Error, &text, log);
+            messages::message(journal::Level::Error, &text, log);
             ExitCode::FAILURE
         }
     }

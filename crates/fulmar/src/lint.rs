@@ -2,21 +2,24 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ::lint::Finding;
 use clap::{Parser, ValueEnum};
 use conf::tree::printable;
 use conf::{Diagnostic, Level, Sources, Span, catalogue};
 use contract::inputs::System;
-use contract::log::ErrorLog;
+use journal::ErrorLog;
 use serde_json::{Value, json};
+use site::{Problem, Survey};
 
 use crate::command_line::Flags;
-use crate::configuration::Read;
+use crate::configuration::{Read, Reader};
 use crate::console::{PROGRAM, out, say};
 use crate::messages;
 use crate::paths::Paths;
 use crate::subcommand::{self, Named};
+use crate::survey;
 
 /// Looks for traps in a configuration: what loads, and probably does not do what was meant. The rules are in
 /// docs/lint.md. Nothing is served, and no file is written.
@@ -62,6 +65,15 @@ impl Deny {
     }
 }
 
+/// What findings about `.htaccess` files are called.
+const HTACCESS: &str = "htaccess";
+
+/// How findings are printed.
+struct Output {
+    deny: Deny,
+    json: bool,
+}
+
 /// The exit status where nothing can be said.
 const UNREADABLE: u8 = 2;
 
@@ -71,21 +83,33 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Ok(arguments) => arguments,
         Err(status) => return status,
     };
-    if let Some(unknown) = arguments.allow.iter().find(|id| ::lint::rules().all(|rule| rule.id != **id)) {
+    if let Some(unknown) =
+        arguments.allow.iter().find(|id| **id != HTACCESS && ::lint::rules().all(|rule| rule.id != **id))
+    {
         say(&format!("there is no rule \"{unknown}\""));
         return ExitCode::from(UNREADABLE);
     }
     let Arguments { named, deny, allow, json } = arguments;
-    match look(named.flags(), &allow) {
-        Ok((findings, sources)) => report(&findings, &sources, deny, json),
-        Err(status) => status,
-    }
+    let flags = named.flags();
+    let (findings, sources) = match look(flags.clone(), &allow) {
+        Ok(found) => found,
+        Err(status) => return status,
+    };
+    let beside = if allow.iter().any(|id| id == HTACCESS) { None } else { look_beside(flags) };
+    report(&findings, beside.as_ref(), &sources, Output { deny, json })
+}
+
+/// What `.htaccess` files are like. Without a configuration that could serve there are none.
+fn look_beside(flags: Flags) -> Option<Survey> {
+    let reader = Reader::new(Arc::new(System), Paths::told(&flags)?, flags.globals, modules::ALL.to_vec());
+    reader.read().ok()?.site.survey()
 }
 
 fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitCode> {
     let paths = Paths::told(&flags).ok_or(ExitCode::from(UNREADABLE))?;
     let loaded = conf::load(&System, &paths.conf, flags.globals.as_deref());
     if let Some(error) = loaded.error {
+        let error = conf::apache::in_place_of_nginx(&error, &loaded.sources).unwrap_or(error);
         let read = Read { sources: loaded.sources, notes: Vec::new() };
         messages::refusal(
             &crate::configuration::Refusal { error, further: Vec::new(), read },
@@ -100,23 +124,45 @@ fn look(flags: Flags, allow: &[String]) -> Result<(Vec<Finding>, Sources), ExitC
     Ok((findings, loaded.sources))
 }
 
-fn report(findings: &[Finding], sources: &Sources, deny: Deny, json: bool) -> ExitCode {
+fn report(findings: &[Finding], beside: Option<&Survey>, sources: &Sources, output: Output) -> ExitCode {
+    let Output { deny, json } = output;
     for finding in findings {
         match json {
             true => out(format!("{}\n", object(finding, sources)).as_bytes()),
             false => out(text(finding, sources).as_bytes()),
         }
     }
+    let problems = beside.map(|survey| &survey.problems[..]).unwrap_or_default();
+    for problem in problems {
+        out(format!("{}\n", if json { beside_object(problem) } else { beside_text(problem) }).as_bytes());
+    }
     if !json {
         let count = |level| findings.iter().filter(|finding| finding.rule.level == level).count();
         let (errors, warnings, notices) = (count(Level::Error), count(Level::Warn), count(Level::Notice));
+        let warnings = warnings + problems.len();
+        if let Some(survey) = beside {
+            out(format!("{}\n", survey::summary(survey)).as_bytes());
+        }
         out(format!("{errors} of level error, {warnings} of level warn, {notices} of level notice\n")
             .as_bytes());
     }
-    match findings.iter().any(|finding| deny.is_about(finding.rule.level)) {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    }
+    let is_denied = findings.iter().any(|finding| deny.is_about(finding.rule.level))
+        || !problems.is_empty() && deny.is_about(Level::Warn);
+    if is_denied { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn beside_text(problem: &Problem) -> String {
+    format!("{PROGRAM}: [{}] {} ({HTACCESS})", Level::Warn.name(), survey::problem(problem))
+}
+
+fn beside_object(problem: &Problem) -> String {
+    let object = json!({
+        "rule": HTACCESS,
+        "level": Level::Warn.name(),
+        "file": printable(problem.path.as_os_str().as_encoded_bytes()),
+        "text": survey::problem(problem),
+    });
+    object.to_string()
 }
 
 /// The message as others of a configuration are, with the rule behind it.

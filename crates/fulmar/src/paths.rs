@@ -60,7 +60,7 @@ impl Paths {
         Ok(Paths { conf, prefix, error_log, error_log_given: flags.error_log.is_some() })
     }
 
-    /// The same; where there are none, why is told.
+    /// The same, with a message about why if there are none.
     pub(crate) fn told(flags: &Flags) -> Option<Paths> {
         let complain =
             |error: &io::Error| say(&format!("[emerg] getcwd() failed ({})", net::system_message(error)));

@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use contract::clock::Time;
-use contract::log::Level;
+use conf::Diagnostic;
+use journal::Level;
+use journal::clock::Time;
 use net::bind::{Notice, Patience};
 use net::channel::{Command, Parcel};
 use net::control::Request;
+use net::process::release_memory;
 use net::system_message;
 
 use crate::configuration::Configuration;
-use crate::pid_file::PidFile;
+use crate::pid_file::{self, PidFile};
 use crate::sockets::Sockets;
 use crate::start::keep_last_words;
 use crate::supervisor::{Generation, Supervisor, answer};
@@ -76,6 +78,7 @@ impl Supervisor {
                 self.respawn.reset();
                 self.count_failure();
                 clients.into_iter().for_each(|client| answer(client, Err(reason.clone())));
+                release_memory();
             }
         }
     }
@@ -175,6 +178,8 @@ impl Supervisor {
             drop(self.reopen_logs());
         }
         clients.into_iter().for_each(|client| answer(client, Ok("reloaded".to_owned())));
+        drop(before);
+        release_memory();
         self.next_reload();
     }
 
@@ -191,6 +196,8 @@ impl Supervisor {
         self.service_manager.refused(reason);
         self.log(Level::Emerg, &format!("the configuration stays as it was: {reason}"));
         clients.into_iter().for_each(|client| answer(client, Err(format!("fulmar: [emerg] {reason}"))));
+        drop(generation);
+        release_memory();
         self.next_reload();
     }
 
@@ -224,7 +231,7 @@ impl Supervisor {
         self.workers.iter_mut().for_each(|worker| worker.tell(told));
     }
 
-    /// Everything that can be done before a worker has to do with it; on an error the text for whoever asked.
+    /// Everything that can be done before a worker has to do with it; on an error the message for the requester of the reload.
     fn prepare(&mut self) -> Result<(Generation, Vec<u8>), String> {
         let (configuration, record) = match self.reader.read_after(&self.current.configuration) {
             Ok(read) => read,
@@ -240,13 +247,17 @@ impl Supervisor {
             log(Level::Emerg, &text);
             format!("fulmar: [emerg] {text}")
         };
-        let problems = configuration.open_files();
-        if !problems.is_empty() {
-            let texts: Vec<_> = problems.into_iter().map(|problem| problem.message).collect();
+        if self.pid_file.is_some() {
+            pid_file::refuse_if_taken(&configuration.process.pid).map_err(refuse)?;
+        }
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            configuration.open_files().into_iter().partition(Diagnostic::is_error);
+        if !errors.is_empty() {
+            let texts: Vec<_> = errors.into_iter().map(|error| error.message).collect();
             return Err(refuse(texts.join("; ")));
         }
         let read = &configuration.read;
-        read.notes.iter().for_each(|note| log(note.level, &read.line(note)));
+        read.notes.iter().chain(&warnings).for_each(|note| log(note.level, &read.line(note)));
         let notice = |notice: Notice<'_>| {
             if let Notice::Retrying(pause) = notice {
                 log(Level::Notice, &format!("try again to bind() after {}ms", pause.as_millis()));

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-use contract::log::Level;
+use journal::Level;
 use net::channel::Report;
 use net::process;
 use net::system_message;

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use conf::Memory;
-use contract::log::ErrorLog;
 use contract::{Exchange, Module, Variable};
+use journal::ErrorLog;
+use journal::readable;
 use net::{ListenOptions, SocketAddress};
 use tls::SelfSigned;
 
@@ -31,8 +32,15 @@ const CONF: &str = "/serve.conf";
 /// Where the media types are in memory.
 const TYPES: &str = "/mime.types";
 
-/// Serves the files of a directory over HTTP. Directories without an index.html are listed, and every request
-/// is a line on the standard output. Ctrl-C stops it.
+/// How many requests of a second are shown.
+const LINES_PER_SECOND: u32 = 20;
+/// Media types whose content is compressed; `text/html` always is.
+const COMPRESSED: &str = "text/css text/javascript text/plain text/markdown text/csv text/xml application/json \
+    application/ld+json application/manifest+json application/geo+json application/wasm application/atom+xml \
+    application/rss+xml application/xhtml+xml application/yaml image/svg+xml";
+
+/// Serves the files of a directory over HTTP. Directories without an index.html are listed. Up to 20 requests a second
+/// are lines on the standard output, and the others a count. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar serve", bin_name = "fulmar serve", version = server::VERSION)]
 struct Arguments {
@@ -48,9 +56,12 @@ struct Arguments {
     /// Answer with index.html where there is no file, for applications that route in the browser
     #[arg(long)]
     spa: bool,
-    /// Encrypt, with a certificate of its own that is made now
+    /// Encrypt, with its own certificate that is made now
     #[arg(long)]
     tls: bool,
+    /// Show no requests
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// An address, and the port where one was written.
@@ -98,7 +109,7 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     }
     check_port(address)?;
     let certificate = arguments.tls.then(|| certificate(address)).transpose()?;
-    let text = configuration(&root, address, arguments.spa, certificate.as_ref()).ok_or_else(|| {
+    let text = configuration(&root, address, arguments, certificate.as_ref()).ok_or_else(|| {
         complain("its name has a \"$\", which configurations take for the start of a variable")
     })?;
     let paths =
@@ -107,7 +118,7 @@ fn prepare(arguments: &Arguments) -> Result<(Reader, String), String> {
     let mut modules = modules::ALL.to_vec();
     modules.push(&MODULE);
     let reader = Reader::new(Arc::new(inputs), paths, None, modules);
-    Ok((reader, greeting(&root, address, certificate.as_ref())))
+    Ok((reader, greeting(&root, address, arguments.quiet, certificate.as_ref())))
 }
 
 /// A reason in words that need no knowledge of system calls.
@@ -165,14 +176,18 @@ fn certificate(address: SocketAddr) -> Result<SelfSigned, String> {
 fn configuration(
     root: &Path,
     address: SocketAddr,
-    spa: bool,
+    arguments: &Arguments,
     certificate: Option<&SelfSigned>,
 ) -> Option<Vec<u8>> {
     if root.as_os_str().as_bytes().contains(&b'$') {
         return None;
     }
-    let fallback = if spa { "$uri /index.html" } else { "$uri $uri/ =404" };
-    let listing = if spa { "off" } else { "on" };
+    let (fallback, listing) =
+        if arguments.spa { ("$uri /index.html", "off") } else { ("$uri $uri/ =404", "on") };
+    let log = match arguments.quiet {
+        true => "off".to_owned(),
+        false => format!("/dev/stdout serve lines_per_second={LINES_PER_SECOND}"),
+    };
     let encryption = certificate.map_or_else(String::new, |made| {
         let SelfSigned { certificate, key, .. } = made;
         format!(
@@ -192,11 +207,17 @@ fn configuration(
          \x20   include {TYPES};\n\
          \x20   default_type application/octet-stream;\n\
          \x20   log_format serve '$request_method $request_uri $status $readable_size $readable_time';\n\
-         \x20   access_log /dev/stdout serve;\n\
+         \x20   access_log {log};\n\
+         \x20   gzip on;\n\
+         \x20   gzip_vary on;\n\
+         \x20   gzip_min_length 256;\n\
+         \x20   gzip_types {COMPRESSED};\n\
          \x20   server {{\n\
          \x20       listen {address}{encryption};\n\
          \x20       index index.html index.htm;\n\
          \x20       autoindex {listing};\n\
+         \x20       autoindex_format page;\n\
+         \x20       autoindex_localtime on;\n\
          \x20       location / {{ try_files {fallback}; }}\n\
          \x20       root "
     )
@@ -219,7 +240,7 @@ fn quoted(bytes: &[u8]) -> Vec<u8> {
     word
 }
 
-fn greeting(root: &Path, address: SocketAddr, certificate: Option<&SelfSigned>) -> String {
+fn greeting(root: &Path, address: SocketAddr, quiet: bool, certificate: Option<&SelfSigned>) -> String {
     let (ip, port) = (address.ip(), address.port());
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let (url, reach) = if ip.is_loopback() {
@@ -235,7 +256,11 @@ fn greeting(root: &Path, address: SocketAddr, certificate: Option<&SelfSigned>) 
             made.fingerprint
         )
     });
-    format!("Serving {}\n  at {url}\n  {reach}; Ctrl-C stops\n{trust}", root.display())
+    let shown = match quiet {
+        true => String::new(),
+        false => format!("  up to {LINES_PER_SECOND} requests a second are shown; --quiet shows none\n"),
+    };
+    format!("Serving {}\n  at {url}\n  {reach}; Ctrl-C stops\n{shown}{trust}", root.display())
 }
 
 fn address(text: &str) -> Result<Listen, String> {
@@ -253,7 +278,7 @@ fn address(text: &str) -> Result<Listen, String> {
 
 fn size(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let body = exchange.wire.bytes.saturating_sub(exchange.wire.head_bytes);
-    out.extend_from_slice(readable_size(body).as_bytes());
+    out.extend_from_slice(readable::size(body).as_bytes());
     true
 }
 
@@ -268,42 +293,9 @@ fn time(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A size in bytes with three digits or so, in units of 1000.
-fn readable_size(bytes: u64) -> String {
-    let mut unit = 1;
-    let mut names = ["B", "KB", "MB", "GB", "TB"].into_iter();
-    let mut name = names.next().unwrap_or_default();
-    for larger in names {
-        if bytes / unit < 1000 {
-            break;
-        }
-        (unit, name) = (unit * 1000, larger);
-    }
-    let whole = bytes / unit;
-    if unit == 1 || whole >= 100 {
-        return format!("{whole} {name}");
-    }
-    format!("{whole}.{} {name}", bytes % unit * 10 / unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_short() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1000, "1.0 KB"),
-            (1234, "1.2 KB"),
-            (123_456, "123 KB"),
-            (5_000_000_000, "5.0 GB"),
-            (u64::MAX, "18446744 TB"),
-        ] {
-            assert_eq!(readable_size(bytes), text);
-        }
-    }
 
     #[test]
     fn addresses_and_ports_come_from_several_places() {
@@ -326,6 +318,7 @@ mod tests {
         let root = directory.path().join("a \"b\" \\c; {d}");
         std::fs::create_dir(&root).unwrap();
         for (spa, tls) in [(false, false), (true, false), (true, true)] {
+            let quiet = spa;
             let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let arguments = Arguments {
                 directory: root.clone(),
@@ -333,11 +326,13 @@ mod tests {
                 port: Some(port),
                 spa,
                 tls,
+                quiet,
             };
             let (reader, greeting) = prepare(&arguments).unwrap();
             let scheme = if tls { "https" } else { "http" };
             assert!(greeting.contains(&format!("{scheme}://127.0.0.1:{port}/")), "{greeting}");
             assert_eq!(greeting.contains("fingerprint"), tls);
+            assert_eq!(greeting.contains("--quiet shows none"), !quiet);
             let configuration = reader.read().map_err(|refusal| refusal.error).unwrap();
             assert!(configuration.read.notes.is_empty(), "{:?}", configuration.read.notes);
             assert_eq!(configuration.site.listens.len(), 1);

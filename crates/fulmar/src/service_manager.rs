@@ -1,4 +1,4 @@
-//! What the service manager is told, and what it keeps: see sd_notify(3) and sd_listen_fds(3).
+//! Messages to the service manager, and what it keeps: see sd_notify(3) and sd_listen_fds(3).
 //!
 //! Listening sockets are handed over for safekeeping, so that clients wait in their queues while a supervisor that
 //! died, or was told to restart, comes back. None of this can fail a server: what is not heard is lost.
@@ -40,7 +40,7 @@ pub(crate) struct ServiceManager {
 impl ServiceManager {
     /// The one that the environment names; the text for the log where that name is none.
     ///
-    /// Nothing is told while there is a predecessor.
+    /// Sends nothing while there is a predecessor.
     pub(crate) fn from_environment(has_predecessor: bool) -> (ServiceManager, Option<String>) {
         let unheard = has_predecessor;
         match Notifier::from_environment() {
@@ -54,7 +54,7 @@ impl ServiceManager {
         }
     }
 
-    /// A reload begins, at the time that is told with it (`Type=notify-reload` waits for the end of one that began
+    /// A reload begins, at the time that is sent with it (`Type=notify-reload` waits for the end of one that began
     /// after it asked).
     pub(crate) fn reloading(&mut self) {
         self.said = Said::Reloading;

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use contract::log::{ErrorLog, Level};
+use conf::Diagnostic;
+use journal::{ErrorLog, Level};
 use net::bind::{Notice, Patience};
 use net::control::ControlSocket;
 use net::inherited::{self, Inherited};
@@ -21,7 +22,7 @@ use crate::supervisor::{Generation, Role, Settled, Supervisor};
 
 /// What this process is started as.
 pub(crate) enum Purpose {
-    /// A server of its own, started with this command line.
+    /// A separate server, started with this command line.
     Server(Vec<OsString>),
     /// `serve`: no pid file, no upgrade, and this greeting once it listens.
     Embedded(Box<dyn FnOnce()>),
@@ -44,9 +45,8 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     };
     messages::notes(&configuration.read, &log);
     let problems = configuration.open_files();
-    if !problems.is_empty() {
-        let read = &configuration.read;
-        problems.iter().for_each(|problem| messages::diagnostic(problem, read, &log));
+    problems.iter().for_each(|problem| messages::diagnostic(problem, &configuration.read, &log));
+    if problems.iter().any(Diagnostic::is_error) {
         return ExitCode::FAILURE;
     }
     drop(log);
@@ -57,7 +57,7 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
     }
     let sockets = match sockets(&configuration, inherited, &mut service_manager) {
         Ok(sockets) => sockets,
-        // Failures of single addresses are told already.
+        // Failures of single addresses are reported already.
         Err(error @ BindError::StillInUse) => return give_up_with(&configuration, &error.to_string()),
         Err(BindError::Call { .. }) => return ExitCode::FAILURE,
     };
@@ -124,7 +124,7 @@ fn settle(
     let failed = |call: &str, error: &io::Error| format!("{call} failed ({})", system_message(error));
     let daemon = configuration.process.daemon && matches!(purpose, Purpose::Server(_));
     if daemon && !inherited {
-        // While whoever started this process still waits for its exit status.
+        // Checked while the parent process still waits for the exit status.
         PidFile::try_open(&configuration.process.pid)?;
         let fork = daemonize().map_err(|error| failed("fork()", &error))?;
         if fork != Fork::Child {
@@ -134,7 +134,7 @@ fn settle(
     // Before the pid file, which invites signals.
     let signals = SignalQueue::new().map_err(|error| failed("signalfd()", &error))?;
     if inherited {
-        // Else the service manager is told with the next signal.
+        // Else the service manager gets it with the next signal.
         drop(hear_of_parents_end());
     }
     let control = ControlSocket::open().ok();
@@ -156,8 +156,8 @@ fn settle(
 
 /// Lets what a daemon says on its error stream, a crash's message say, end in the error log.
 pub(crate) fn keep_last_words(configuration: &Configuration) {
-    let Some(path) = &configuration.error_log else { return };
-    if let Err(error) = configuration.site.logs.file(path).take_stderr() {
+    let Some(log) = configuration.error_log_file() else { return };
+    if let Err(error) = log.take_stderr() {
         let text = format!("dup2(STDERR) failed ({})", system_message(&error));
         configuration.site.log(Level::Alert, &text);
     }
@@ -176,7 +176,7 @@ fn give_up_with(configuration: &Configuration, text: &str) -> ExitCode {
 /// To the configured log, and to the person who started the server.
 fn tell(configuration: &Configuration, level: Level, text: &str) {
     configuration.site.log(level, text);
-    if configuration.error_log.is_some() {
+    if configuration.error_log_file().is_some() {
         messages::message(level, text, &ErrorLog::default());
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::log::Level;
+use journal::Level;
 use net::channel::{Command, Reloads};
 use net::control::{self, Answer, ControlSocket, Request};
 use net::process::Pid;
@@ -17,7 +17,7 @@ use net::signal::{Received, Signal, SignalQueue};
 use net::system_message;
 
 use crate::configuration::{Configuration, Reader};
-use crate::pid_file::PidFile;
+use crate::pid_file::{LEAVING, PidFile};
 use crate::reload::{Reload, Way};
 use crate::respawn::Respawn;
 use crate::service_manager::ServiceManager;
@@ -28,7 +28,7 @@ use crate::worker::{Launched, Stage, Task, Worker, launch};
 /// How long workers may take to end at once before they are killed.
 const TERMINATION: Duration = Duration::from_secs(1);
 
-/// How long a worker that reads nothing is left alone before it is told again.
+/// How long a worker that reads nothing is left alone before the message is repeated.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// A configuration and the sockets that it listens on.
@@ -55,7 +55,7 @@ pub(crate) struct Settled {
     pub(crate) inherited: bool,
     /// Whether no terminal belongs to this process.
     pub(crate) daemon: bool,
-    /// Who is told how the server does.
+    /// The service manager, which gets the server's state.
     pub(crate) service_manager: ServiceManager,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Supervisor {
     control: Option<ControlSocket>,
     daemon: bool,
     pub(crate) served: bool,
-    /// When workers are told again what they did not read.
+    /// When messages are repeated to workers that did not read them.
     again: Option<Instant>,
 }
 
@@ -234,7 +234,10 @@ impl Supervisor {
                 self.log(Level::Notice, &format!("\"-s {}\" received", command.name()));
             }
             match command {
-                control::Command::Identify => answer(request, Ok(format!("fulmar {}", server::VERSION))),
+                control::Command::Identify => {
+                    let leaves = if self.stop.is_some() { LEAVING } else { "" };
+                    answer(request, Ok(format!("fulmar {}{leaves}", server::VERSION)));
+                }
                 control::Command::Reload => self.begin_reload(vec![request]),
                 control::Command::Stop => self.stop_fast(Some(request)),
                 control::Command::Quit => {

@@ -3,13 +3,13 @@
 use std::env;
 use std::ffi::OsString;
 
-use contract::clock;
-use contract::log::Level;
+use journal::Level;
+use journal::clock;
 use modules::process::{Env, ProcessSettings, environment};
 use net::{process, processors, system_message};
-use server::Site;
+use site::Site;
 
-/// What a supervisor needs of its environment, whatever the worker may have: where programs are, and who is told how
+/// What a supervisor needs of its environment, whatever the worker may have: where programs are, and who gets messages about how
 /// it does.
 const OF_SUPERVISORS: [&str; 2] = ["PATH", net::notify::VARIABLE];
 

@@ -4,15 +4,22 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use net::control::{Answer, Command, ControlError, ask};
+use net::control::{Answer, Command, ControlError, ask_while};
 use net::process::Pid;
 use net::signal::{self, Signal};
 use net::system_message;
 
+use crate::console::say;
 use crate::pid_file;
 
 /// How long the supervisor may take: a reload tries addresses in use for some seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the supervisor may take before a line says that it is waited for.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// How long a stopped supervisor is waited for. A debugger stops one for a moment, too.
+const STOPPED_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How it went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +44,11 @@ pub(crate) fn tell(pid_path: &Path, command: Command) -> Verdict {
 
 fn tell_process(pid: Pid, command: Command) -> Verdict {
     let existed = name(pid).is_some();
-    match ask(pid, command, PATIENCE) {
+    let mut wait = Wait { pid, told: false, stopped_since: None, is_stopped: false };
+    match ask_while(pid, command, PATIENCE, |waited| wait.goes_on(waited)) {
         Ok(Answer::Ok(_)) => Verdict::Done,
         Ok(Answer::Error(reason)) => Verdict::Refused(reason),
+        Err(ControlError::Timeout(_)) if wait.is_stopped => Verdict::Failed(stopped(pid)),
         Err(ControlError::Timeout(_)) => {
             Verdict::Failed(format!("process {pid} has not answered in {} s", PATIENCE.as_secs()))
         }
@@ -47,6 +56,47 @@ fn tell_process(pid: Pid, command: Command) -> Verdict {
         Err(_) if command == Command::Stop && existed && name(pid).is_none() => Verdict::Done,
         Err(_) => send(pid, command),
     }
+}
+
+/// The wait for the answer of one process.
+struct Wait {
+    pid: Pid,
+    told: bool,
+    /// The time waited until the process was first seen stopped.
+    stopped_since: Option<Duration>,
+    is_stopped: bool,
+}
+
+impl Wait {
+    /// Whether an answer may still come; `waited` is the time since the question.
+    fn goes_on(&mut self, waited: Duration) -> bool {
+        if state(self.pid).is_some_and(|state| matches!(state, 'T' | 't')) {
+            let since = *self.stopped_since.get_or_insert(waited);
+            self.is_stopped = waited.saturating_sub(since) >= STOPPED_PATIENCE;
+        } else {
+            self.stopped_since = None;
+        }
+        if waited >= SILENCE && !self.told {
+            self.told = true;
+            say(&format!("waiting for process {}", self.pid));
+        }
+        !self.is_stopped
+    }
+}
+
+fn stopped(pid: Pid) -> String {
+    format!(
+        "process {pid} is stopped (by SIGSTOP or a debugger) and does not answer; \"kill -CONT {pid}\" continues it, \
+         and then it obeys"
+    )
+}
+
+/// The letter of a process's state, see proc_pid_stat(5); none if there is no such process.
+fn state(pid: Pid) -> Option<char> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The program's name is in parentheses, and may contain some.
+    let name_end = text.iter().rposition(|&byte| byte == b')')?;
+    text.get(name_end + 2).map(|&byte| char::from(byte))
 }
 
 /// A supervisor without a control socket, or one of another user: its signals are all that is left.
@@ -97,6 +147,12 @@ mod tests {
         fs::write(&path, "2147483647\n").unwrap();
         let gone = "kill(2147483647, 1) failed (3: No such process)";
         assert_eq!(tell(&path, Command::Reload), failed(gone.to_owned()));
+    }
+
+    #[test]
+    fn states_of_processes() {
+        assert!(state(Pid::this()).is_some_and(|state| matches!(state, 'R' | 'S')));
+        assert_eq!(state(Pid::from_raw(i32::MAX)), None);
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! `-t` and `-T`: everything that a start does, as far as it leaves nothing behind.
+//! `-t` and `-T`: checks everything that a start needs, and creates and changes nothing.
 
 use std::process::ExitCode;
 
 use conf::Diagnostic;
-use contract::log::ErrorLog;
+use journal::ErrorLog;
 
 use crate::configuration::{Configuration, Reader};
 use crate::console::{out, say};
 use crate::messages;
+use crate::survey;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +21,12 @@ pub(crate) struct Detail {
 
 /// Tests the configuration; the exit status is 0 if it is good and 1 if not.
 ///
-/// Log files are opened, and created where they do not exist, as are directories for temporary files. Addresses are
-/// tried, and may be in use. The pid file is not touched.
-pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
+/// A missing log or directory for temporary files must be possible to create. Addresses may be in use. The pid file is
+/// not touched, and nothing is logged.
+pub(crate) fn run(reader: &Reader, detail: Detail) -> ExitCode {
     let path = reader.paths.conf.display();
+    let log = &ErrorLog::default();
+    messages::check_first_log(&reader.paths);
     let configuration = match reader.read() {
         Ok(configuration) => configuration,
         Err(refusal) => {
@@ -37,13 +40,12 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
         say(&format!("the configuration file {path} syntax is ok"));
     }
     let problems = problems(&configuration);
-    if !problems.is_empty() {
-        for problem in &problems {
-            messages::diagnostic(problem, &configuration.read, log);
-        }
+    problems.iter().for_each(|problem| messages::diagnostic(problem, &configuration.read, log));
+    if problems.iter().any(Diagnostic::is_error) {
         say(&format!("configuration file {path} test failed"));
         return ExitCode::FAILURE;
     }
+    look_beside(&configuration, detail);
     if !detail.quiet {
         say(&format!("configuration file {path} test is successful"));
     }
@@ -55,15 +57,25 @@ pub(crate) fn run(reader: &Reader, log: &ErrorLog, detail: Detail) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What would keep the server from starting: the first kind of problem only, as a start would meet it.
-fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
-    let files = configuration.open_files();
-    if !files.is_empty() {
-        return files;
+/// Warns of `.htaccess` files. They belong to others, and a start does not fail by them.
+fn look_beside(configuration: &Configuration, detail: Detail) {
+    let Some(found) = configuration.site.survey() else { return };
+    let problems = found.problems.iter().map(survey::problem);
+    problems.for_each(|text| say(&format!("[warn] {text}")));
+    if !detail.quiet {
+        say(&survey::summary(&found));
     }
-    let listens = &configuration.site.listens;
-    let check = |listen: &server::Listen| net::bind::check(&listen.address, &listen.options).err();
-    listens.iter().filter_map(check).map(|error| Diagnostic::emerg(error.to_string())).take(1).collect()
+}
+
+/// What a start would warn of, or fail by: the first kind of error only, as a start would meet it.
+fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
+    let mut problems = configuration.check_files();
+    if !problems.iter().any(Diagnostic::is_error) {
+        let mut listens = configuration.site.listens.iter();
+        let error = listens.find_map(|listen| net::bind::check(&listen.address, &listen.options).err());
+        problems.extend(error.map(|error| Diagnostic::emerg(error.to_string())));
+    }
+    problems
 }
 
 fn dump(configuration: &Configuration) {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use contract::log::Level;
+use journal::Level;
 use net::process::Pid;
 use net::{BoundSocket, inherited, system_message};
 

@@ -30,7 +30,7 @@ pub(crate) fn help() -> String {
     format!(
         "{}\
 Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directives]
-       fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls]
+       fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
 
@@ -129,7 +129,7 @@ const OPTIONAL: [Part; 17] = [
 /// The defaults of paths, then what is there beyond nginx's defaults, then what is missing from them. Test
 /// suites and roles read this, so it names nothing else.
 fn configure_arguments(modules: &[&Module]) -> String {
-    let own = server::STRUCTURE.iter().chain(modules.iter().flat_map(|module| module.directives));
+    let own = site::STRUCTURE.iter().chain(modules.iter().flat_map(|module| module.directives));
     let names: HashSet<&str> = own.map(|directive| directive.info().name).collect();
     let with = OPTIONAL.iter().filter(|part| names.contains(part.directive));
     let without = DEFAULT.iter().filter(|part| !names.contains(part.directive));

@@ -1,4 +1,4 @@
-//! One worker: a process of its own, or a thread where `master_process off`.
+//! One worker: a separate process, or a thread where `master_process off`.
 
 use std::io;
 use std::mem::discriminant;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use contract::log::Level;
+use journal::Level;
 use net::channel::{Command, Incoming, Parcel, Report, SupervisorEnd, channel};
 use net::identity::Identity;
 use net::process::{self, Fork, Pid};
 use net::signal::{self, Signal};
 use net::{BoundSocket, system_message};
-use server::Site;
+use site::Site;
 
 use crate::configuration::{Configuration, Reader, settings};
 use crate::surroundings::{Surroundings, processors};
@@ -167,7 +167,7 @@ impl Task {
 }
 
 impl Worker {
-    /// Tells the worker something. One that is gone already needs no telling, and one that does not read now is told
+    /// Tells the worker something. One that is gone already needs no telling, and one that does not read now gets it
     /// later ([`Worker::tell_again`]).
     pub(crate) fn tell(&mut self, command: Command) {
         if matches!(command, Command::Quit | Command::Terminate) {
@@ -316,7 +316,7 @@ mod tests {
     use net::channel::Reloads;
     use rustix::net::{RecvFlags, recv};
 
-    /// A worker that read nothing for a while is told everything once it does, each kind of command once.
+    /// A worker that read nothing for a while gets everything once it does, each kind of command once.
     #[test]
     fn a_full_channel_loses_no_command() {
         let (supervisor_end, worker_end) = channel().unwrap();

@@ -1,4 +1,4 @@
-//! Classes of bytes (RFC 9110, section 5.6; RFC 3986, section 2).
+//! Classes of bytes (RFC 9110, section 5.6).
 
 /// A byte that may stand in a token.
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
@@ -22,43 +22,6 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
         )
 }
 
-/// The bytes that may stand in a URI's host as themselves: unreserved or sub-delims.
-pub(crate) static HOST_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        #[expect(clippy::cast_possible_truncation, reason = "below 128")]
-        let value = byte as u8;
-        table[byte] = value.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let others = b"-._~!$&'()*+,;=";
-    let mut at = 0;
-    while at < others.len() {
-        table[others[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
-
-/// The value of a hexadecimal digit.
-pub(crate) const fn hex_value(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
-}
-
-/// The byte that two hexadecimal digits at the start of `digits` stand for.
-pub(crate) fn hex_pair(digits: &[u8]) -> Option<u8> {
-    match digits {
-        [high, low, ..] => Some(hex_value(*high)? << 4 | hex_value(*low)?),
-        _ => None,
-    }
-}
-
 /// The bytes without the spaces and tabs around them.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -77,7 +40,7 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{hex_pair, trim};
+    use super::trim;
 
     #[test]
     fn white_space_is_space_and_tab_only() {
@@ -85,14 +48,6 @@ mod tests {
             [("", ""), (" \t ", ""), ("\t a b \t", "a b"), ("\x0ba", "\x0ba"), ("a\r", "a\r")]
         {
             assert_eq!(trim(bytes.as_bytes()), trimmed.as_bytes(), "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn two_digits_are_needed() {
-        assert_eq!(hex_pair(b"fF0"), Some(0xff));
-        for digits in ["", "4", "4g", "g4", "+4"] {
-            assert_eq!(hex_pair(digits.as_bytes()), None, "{digits}");
         }
     }
 }

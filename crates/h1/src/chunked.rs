@@ -4,9 +4,9 @@
 use http::{Fields, Status};
 
 use crate::HeadError;
-use crate::bytes::hex_value;
 use crate::extension::Extension;
 use crate::line::parse_field;
+use http::hex;
 
 /// What a piece of a body holds. Data is pointed at, not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl ChunkDecoder {
     /// The state after one byte of framing.
     fn step(&mut self, byte: u8) -> Result<State, HeadError> {
         match (self.state, byte) {
-            (State::Size, _) => match hex_value(byte) {
+            (State::Size, _) => match hex::digit(byte) {
                 Some(digit) => self.add_digit(digit),
                 None if self.line_length > 0 => self.step_extension(Extension::Start, byte),
                 None => Err(INVALID),

@@ -96,7 +96,7 @@ fn settings(options: &HeadOptions<'_>) -> [u64; 3] {
         Connection::KeepAlive { announced: Some(seconds) } => (2, seconds),
         Connection::Upgrade => (3, 0),
     };
-    // A text that is there for ever has its place for ever, and an empty one none of its own.
+    // The text of `Server` is static, so that its address identifies it.
     [options.server.map_or(0, |server| server.as_ptr() as u64), connection, seconds]
 }
 
@@ -147,6 +147,10 @@ pub fn encode_interim(out: &mut Vec<u8>, status: Status, fields: &Fields) {
 }
 
 fn write_status_line(out: &mut Vec<u8>, status: Status, reason: Option<&[u8]>) {
+    if status == Status::OK && reason.is_none_or(|reason| reason == b"OK") {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
     let reason = reason.filter(|reason| !breaks_framing(reason)).unwrap_or(status.reason().as_bytes());
     out.extend_from_slice(b"HTTP/1.1 ");
     write_number(u64::from(status.0), 3, out);

@@ -1,6 +1,7 @@
 //! What is wrong with a request.
 
 use http::Status;
+use http::uri::InvalidTarget;
 
 /// A request that cannot be answered as asked. Its connection closes after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,5 +25,14 @@ impl HeadError {
     /// A 400 for a request whose line is known.
     pub(crate) const fn bad(reason: &'static str) -> HeadError {
         HeadError::new(Status::BAD_REQUEST, reason)
+    }
+}
+
+impl From<InvalidTarget> for HeadError {
+    fn from(invalid: InvalidTarget) -> HeadError {
+        HeadError::bad(match invalid {
+            InvalidTarget::Host => "client sent invalid host in request line",
+            InvalidTarget::Other => "client sent invalid request",
+        })
     }
 }

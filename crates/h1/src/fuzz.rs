@@ -1,10 +1,9 @@
 //! One entry to all parsers, for fuzzing.
 
 use http::RequestHead;
+use http::uri::{Target, parse_target};
 
-use crate::{
-    BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, Target, examine, parse_target,
-};
+use crate::{BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, examine};
 
 /// Reads a connection's bytes to their end or to the first error: how many complete requests they hold.
 /// Whatever the bytes are, it neither panics nor loops.

@@ -1,8 +1,8 @@
 //! HTTP/1 (RFC 9112) as pure code: bytes in, events and bytes out. No I/O and no clock.
 //!
-//! A connection's driver keeps one [`HeadParser`], one [`http::RequestHead`] and one [`Target`], and
-//! for each request calls, in this order: [`HeadParser::parse`] until the head is complete,
-//! [`parse_target`], [`examine`], then a [`BodyDecoder`] over what follows. The answer is framed by
+//! A connection keeps one [`HeadParser`], one [`http::RequestHead`] and one [`http::uri::Target`]. For each request it calls,
+//! in this order: [`HeadParser::parse`] until the head is complete, [`http::uri::parse_target`], [`examine`], then a
+//! [`BodyDecoder`] for the bytes that follow. The answer is framed by
 //! [`frame_response`] and written by [`encode_head`]; chunks by [`encode_chunk_head`] and
 //! [`encode_last_chunk`]. After an error the connection must close: the framing is lost.
 //!
@@ -17,10 +17,8 @@ mod encode;
 mod error;
 mod extension;
 mod fuzz;
-mod host;
 mod limits;
 mod line;
-mod path;
 #[cfg(test)]
 mod properties;
 mod proxy_protocol;
@@ -29,7 +27,6 @@ mod response;
 mod semantics;
 #[cfg(test)]
 mod simulation;
-mod target;
 
 pub use body::BodyDecoder;
 pub use chunked::{CHUNK_END, Chunk, ChunkDecoder, encode_chunk_head, encode_last_chunk};
@@ -38,9 +35,7 @@ pub use encode::{
 };
 pub use error::HeadError;
 pub use fuzz::parse_all;
-pub use host::{Host, InvalidHost};
 pub use limits::HeadLimits;
-pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
 pub use proxy_protocol::{PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
@@ -48,4 +43,3 @@ pub use response::{
     has_token, parse_response, tokens,
 };
 pub use semantics::{BodyLength, Framing, examine, find_host};
-pub use target::{Target, TargetForm, parse_target};

@@ -6,7 +6,7 @@ use proptest::sample::{select, subsequence};
 
 use crate::{
     BodyDecoder, BodyLength, CHUNK_END, Chunk, ChunkDecoder, HeadError, HeadLimits, HeadParser, HeadProgress,
-    Target, encode_chunk_head, encode_last_chunk, normalise_path, parse_all, parse_target, unescape_uri,
+    encode_chunk_head, encode_last_chunk, parse_all,
 };
 
 /// Pieces out of which requests are made, right and wrong.
@@ -154,12 +154,6 @@ proptest! {
     #[test]
     fn nothing_panics(input in prop_oneof![pieces(), requests(), prop::collection::vec(any::<u8>(), 0..200)]) {
         let _ = parse_all(&input);
-        let mut target = Target::default();
-        if parse_target(&input, true, &mut target).is_ok() {
-            prop_assert!(target.path.starts_with(b"/"));
-            prop_assert!(!target.path.split(|&byte| byte == b'/').any(|segment| segment == b".." || segment == b"."));
-            prop_assert!(!target.path.contains(&0));
-        }
     }
 
     #[test]
@@ -225,21 +219,5 @@ proptest! {
         let length = if chunked { BodyLength::Chunked } else { BodyLength::Length(10) };
         let body = BodyDecoder::new(length, 20).unwrap();
         prop_assert_eq!(read_body(body.clone(), &input, step), read_body(body, &input, input.len().max(1)));
-    }
-
-    #[test]
-    fn escaping_is_undone_by_parsing(path in prop::collection::vec(1..=255u8, 0..40)) {
-        let mut plain = Vec::new();
-        let path = [b"/", &path[..]].concat();
-        if normalise_path(&path, true, &mut plain).is_ok() {
-            let mut escaped = Vec::new();
-            http::escape::path(&plain, &mut escaped);
-            let mut target = Target::default();
-            prop_assert!(parse_target(&escaped, true, &mut target).is_ok());
-            prop_assert_eq!(&target.path, &plain);
-            let mut unescaped = Vec::new();
-            unescape_uri(&escaped, &mut unescaped);
-            prop_assert_eq!(&unescaped, &plain);
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! text) and 2 (binary, with further values).
 //!
 //! Stricter than nginx where two readers could differ: an address is one of the family that was named, numbers have no
-//! leading zeros, and what is no header is told by the first byte that cannot be of one.
+//! leading zeros, and the first byte that is invalid ends the parse.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::{self, FromStr};

@@ -99,6 +99,9 @@ impl HeadParser {
             if self.is_at_end(input) {
                 return Ok(self.complete());
             }
+            if self.takes_usual_line(input, head, limits) {
+                continue;
+            }
             let Some(line) = self.next_field_line(input, limits)? else { return Ok(HeadProgress::Partial) };
             let (content, ended) = split_line_end(line, limits);
             if !ended {
@@ -120,6 +123,20 @@ impl HeadParser {
             self.line_start += END.len();
         }
         is_end
+    }
+
+    /// Whether the next line is whole and written as most are, and fits; then it is kept.
+    fn takes_usual_line(&mut self, input: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> bool {
+        let rest = input.get(self.line_start..).unwrap_or_default();
+        let fitting = &rest[..rest.len().min(self.buffers.left)];
+        if self.scanned != self.line_start || head.fields.len() >= limits.max_fields {
+            return false;
+        }
+        let Some(length) = head.fields.push_usual(fitting) else { return false };
+        self.buffers.left -= length;
+        self.line_start += length;
+        self.scanned = self.line_start;
+        true
     }
 
     fn complete(&mut self) -> HeadProgress {

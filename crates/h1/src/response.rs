@@ -21,6 +21,14 @@ pub struct ReceivedHead {
     pub fields: Fields,
 }
 
+impl Default for ReceivedHead {
+    /// A head of which nothing was read.
+    fn default() -> ReceivedHead {
+        let fields = Fields::new();
+        ReceivedHead { version: Version::Http11, status: Status::OK, reason: Vec::new(), fields }
+    }
+}
+
 /// Why a response cannot be used. Its connection is of no more use either.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -32,35 +40,53 @@ pub struct ResponseError(
 /// How many fields a head may have.
 const FIELDS_MAX: usize = 1000;
 
-/// Reads a head. `input` is everything from the end of the last response; `None` asks for more of it.
-/// Gives the head and how many bytes it took.
+/// Reads a head in place of what `head` was before. `input` is everything from the end of the last response; `None` asks
+/// for more of it, and leaves a part of a head. Gives how many bytes the head took.
 ///
 /// # Errors
 /// No status line, a line that is no field, or more than `limit` bytes without an end.
-pub fn parse_response(input: &[u8], limit: usize) -> Result<Option<(ReceivedHead, usize)>, ResponseError> {
+pub fn parse_response(
+    input: &[u8],
+    limit: usize,
+    head: &mut ReceivedHead,
+) -> Result<Option<usize>, ResponseError> {
     // First of all, so that it does not depend on how much has come.
-    if !input.iter().zip(STATUS_LINE).all(|(&byte, form)| fits(byte, *form)) {
+    let is_usual = input.starts_with(USUAL_START)
+        && matches!(input.get(9..12), Some([b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']));
+    if !is_usual && !input.iter().zip(STATUS_LINE).all(|(&byte, form)| fits(byte, *form)) {
         return Err(no_status_line());
     }
+    head.fields.clear();
+    head.reason.clear();
     let mut lines = Lines { input, at: 0, limit };
     let Some(line) = lines.next()? else { return Ok(None) };
-    let (version, status, reason) = parse_status_line(line).ok_or_else(no_status_line)?;
-    let mut head = ReceivedHead { version, status, reason: reason.to_vec(), fields: Fields::new() };
-    while let Some(line) = lines.next()? {
-        if line.is_empty() {
-            return Ok(Some((head, lines.at)));
+    let reason;
+    (head.version, head.status, reason) = parse_status_line(line.text).ok_or_else(no_status_line)?;
+    head.reason.extend_from_slice(reason);
+    loop {
+        if head.fields.len() < FIELDS_MAX
+            && let Some(length) = head.fields.push_usual(lines.fitting())
+        {
+            lines.at += length;
+            continue;
+        }
+        if lines.fitting().starts_with(b"\r\n") {
+            return Ok(Some(lines.at + 2));
+        }
+        let Some(line) = lines.next()? else { return Ok(None) };
+        if line.text.is_empty() {
+            return Ok(Some(lines.at));
         }
         let invalid = || {
-            let shown = String::from_utf8_lossy(line).into_owned();
+            let shown = String::from_utf8_lossy(line.text).into_owned();
             ResponseError(format!("upstream sent invalid header: \"{shown}\""))
         };
-        let field = parse_field(line, true).ok_or_else(invalid)?;
+        let field = parse_field(line.text, true).ok_or_else(invalid)?;
         if head.fields.len() >= FIELDS_MAX {
             return Err(too_big());
         }
-        head.fields.push(field.name, field.value).map_err(|_| invalid())?;
+        head.fields.push_line(line.whole, field.name, field.value).map_err(|_| invalid())?;
     }
-    Ok(None)
 }
 
 fn no_status_line() -> ResponseError {
@@ -77,9 +103,21 @@ struct Lines<'a> {
     limit: usize,
 }
 
+/// A line without its end, and with it.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    text: &'a [u8],
+    whole: &'a [u8],
+}
+
 impl<'a> Lines<'a> {
-    /// The next line without its end. As in requests a lone LF will do, because the head is written anew.
-    fn next(&mut self) -> Result<Option<&'a [u8]>, ResponseError> {
+    /// What is left, as far as the limit.
+    fn fitting(&self) -> &'a [u8] {
+        &self.input[self.at..self.input.len().min(self.limit).max(self.at)]
+    }
+
+    /// The next line. As in requests a lone LF will do, because the head is written anew.
+    fn next(&mut self) -> Result<Option<Line<'a>>, ResponseError> {
         let rest = &self.input[self.at..];
         let Some(length) = memchr(b'\n', rest) else {
             return if self.input.len() >= self.limit { Err(too_big()) } else { Ok(None) };
@@ -88,21 +126,24 @@ impl<'a> Lines<'a> {
         if self.at > self.limit {
             return Err(too_big());
         }
-        let line = &rest[..length];
-        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+        let (line, whole) = (&rest[..length], &rest[..=length]);
+        Ok(Some(Line { text: line.strip_suffix(b"\r").unwrap_or(line), whole }))
     }
 }
 
 /// `9` stands for any digit.
 const STATUS_LINE: &[u8] = b"HTTP/1.9 999";
 
+/// How most status lines begin.
+const USUAL_START: &[u8] = b"HTTP/1.1 ";
+
 fn fits(byte: u8, form: u8) -> bool {
     if form == b'9' { byte.is_ascii_digit() } else { byte == form }
 }
 
+/// Takes a line apart whose start was checked.
 fn parse_status_line(line: &[u8]) -> Option<(Version, Status, &[u8])> {
     let (start, rest) = line.split_at_checked(STATUS_LINE.len())?;
-    let fitting = start.iter().zip(STATUS_LINE).all(|(&byte, &form)| fits(byte, form));
     let reason = match rest {
         [] => rest,
         [b' ', reason @ ..] => reason,
@@ -111,7 +152,7 @@ fn parse_status_line(line: &[u8]) -> Option<(Version, Status, &[u8])> {
     let clean = !reason.iter().any(|&byte| byte != b'\t' && byte.is_ascii_control());
     let version = if start[7] == b'0' { Version::Http10 } else { Version::Http11 };
     let code = start[9..].iter().fold(0, |code, &digit| code * 10 + u16::from(digit.wrapping_sub(b'0')));
-    (fitting && clean && (100..=999).contains(&code)).then_some((version, Status(code), reason))
+    (clean && (100..=999).contains(&code)).then_some((version, Status(code), reason))
 }
 
 /// How the content of a response ends.
@@ -162,13 +203,19 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
     };
     let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
     let has = |token: &str| has_token(&head.fields, "Connection", token);
-    let wanted = if head.version == Version::Http11 { !has("close") } else { has("keep-alive") };
+    let wanted = match head.version {
+        // Most say nothing else.
+        Version::Http11 if head.fields.all("Connection").all(|value| value == b"keep-alive") => true,
+        Version::Http11 => !has("close"),
+        _ => has("keep-alive"),
+    };
     Ok(ReceivedFraming { body, announced, keep_alive: wanted && body != ResponseLength::UntilClose })
 }
 
 /// Whether a list of tokens in fields of this name has this one, in any case.
 pub fn has_token(fields: &Fields, name: &str, token: &str) -> bool {
-    tokens(fields, name).any(|found| found.eq_ignore_ascii_case(token.as_bytes()))
+    let is_it = |member: &[u8]| trim(member).eq_ignore_ascii_case(token.as_bytes());
+    fields.all(name).any(|value| value.split(|&byte| byte == b',').any(is_it))
 }
 
 /// The members of the lists in all fields of this name (RFC 9110, section 5.6.1).
@@ -240,11 +287,21 @@ impl ResponseDecoder {
 #[cfg(test)]
 mod tests {
     use super::{
-        ReceivedFraming, ResponseDecoder, ResponseLength, examine_response, has_token, parse_response,
+        ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,
+        has_token, parse_response,
     };
     use crate::Chunk;
     use http::Status;
     use proptest::prelude::*;
+
+    /// The head and how many bytes it took.
+    fn parse(text: &[u8], limit: usize) -> Result<Option<(ReceivedHead, usize)>, ResponseError> {
+        let mut head = ReceivedHead::default();
+        // What was there before counts for nothing.
+        head.fields.push(b"Old", b"1").unwrap();
+        head.reason.extend_from_slice(b"Old");
+        Ok(parse_response(text, limit, &mut head)?.map(|used| (head, used)))
+    }
 
     proptest! {
         #[test]
@@ -253,9 +310,9 @@ mod tests {
             "HTTP/1\\.[0-2] [0-9]{2,4}( OK)?(\r?\n[A-Za-z-]{0,5}:? ?[a-z0-9]{0,5}){0,5}\r?\n\r?\n"
                 .prop_map(String::into_bytes),
         ]) {
-            let whole = parse_response(&text, 150);
+            let whole = parse(&text, 150);
             for end in 0..text.len() {
-                let part = parse_response(&text[..end], 150);
+                let part = parse(&text[..end], 150);
                 if let Ok(Some((head, used))) = &part {
                     let (same, all) = whole.clone().unwrap().unwrap();
                     prop_assert_eq!((head.status, *used), (same.status, all));
@@ -269,7 +326,7 @@ mod tests {
     }
 
     fn framing(text: &str, is_head: bool) -> Result<ReceivedFraming, String> {
-        let (head, used) = parse_response(text.as_bytes(), 4096).map_err(|error| error.0)?.unwrap();
+        let (head, used) = parse(text.as_bytes(), 4096).map_err(|error| error.0)?.unwrap();
         assert_eq!(used, text.len());
         examine_response(&head, is_head).map_err(|error| error.0)
     }
@@ -278,9 +335,9 @@ mod tests {
     fn a_head_byte_by_byte() {
         let text = b"HTTP/1.1 404 Not Here\r\nX-A:  1\r\nx_b: 2\nContent-Length: 3\r\n\r\nabc";
         for end in 0..text.len() - 3 {
-            assert!(parse_response(&text[..end], 4096).unwrap().is_none(), "{end}");
+            assert!(parse(&text[..end], 4096).unwrap().is_none(), "{end}");
         }
-        let (head, used) = parse_response(text, 4096).unwrap().unwrap();
+        let (head, used) = parse(text, 4096).unwrap().unwrap();
         assert_eq!(&text[used..], b"abc");
         assert_eq!((head.status, &head.reason[..]), (Status::NOT_FOUND, &b"Not Here"[..]));
         assert_eq!(head.fields.get("x_b"), Some(&b"2"[..]));
@@ -296,22 +353,22 @@ mod tests {
             "HTTP/1.1 200OK\r\n",
             "HTTP/1.1 099\r\n",
         ] {
-            assert!(parse_response(text.as_bytes(), 4096).is_err(), "{text}");
+            assert!(parse(text.as_bytes(), 4096).is_err(), "{text}");
         }
         for text in ["", "H", "HTTP/1.1 2", "HTTP/1.0 200", "HTTP/1.1 200 O"] {
-            assert!(parse_response(text.as_bytes(), 4096).unwrap().is_none(), "{text}");
+            assert!(parse(text.as_bytes(), 4096).unwrap().is_none(), "{text}");
         }
-        assert!(parse_response(b"HTTP/1.1 200\r\n\r\n", 4096).unwrap().is_some());
+        assert!(parse(b"HTTP/1.1 200\r\n\r\n", 4096).unwrap().is_some());
     }
 
     #[test]
     fn a_head_without_end_and_lines_that_are_no_fields() {
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "A: b\r\n".repeat(50));
-        assert!(parse_response(endless.as_bytes(), 400).unwrap().is_none());
-        assert_eq!(parse_response(endless.as_bytes(), 100).unwrap_err().0, "upstream sent too big header");
+        assert!(parse(endless.as_bytes(), 400).unwrap().is_none());
+        assert_eq!(parse(endless.as_bytes(), 100).unwrap_err().0, "upstream sent too big header");
         for line in [" a: b", "a b: c", "novalue", "a: b\0", ": x", "a : b"] {
             let text = format!("HTTP/1.1 200 OK\r\n{line}\r\n\r\n");
-            assert!(parse_response(text.as_bytes(), 4096).is_err(), "{line}");
+            assert!(parse(text.as_bytes(), 4096).is_err(), "{line}");
         }
     }
 

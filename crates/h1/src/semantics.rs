@@ -1,10 +1,11 @@
 //! What a complete head says about its message and its connection (RFC 9110, sections 7 and 8.6;
 //! RFC 9112, sections 3.2, 6 and 9).
 
+use http::uri::{Host, Target, TargetForm};
 use http::{Method, RequestHead, Status, Version};
 
+use crate::HeadError;
 use crate::bytes::{is_token_byte, trim};
-use crate::{HeadError, Target, TargetForm};
 
 /// How long a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Framing {
 }
 
 /// Draws the conclusions from a complete head. `target` is what its target was parsed to; it gets the
-/// host of the `Host` field if it has none of its own.
+/// host of the `Host` field if it has no host itself.
 ///
 /// # Errors
 ///
@@ -138,14 +139,14 @@ fn collect(head: &RequestHead) -> Result<Found<'_>, HeadError> {
 
 const DUPLICATE: HeadError = HeadError::bad("client sent duplicate header line");
 
-/// The host that a head names which breaks the rules elsewhere, for whoever answers it and logs it. What names none stays
-/// as it is.
+/// Finds the host in a head that is otherwise invalid, for its answer and its log line. `target` does not change if the
+/// head has no host.
 pub fn find_host(head: &RequestHead, target: &mut Target) {
     if target.host.is_empty()
         && let Some(host) = head.fields.get("Host")
         && use_host(host, target).is_err()
     {
-        target.host = crate::Host::default();
+        target.host = Host::default();
     }
 }
 
@@ -155,7 +156,7 @@ fn use_host(value: &[u8], target: &mut Target) -> Result<(), HeadError> {
     if target.host.is_empty() {
         target.host.parse(value).map_err(|_| INVALID)
     } else {
-        crate::Host::default().parse(value).map_err(|_| INVALID)
+        Host::default().parse(value).map_err(|_| INVALID)
     }
 }
 
@@ -209,7 +210,8 @@ mod tests {
     use http::RequestHead;
 
     use super::{BodyLength, Framing, examine};
-    use crate::{HeadLimits, HeadParser, HeadProgress, Target, parse_target};
+    use crate::{HeadLimits, HeadParser, HeadProgress};
+    use http::uri::{Target, parse_target};
 
     /// The framing of a request with this line and these fields, or the status of its refusal.
     fn framing(line: &str, fields: &[&str]) -> Result<(Framing, String), u16> {

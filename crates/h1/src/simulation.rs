@@ -8,10 +8,9 @@
 use std::fmt::Write;
 
 use http::RequestHead;
+use http::uri::{Target, parse_target};
 
-use crate::{
-    BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, Target, examine, parse_target,
-};
+use crate::{BodyDecoder, Chunk, HeadError, HeadLimits, HeadParser, HeadProgress, examine};
 
 /// How many streams are tried where nothing else is said.
 const RUNS: u64 = 20_000;

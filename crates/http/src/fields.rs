@@ -1,6 +1,6 @@
 //! An ordered list of fields (RFC 9110, section 5) that keeps the case, order and bytes of the wire.
 
-use crate::words::{any_marked, where_control};
+use crate::words::{any_marked, first_marked, where_control, where_not_in_name};
 use std::ops::Range;
 
 /// One field line: a name and a value without surrounding white space.
@@ -16,8 +16,9 @@ pub struct Field<'a> {
 
 impl Field<'_> {
     /// Whether this field has this name, in any case.
+    #[inline]
     pub fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name.as_bytes())
+        is_same_name(self.name, name.as_bytes())
     }
 }
 
@@ -74,7 +75,7 @@ impl Fields {
         self.add_span(start, name.len(), value.len())
     }
 
-    /// Appends the lines of all fields but those that tell where the content ends, which belong to whoever frames it.
+    /// Appends the lines of all fields but those that frame the content, which the caller writes.
     pub fn write_unframed(&self, out: &mut Vec<u8>) {
         const FRAMING: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
         if !self.has_gaps && FRAMING.iter().all(|name| self.get(name).is_none()) {
@@ -103,7 +104,26 @@ impl Fields {
         self.add_span(start, name.len(), value.len())
     }
 
+    /// Adds the field whose line stands at the start of these bytes, if it is written as most are: a name of letters,
+    /// digits and hyphens, a colon, a space, a value without controls and without spaces around it, CR and LF. Gives the
+    /// length of the line; nothing is added where the line is not usual or not whole.
+    #[inline]
+    pub fn push_usual(&mut self, bytes: &[u8]) -> Option<usize> {
+        let name_length = first_marked(bytes, where_not_in_name)?;
+        let value = bytes[name_length..].strip_prefix(COLON)?;
+        let value_length = first_marked(value, where_control)?;
+        let (value, rest) = value.split_at(value_length);
+        let has_spaces = value.first() == Some(&b' ') || value.last() == Some(&b' ');
+        if name_length == 0 || has_spaces || !rest.starts_with(LINE_END) {
+            return None;
+        }
+        let (start, length) = (self.arena.len(), name_length + COLON.len() + value_length + LINE_END.len());
+        self.arena.extend_from_slice(&bytes[..length]);
+        self.add_span(start, name_length, value_length).ok().map(|()| length)
+    }
+
     /// Takes note of the line that was appended to the arena.
+    #[inline]
     fn add_span(
         &mut self,
         start: usize,
@@ -144,19 +164,25 @@ impl Fields {
     }
 
     fn find(&self, name: &[u8]) -> Option<&[u8]> {
-        let has_name = |span: &&Span| {
-            // Most names differ in length already.
-            span.name_length as usize == name.len()
-                && self.arena[name_range(**span)].eq_ignore_ascii_case(name)
-        };
-        let span = self.spans.iter().find(has_name)?;
+        self.spans.iter().find(|span| self.has_name(span, name)).map(|span| self.value(span))
+    }
+
+    #[inline]
+    fn has_name(&self, span: &Span, name: &[u8]) -> bool {
+        // Most names differ in length already.
+        span.name_length as usize == name.len() && is_same_name(&self.arena[name_range(*span)], name)
+    }
+
+    fn value(&self, span: &Span) -> &[u8] {
         let start = name_range(*span).end + COLON.len();
-        Some(&self.arena[start..start + span.value_length as usize])
+        &self.arena[start..start + span.value_length as usize]
     }
 
     /// The values of all fields of this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.iter().filter(move |field| field.is(name)).map(|field| field.value)
+        let spans = if self.lengths & length_bit(name.len()) == 0 { &[][..] } else { &self.spans };
+        let named = spans.iter().filter(move |span| self.has_name(span, name.as_bytes()));
+        named.map(|span| self.value(span))
     }
 
     /// All fields, in order.
@@ -182,6 +208,17 @@ impl Fields {
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
+}
+
+/// Whether two names differ in nothing but the case. Most are spelled alike.
+#[inline]
+fn is_same_name(name: &[u8], other: &[u8]) -> bool {
+    name == other || differ_in_case(name, other)
+}
+
+#[inline(never)]
+fn differ_in_case(name: &[u8], other: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(other)
 }
 
 /// What stands between name and value, and behind the value.
@@ -265,6 +302,47 @@ mod tests {
         assert_eq!(fields.push_line(b"A: b\0\r\n", b"A", b"b\0"), Err(InvalidField));
         assert_eq!(fields.push_line(b": b\r\n", b"", b"b"), Err(InvalidField));
         assert!(fields.is_empty());
+    }
+
+    #[test]
+    fn a_usual_line_is_taken_off_a_head() {
+        for (head, line) in [
+            ("A: b\r\n", 6),
+            ("Content-Type: text/plain; a=\"b\"\r\nA: b\r\n\r\n", 33),
+            ("A: \r\nB", 5),
+            ("A: \u{e4}\u{7f}\r\n", 8),
+        ] {
+            let mut fields = Fields::new();
+            assert_eq!(fields.push_usual(head.as_bytes()), Some(line), "{head:?}");
+            let (name, value) = head[..line].trim_end().split_once(':').unwrap();
+            assert_eq!(fields.get(name), Some(value.trim().as_bytes()));
+            assert_eq!(fields.iter().next().unwrap().line, &head.as_bytes()[..line]);
+        }
+        for head in [
+            "",
+            "\r\n",
+            "A",
+            "A:",
+            "A: ",
+            "A: b",
+            "A: b\r",
+            "A: b\rc\r\n",
+            "A: b\0\r\n",
+            "A: b\n",
+            "A:b\r\n",
+            "A:  b\r\n",
+            "A: b \r\n",
+            "A: b\tc\r\n",
+            "A_B: c\r\n",
+            " A: b\r\n",
+            ": b\r\n",
+            "A : b\r\n",
+            "A:  \r\n",
+        ] {
+            let mut fields = Fields::new();
+            assert_eq!(fields.push_usual(head.as_bytes()), None, "{head:?}");
+            assert!(fields.is_empty() && fields.arena.is_empty());
+        }
     }
 
     #[test]

@@ -1,19 +1,21 @@
-//! The vocabulary of HTTP (RFC 9110): methods, status codes, field lists, request and response heads, dates.
+//! The vocabulary of HTTP (RFC 9110): methods, status codes, field lists, request and response heads, dates, URIs.
 //!
-//! Nothing here parses a protocol or does I/O. Text from the wire stays bytes: HTTP fields have no
-//! character set, and nginx's variables hand them on unchanged.
+//! This crate parses no protocol and does no I/O. Text from the wire stays bytes: HTTP fields have no character set, and
+//! nginx's variables pass them on unchanged.
 
 #![forbid(unsafe_code)]
 
 mod date;
 pub mod escape;
 mod fields;
+pub mod hex;
 mod memo;
 mod method;
 mod number;
 mod request;
 mod response;
 mod status;
+pub mod uri;
 mod version;
 pub mod words;
 

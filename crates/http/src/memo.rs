@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The text of the last plain head about some content, which lives beside the content. Whoever writes heads puts it
+/// The text of the last plain head about some content, which lives beside the content. The writer of heads puts it
 /// here, and takes it as long as all that it was made of is the same; the date and the fields of the list are written
 /// into it anew. It is a memory and no source: a head that says something else is never answered with it.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl ResponseHead {
 
 impl HeadMemo {
     /// Appends the text of a plain head with this date; `write` makes it where it is not known, and gives the
-    /// places in it. What the text depends on beside the head is told by numbers that tell all cases apart.
+    /// places in it. `settings` distinguishes all that the text depends on besides the head.
     pub fn append(
         &self,
         head: &ResponseHead,

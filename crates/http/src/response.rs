@@ -2,6 +2,7 @@
 
 use crate::{Fields, HeadMemo, Status};
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// A response head. What the server frames and validates by is typed; all else is a field.
@@ -10,7 +11,7 @@ pub struct ResponseHead {
     /// The status code.
     pub status: Status,
     /// Another server's reason phrase, which counts as long as the status is the one that it came with.
-    pub reason: Option<(Status, Box<[u8]>)>,
+    pub reason: Option<(Status, Cow<'static, [u8]>)>,
     /// The media type with its parameters; none sends no `Content-Type`.
     pub content_type: Option<Bytes>,
     /// The length of the content in bytes; none makes it chunked, or ended by the connection's end.

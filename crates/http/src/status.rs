@@ -81,7 +81,7 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
-    /// Whether a response with this status says when its content was modified, as far as it has a date of its own: of
+    /// Whether a response with this status says when its content was modified, as far as it has its own date: of
     /// others nobody may keep the content by that.
     pub fn is_dated(self) -> bool {
         matches!(self, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED)

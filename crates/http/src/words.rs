@@ -9,6 +9,22 @@ pub fn any_marked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> bool {
     words.iter().fold(marks(last), |found, word| found | marks(word)) != 0
 }
 
+/// Where the first byte stands that a function marks, which marks no byte in front of one that it should.
+#[inline]
+pub fn first_marked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks();
+    let mut at = 0;
+    for word in words {
+        let found = marks(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += word.len();
+    }
+    let found = marks(u64::from_le_bytes(filled_up(rest)));
+    (found != 0).then(|| at + found.trailing_zeros() as usize / 8)
+}
+
 /// A text of fewer than eight bytes; what it lacks are letters.
 #[inline]
 fn filled_up(bytes: &[u8]) -> [u8; 8] {
@@ -62,6 +78,16 @@ pub const fn where_unprintable(word: u64) -> u64 {
     where_control(word) | is_delete | (word & HIGH_BITS)
 }
 
+/// The high bit of each byte that is no letter, no digit and no hyphen.
+#[inline]
+pub const fn where_not_in_name(word: u64) -> u64 {
+    let low = word & !HIGH_BITS;
+    let small = low | (LOW_BITS * 0x20);
+    let letters = (small + LOW_BITS * (0x80 - b'a' as u64)) & !(small + LOW_BITS * (0x7f - b'z' as u64));
+    let digits = (low + LOW_BITS * (0x80 - b'0' as u64)) & !(low + LOW_BITS * (0x7f - b'9' as u64));
+    (!(letters | digits | where_is(word, b'-')) | word) & HIGH_BITS
+}
+
 /// The high bit of each byte that is a capital letter.
 #[inline]
 pub const fn where_upper(word: u64) -> u64 {
@@ -73,7 +99,10 @@ pub const fn where_upper(word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{any_marked, any_word, where_blank, where_control, where_is, where_unprintable, where_upper};
+    use super::{
+        any_marked, any_word, first_marked, where_blank, where_control, where_is, where_not_in_name,
+        where_unprintable, where_upper,
+    };
 
     #[test]
     fn words_have_what_their_bytes_have() {
@@ -88,6 +117,10 @@ mod tests {
                     assert_eq!(found(|word| where_is(word, b'.')), byte == b'.', "{text:?}");
                     assert_eq!(any_marked(&text, |word| where_is(word, b'.')), byte == b'.', "{text:?}");
                     assert_eq!(any_marked(&text, where_control), byte < b' ', "{text:?}");
+                    let first = first_marked(&text, where_control);
+                    assert_eq!(first, (byte < b' ').then_some(at), "{text:?}");
+                    let is_unusual = !(byte.is_ascii_alphanumeric() || byte == b'-');
+                    assert_eq!(first_marked(&text, where_not_in_name), is_unusual.then_some(at), "{text:?}");
                     assert_eq!(any_marked(&text, where_blank), byte <= b' ', "{text:?}");
                     let is_unprintable = !(b' '..0x7f).contains(&byte);
                     assert_eq!(any_marked(&text, where_unprintable), is_unprintable, "{text:?}");

@@ -46,13 +46,13 @@
 use crate::shared::addresses::{Addresses, Painting};
 use crate::shared::networks::network;
 use conf::{Contexts, Diagnostic, Span};
-use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Peer, Phase, Rule as Inherit, ScopeBuilder,
     Step, View,
 };
 use http::Status;
 use ipnet::IpNet;
+use journal::Level;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 

@@ -54,7 +54,7 @@ use crate::shared::validators;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{
     Body, Content, Directive, Exchange, Filter, Module, Outcome, Pull, Rule, ScopeBuilder, Source,
-    Subrequest, View, Work,
+    Subrequest, Turn, View, Work,
 };
 use http::Status;
 use std::collections::VecDeque;
@@ -142,7 +142,7 @@ struct Joined {
 }
 
 impl Source for Joined {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         loop {
             if self.has_failed {
                 return Pull::Failed;
@@ -155,7 +155,7 @@ impl Source for Joined {
                     let wanted = Subrequest::get(uri, Content::Streamed);
                     return Pull::Await(Work::Subrequest(Subrequest { with_body: true, ..wanted }));
                 }
-                Some(Part::Body(Body::Source(source))) => match source.pull() {
+                Some(Part::Body(Body::Source(source))) => match source.pull(turn) {
                     Pull::End => {}
                     other => return other,
                 },
@@ -179,11 +179,17 @@ impl Source for Joined {
             _ => self.has_failed = true,
         }
     }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        if let Some(Part::Body(Body::Source(source))) = self.parts.front_mut() {
+            source.read_ahead(turn);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::Site;
+    use crate::testing::{Site, pull};
     use contract::{Body, Exchange, Outcome, Piece, Pull, Streamed, Work};
     use http::{ResponseHead, Status};
 
@@ -207,11 +213,11 @@ mod tests {
         let Body::Source(mut source) = body else { panic!("no source") };
         let mut out = Vec::new();
         loop {
-            match source.pull() {
+            match pull(&mut *source) {
                 Pull::Piece(Piece::Bytes(bytes)) => out.extend_from_slice(&bytes),
                 Pull::Piece(Piece::File { .. }) => panic!("a file"),
                 Pull::Await(Work::Subrequest(wanted)) => source.resume(answer(&wanted.path)),
-                Pull::Await(_) => panic!("what for?"),
+                Pull::Await(_) | Pull::Pending { .. } => panic!("what for?"),
                 Pull::End => return Some(String::from_utf8(out).unwrap()),
                 Pull::Failed => return None,
             }

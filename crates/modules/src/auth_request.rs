@@ -52,12 +52,12 @@
 use crate::rewrite::Target;
 use crate::shared::names;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{
     Args, Content, Definition, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, Rule,
     ScopeBuilder, Step, Subrequest, Subresponse, Template, View, Work,
 };
 use http::Status;
+use journal::Level;
 
 /// Access by the word of another location.
 pub static MODULE: Module = Module {

@@ -17,14 +17,15 @@
 //! severity is the message's own level. Where the main level names no file, messages go to the default one, too.
 //! `memory:` is refused: only a debugger could read it.
 //!
-//! A log that cannot be written is told of once a minute in the others, or on the standard error stream; its messages
-//! are lost, and nothing waits for it. The number of lost lines is told when it can be written again, and is a metric.
+//! A log that cannot be written is reported once a minute in the others, or on the standard error stream; its messages
+//! are lost, and nothing waits for it. The number of lost lines is reported when it can be written again, and is a metric.
 //!
 //! Of messages about clients each log takes 1,000 a second; then a line says that others are suppressed, and the next
 //! second begins with their number. Those worse than `error`, and those of `debug`, are never suppressed.
 //!
-//! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. `log_not_found off` keeps
-//! files that are not found out of the log.
+//! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. If nothing names a log and the
+//! default file cannot be opened, they go to the standard error stream. `log_not_found off` keeps files that are not
+//! found out of the log.
 //!
 //! ```conf
 //! error_log /var/log/fulmar/error.log warn;
@@ -36,8 +37,8 @@
 use crate::shared::syslog;
 use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::{ErrorLog, Form, Level, LogFile, LogFiles, Sink, Target};
 use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
+use journal::{ErrorLog, Form, Level, LogFile, LogFiles, Sink, Target};
 use std::sync::Arc;
 
 /// Messages about what goes wrong.
@@ -89,7 +90,8 @@ fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Use, Diagnostic> {
         text if text.starts_with(b"memory:") => {
             let message = "\"error_log\" to a buffer in memory is not built";
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-            return Err(error.hint("only a debugger could read it; log to a file below /dev/shm"));
+            loading.refuse(error.hint("only a debugger could read it; log to a file below /dev/shm"))?;
+            Sink::File(Arc::new(LogFile::stderr()))
         }
         path => Sink::File(loading.logs.file(&loading.path(path))),
     };
@@ -147,7 +149,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 mod tests {
     use crate::testing::{Site, main_level};
     use contract::Config;
-    use contract::log::{Level, LogFiles};
+    use journal::{Level, LogFiles};
     use std::path::Path;
 
     #[test]

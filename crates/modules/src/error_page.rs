@@ -1,7 +1,7 @@
 //! Pages of one's own in place of errors.
 //!
 //! For each status the page is a path of this server (an internal redirect), a named location, or a URL
-//! that the client is redirected to. Without `=` the client is told the original status; `=200` sends
+//! that the client is redirected to. Without `=` the client gets the original status; `=200` sends
 //! another one; a bare `=` sends whatever the page itself answers. `recursive_error_pages on` lets an
 //! error while the page is made have a page in turn.
 //!

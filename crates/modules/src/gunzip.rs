@@ -57,13 +57,13 @@ use crate::shared::blocks::{Block, Blocks};
 use crate::shared::validators;
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
-use contract::log::Level;
 use contract::{
     Body, Directive, Event, Exchange, Filter, Module, Outcome, Piece, Pull, RequestLog, ScopeBuilder, Source,
-    View,
+    Turn, View,
 };
 use flate2::{Decompress, FlushDecompress, Status as State};
 use http::Status;
+use journal::Level;
 
 /// Compressed content for clients that cannot read it.
 pub static MODULE: Module = Module {
@@ -102,7 +102,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 /// Uncompresses content.
 struct Gunzip {
     rules: Rules,
-    /// Whether caches are told.
+    /// Whether `Vary` is sent.
     vary: bool,
 }
 
@@ -207,14 +207,15 @@ impl Gunzipped {
         Err(Broken)
     }
 
-    fn run(&mut self) -> Result<Option<Pull>, Broken> {
+    fn run(&mut self, turn: &mut Turn<'_, '_>) -> Result<Option<Pull>, Broken> {
         if self.was_full || !self.input.is_empty() {
             let out = self.inflate()?;
             return Ok((!out.is_empty()).then(|| Pull::Piece(Piece::Bytes(out.into()))));
         }
-        match self.blocks.next() {
+        match self.blocks.next(turn) {
             Block::Bytes(bytes) => self.input = bytes,
             Block::Await(work) => return Ok(Some(Pull::Await(work))),
+            Block::Pending { lasts } => return Ok(Some(Pull::Pending { lasts })),
             Block::End => {
                 self.end()?;
                 self.ended = Some(Ok(()));
@@ -226,14 +227,14 @@ impl Gunzipped {
 }
 
 impl Source for Gunzipped {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         loop {
             match self.ended {
                 Some(Ok(())) => return Pull::End,
                 Some(Err(Broken)) => return Pull::Failed,
                 None => {}
             }
-            match self.run() {
+            match self.run(turn) {
                 Ok(Some(pull)) => return pull,
                 Ok(None) => {}
                 Err(Broken) => self.ended = Some(Err(Broken)),
@@ -244,6 +245,10 @@ impl Source for Gunzipped {
     fn resume(&mut self, outcome: Outcome) {
         self.blocks.resume(outcome);
     }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        self.blocks.read_ahead(turn);
+    }
 }
 
 #[cfg(test)]
@@ -251,8 +256,8 @@ mod tests {
     use super::{Gunzipped, PIECE_MAX};
     use crate::coding::testing::{Slow, drain, file};
     use crate::shared::blocks::Blocks;
-    use crate::testing::Site;
-    use contract::{Body, Exchange, Piece, Pull, Source};
+    use crate::testing::{Site, pull};
+    use contract::{Body, Exchange, Piece, Pull};
     use flate2::Compression;
     use flate2::read::GzEncoder;
     use proptest::prelude::*;
@@ -340,7 +345,7 @@ mod tests {
         let mut source = gunzipped(Body::bytes(bomb));
         let mut length = 0;
         loop {
-            match source.pull() {
+            match pull(&mut source) {
                 Pull::Piece(piece) => {
                     assert!(piece.length() <= PIECE_MAX as u64);
                     length += piece.length();

@@ -43,12 +43,12 @@
 use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
-use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step,
     Template, View, Written,
 };
 use http::{Method, Status};
+use journal::Level;
 use rustix::io::Errno;
 use std::io;
 
@@ -83,11 +83,9 @@ fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, 
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let written = view.all(&INDEX);
-    let levels = view.levels();
-    let source = levels.into_iter().find(|level| !level.here(&INDEX).is_empty());
-    let is_public = source.is_some_and(|level| level.context() == Contexts::HTACCESS);
+    let is_public = view.level_of(&INDEX).is_some_and(|level| level.context() == Contexts::HTACCESS);
     let names = |written: &Written<'_, Vec<Template>>| -> Vec<_> {
-        // A file beside the content is none of those that places are of.
+        // A place refers to the main configuration only.
         let place = (!is_public).then_some(written.span);
         written.value.iter().map(|name| Name { text: name.clone(), place }).collect()
     };
@@ -101,7 +99,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 struct Index {
     names: Box<[Name]>,
-    /// Whether a name leads to no more than a client may ask for: the administrator did not write it.
+    /// Whether the names come from a `.htaccess` file. They may then lead only where a client may go itself.
     is_public: bool,
     files: Files,
 }

@@ -124,11 +124,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let policy = &mut builder.policy.keepalive;
     if let Some(timeout) = view.get(&KEEPALIVE_TIMEOUT) {
         policy.timeout = timeout.kept;
-        // Each of the two is inherited by itself.
-        let levels = view.levels();
-        let announced = levels
-            .flat_map(|level| level.here(&KEEPALIVE_TIMEOUT))
-            .find_map(|written| written.value.announced);
+        // nginx inherits the two times separately.
+        let announced = view.nearest(&KEEPALIVE_TIMEOUT, |timeout| timeout.announced);
         policy.announced = announced.filter(|&seconds| seconds > 0);
     }
     view.assign(&KEEPALIVE_REQUESTS, &mut policy.requests);

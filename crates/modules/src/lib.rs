@@ -72,12 +72,12 @@ pub mod zstd;
 /// What several features share.
 mod shared {
     pub(crate) mod addresses;
-    pub(crate) mod answers;
     pub(crate) mod blocks;
     pub(crate) mod changed;
     pub(crate) mod directories;
     pub(crate) mod files;
     pub(crate) mod forwarded;
+    pub(crate) mod gateway;
     pub(crate) mod lru;
     pub(crate) mod media_types;
     pub(crate) mod names;
@@ -164,9 +164,10 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 25] = [
+    const OURS: [&str; 26] = [
         "strict_line_ends",
         "reload_connections",
+        "request_memory",
         "client_body_min_rate",
         "send_min_rate",
         "htaccess",
@@ -194,8 +195,8 @@ mod tests {
 
     #[test]
     fn nothing_that_would_act_is_taken_in_silence() {
-        // They act beside `https://` alone, which is refused; reading a body early is nothing that can be seen.
-        let is_idle = |name: &str| name.starts_with("proxy_ssl_") || name == "client_body_early_read";
+        // Certificates are read once, so that there is nothing to cache; when a body is read cannot be seen.
+        let is_idle = |name: &str| ["proxy_ssl_certificate_cache", "client_body_early_read"].contains(&name);
         let owned: Vec<_> =
             ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
         let owns = |name: &str, contexts: Contexts| {
@@ -205,6 +206,18 @@ mod tests {
             if let Verdict::Companion(of) = entry.verdict {
                 assert!(!owns(of, entry.contexts) || is_idle(entry.name), "{} beside {of}", entry.name);
             }
+        }
+    }
+
+    #[test]
+    fn directives_of_one_slot_are_inherited_alike() {
+        let infos: Vec<_> =
+            ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
+        for (index, info) in infos.iter().enumerate() {
+            let same_slot = infos[..index].iter().filter(|other| other.slot == info.slot);
+            let different: Vec<_> =
+                same_slot.filter(|other| other.rule != info.rule).map(|other| other.name).collect();
+            assert_eq!(different, [""; 0], "beside {}", info.name);
         }
     }
 

@@ -36,12 +36,12 @@ use crate::shared::zones::{self, Named, Shards, ZoneSpec};
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::hash::KeyedMap;
-use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template,
     Variable, View,
 };
 use http::Status;
+use journal::Level;
 use std::sync::Arc;
 
 /// Limits of requests at a time.
@@ -118,9 +118,8 @@ impl DefinedZone {
             return Err(must_have_zone(args));
         }
         let key_text = key.to_string();
-        let definition = spec.definition("limit_conn", &key_text);
         let make = || Shards::new(&spec, Counts::new);
-        let shards = loading.origin.keep(definition.as_bytes(), make);
+        let shards = loading.origin.keep(spec.identity(&key_text), make);
         Ok(DefinedZone(Arc::new(Zone { spec, key: template, key_text, shards })))
     }
 }

@@ -3,7 +3,7 @@
 //! The request goes through one more location: a path of this server, as by an internal redirect, or a named location.
 //! What that answers goes nowhere. So another server can be told how a download ended, by `$body_bytes_sent` and
 //! `$request_completion`. The request is logged once, when all is over, with the status of what followed. A location that
-//! is gone through in this way has no follower of its own.
+//! is gone through in this way has no follower itself.
 //!
 //! ```file html/large.txt
 //! content

@@ -61,9 +61,9 @@ use crate::shared::files;
 use crate::static_files;
 use crate::zstd::ZSTD_STATIC;
 use conf::{Diagnostic, value};
-use contract::log::Level;
 use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status};
+use journal::Level;
 use rustix::io::Errno;
 use std::io;
 use std::rc::Rc;
@@ -108,7 +108,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Precompressed {
     /// Those that are usually smaller come first.
     forms: [Option<Form>; 3],
-    /// Whether caches are told.
+    /// Whether `Vary` is sent.
     vary: bool,
     files: Files,
 }

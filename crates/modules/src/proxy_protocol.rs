@@ -12,7 +12,7 @@
 //! clouds add is `aws_vpce_id`, `azure_pel_id` and `gcp_conn_id`.
 //!
 //! A connection without a right header is closed, and so is one whose header is not there within
-//! `client_header_timeout`. Whoever reaches the address can claim to be anybody: let only the proxy reach it, and say
+//! `client_header_timeout`. Every client that reaches the address can claim any address: let only the proxy reach it, and say
 //! `set_real_ip_from` and `real_ip_header proxy_protocol` where the client's address is to count in rules and logs.
 //!
 //! ```conf

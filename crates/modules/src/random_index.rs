@@ -116,7 +116,7 @@ fn pick(path: &[u8], way: Way) -> Picked {
     if names.is_empty() {
         return Ok(None);
     }
-    // Each hasher has keys of its own, which nobody can foresee.
+    // Each hasher has its own keys, which nobody can foresee.
     let number = usize::try_from(RandomState::new().hash_one(()) >> 1).unwrap_or(0);
     Ok(Some(names.swap_remove(number % names.len())))
 }

@@ -162,7 +162,7 @@ fn parse(list: &[u8], length: u64, most: u32) -> Asked {
         return Asked::Unsatisfiable;
     }
     let total = parts.iter().map(|part| part.end - part.start).fold(0, u64::saturating_add);
-    // Each part has a head of its own; asking for many small ones must not cost more than the whole.
+    // Each part has its own head; asking for many small ones must not cost more than the whole.
     const HEAD: u64 = 256;
     const TOLERATED: u64 = 4096;
     let heads = parts.len() as u64 * HEAD;

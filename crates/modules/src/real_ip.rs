@@ -5,7 +5,7 @@
 //! one counts; with `real_ip_recursive` those of trusted proxies are passed over from behind. An address may have a
 //! port, which `$remote_port` then shows. `$realip_remote_addr` and `$realip_remote_port` keep the peer's own.
 //!
-//! Name only proxies that set or replace the field themselves: whoever is trusted can say to be anybody. A name
+//! Name only proxies that set or replace the field themselves: a trusted peer can claim any address. A name
 //! is looked up once, when the configuration is loaded.
 //!
 //! ```conf
@@ -157,7 +157,7 @@ impl Handler for RealIp {
     }
 }
 
-/// The peer itself, whoever it named as its client.
+/// The peer itself, not the client that it named.
 pub(crate) fn peer(exchange: &Exchange) -> Peer {
     exchange.attached::<Proxy>().map_or_else(|| exchange.connection.peer.clone(), |proxy| proxy.0.clone())
 }

@@ -1,13 +1,13 @@
 //! Whether a request comes from a page that may link here: `valid_referers`, `$invalid_referer`.
 //!
-//! `$invalid_referer` is `1` where the request's `Referer` is none of those that are named, and empty otherwise. A
+//! `$invalid_referer` is `1` if the request's `Referer` matches no value of the list, and empty otherwise. A
 //! host may have a wildcard at its start or end and a path behind it, with which the referring page's path has to
 //! begin; `server_names` stands for all names of the server, `~` begins a regular expression that is tried on what
 //! follows the scheme, in any case of letters. `none` admits requests without the field, `blocked` those whose value
 //! has no `http://` or `https://`, as some firewalls leave it.
 //!
 //! It keeps others from showing images of this site as theirs, and nothing more: a client may write what it likes
-//! into the field, and with `none` whoever leaves it out is let in.
+//! into the field, and with `none` a request without it is accepted.
 //!
 //! ```conf
 //! server {
@@ -176,10 +176,7 @@ impl Valid {
             Entry::Blocked => self.blocked = true,
             Entry::Host { name, path } => self.host(name, path)?,
             Entry::ServerNames => {
-                let levels = view.levels();
-                let names =
-                    levels.flat_map(|level| level.here(&SERVER_NAME)).flat_map(|written| written.value);
-                for name in names {
+                for name in view.all(&SERVER_NAME).iter().flat_map(|written| written.value) {
                     match name {
                         ServerName::Text(name) => self.host(name, b"")?,
                         ServerName::Regex(regex) => self.names.push(Arc::clone(regex)),

@@ -42,7 +42,7 @@
 //! ```
 
 use conf::{Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Loading, LocationKind, Module, Root, ScopeBuilder, View};
+use contract::{Args, Directive, Loading, LocationKind, LocationName, Module, Root, ScopeBuilder, View};
 
 /// Where the files are.
 pub static MODULE: Module =
@@ -78,8 +78,32 @@ fn parse_alias(args: &Args<'_>, loading: &mut Loading) -> Result<Root, Diagnosti
         let message = "the \"alias\" directive cannot be used inside the named location";
         return Err(Diagnostic::emerg(message).at(args.node.span));
     }
-    let root = directory(args, args.word(0)?, loading)?;
+    let word = args.word(0)?;
+    if let Some(location) = &location {
+        warn_of_slash(args, word, location, loading);
+    }
+    let root = directory(args, word, loading)?;
     Ok(Root { alias: location, ..root })
+}
+
+/// Warns where only one of a location's prefix and its alias ends with a slash: one takes the place of the other, so
+/// that the slash is missing in the path of a file, or is there twice.
+fn warn_of_slash(args: &Args<'_>, word: &Word, location: &LocationName, loading: &mut Loading) {
+    if !matches!(location.kind, LocationKind::Prefix | LocationKind::PrefixOnly) {
+        return;
+    }
+    let (prefix, alias) = (String::from_utf8_lossy(&location.text), word.to_string());
+    let message = match (prefix.ends_with('/'), alias.ends_with('/')) {
+        (false, true) => format!("\"location {prefix}\" has no slash at its end, \"alias {alias}\" has one"),
+        // A variable may end with a slash.
+        (true, false) if !alias.contains('$') => {
+            format!("\"{prefix}x\" is the file \"{alias}x\": \"alias {alias}\" has no slash at its end")
+        }
+        _ => return,
+    };
+    let hint =
+        format!("location {}/ {{ alias {}/; }}", prefix.trim_end_matches('/'), alias.trim_end_matches('/'));
+    loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span).hint(hint));
 }
 
 fn directory(args: &Args<'_>, word: &Word, loading: &mut Loading) -> Result<Root, Diagnostic> {
@@ -121,6 +145,28 @@ mod tests {
         assert_eq!(parse(LocationKind::Prefix, b"/x"), Ok(()));
         let message = "the \"alias\" directive cannot be used inside the named location";
         assert_eq!(parse(LocationKind::Named, b"@x"), Err(message.to_owned()));
+    }
+
+    #[test]
+    fn a_location_and_its_alias_both_end_with_a_slash() {
+        let notes = |kind, location: &str, alias: &str| {
+            let loaded = conf::parse_bytes(format!("alias {alias};").as_bytes());
+            let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+            loading.location = Some(LocationName { kind, text: location.as_bytes().into() });
+            let args = Args { node: &loaded.nodes[0], context: Contexts::LOCATION, opened: None };
+            ALIAS.parse(&args, &mut loading).map(drop).unwrap();
+            loading.notes.into_iter().map(|note| note.message).collect::<Vec<_>>()
+        };
+        let missing =
+            "\"/i/x\" is the file \"/data/imagesx\": \"alias /data/images\" has no slash at its end";
+        assert_eq!(notes(LocationKind::Prefix, "/i/", "/data/images"), [missing]);
+        let spare = "\"location /i\" has no slash at its end, \"alias /x/\" has one";
+        assert_eq!(notes(LocationKind::PrefixOnly, "/i", "/x/"), [spare]);
+        for (location, alias) in [("/i/", "/x/"), ("/i", "/x"), ("/i/", "/x/$host"), ("/", "/x/$host/")] {
+            assert_eq!(notes(LocationKind::Prefix, location, alias), [""; 0]);
+        }
+        assert_eq!(notes(LocationKind::Exact, "/i/", "/x"), [""; 0]);
+        assert_eq!(notes(LocationKind::Regex, "/i/", "/x"), [""; 0]);
     }
 
     #[test]

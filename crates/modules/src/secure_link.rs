@@ -1,4 +1,4 @@
-//! Links that only whoever knows a secret could have made, and that may end at a time.
+//! Checks links that only a holder of a secret can make, and that may expire.
 //!
 //! `secure_link` names where the link's checksum is, and behind a comma the second since 1970 at which it ends.
 //! `secure_link_md5` is the text whose MD5 the checksum has to be, in base64 as it stands in URLs. `$secure_link` is
@@ -37,8 +37,8 @@
 
 use crate::variables::user::decode;
 use conf::{Contexts, Diagnostic};
-use contract::clock::Time;
 use contract::{Directive, Exchange, Module, ScopeBuilder, Template, Variable, View};
+use journal::clock::Time;
 use md5::{Digest, Md5};
 use std::rc::Rc;
 use std::str;
@@ -81,25 +81,22 @@ enum Check {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    // Of the two forms the one counts that stands nearest.
-    for level in view.levels() {
-        let secret = level.here(&SECURE_LINK_SECRET).into_iter().next();
-        let has_text = !(level.here(&SECURE_LINK).is_empty() && level.here(&SECURE_LINK_MD5).is_empty());
-        match secret {
-            Some(secret) if has_text => {
-                let message =
-                    "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";
-                return Err(Diagnostic::emerg(message).at(secret.span));
-            }
-            Some(secret) => builder.keep(Check::Path(secret.value.clone())),
-            None if !has_text => continue,
-            None => {
-                if let (Some(link), Some(text)) = (level.get(&SECURE_LINK), level.get(&SECURE_LINK_MD5)) {
-                    builder.keep(Check::Text { link: link.clone(), text: text.clone() });
-                }
+    let depth = |level: Option<View<'_>>| level.map(|level| level.depth());
+    let of_path = depth(view.level_of(&SECURE_LINK_SECRET));
+    let of_text = depth(view.level_of(&SECURE_LINK)).max(depth(view.level_of(&SECURE_LINK_MD5)));
+    // The form that the nearer level sets overrides the other one.
+    match view.written(&SECURE_LINK_SECRET) {
+        Some(secret) if of_path == of_text => {
+            let message =
+                "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";
+            return Err(Diagnostic::emerg(message).at(secret.span));
+        }
+        Some(secret) if of_path > of_text => builder.keep(Check::Path(secret.value.clone())),
+        _ => {
+            if let (Some(link), Some(text)) = (view.get(&SECURE_LINK), view.get(&SECURE_LINK_MD5)) {
+                builder.keep(Check::Text { link: link.clone(), text: text.clone() });
             }
         }
-        return Ok(());
     }
     Ok(())
 }

@@ -17,7 +17,7 @@
 //! in the subject only are served.
 //!
 //! The name that a client asks for (SNI) chooses among the servers of an address, and with it the certificate,
-//! the versions and the ciphers; who asks for no name, or an unknown one, is with the default server.
+//! the versions and the ciphers; a client without a name, or with an unknown one, gets the default server.
 //! A request in clear on such a port gets 400 (`error_page 497`).
 //!
 //! TLS 1.2 and 1.3 are spoken. `ssl_protocols` may name older versions beside them, which are broken
@@ -65,6 +65,9 @@ pub static MODULE: Module = Module {
         &SSL_SESSION_TICKETS,
         &SSL_SESSION_TIMEOUT,
         &SSL_REJECT_HANDSHAKE,
+        &SSL_TRUSTED_CERTIFICATE,
+        &SSL_CLIENT_CERTIFICATE,
+        &SSL_CRL,
     ],
     variables: &[
         Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.protocol))),
@@ -148,6 +151,28 @@ pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_h
     .default("off")
     .help("Whether clients that ask for this server, or for no known one, are turned away in the handshake.");
 
+/// `ssl_trusted_certificate FILE`
+pub static SSL_TRUSTED_CERTIFICATE: Directive<Option<Pem>> =
+    Directive::new("ssl_trusted_certificate", parse_file).within(LEVELS).help(
+        "Authorities that certificates are checked against. The file must be readable; it is not used yet.",
+    );
+
+/// `ssl_client_certificate FILE`
+pub static SSL_CLIENT_CERTIFICATE: Directive<Option<Pem>> = Directive::new(
+    "ssl_client_certificate",
+    parse_file,
+)
+.within(LEVELS)
+.help(
+    "Authorities whose certificates clients are asked for. It is not used yet: a file that cannot be read \
+         is a warning.",
+);
+
+/// `ssl_crl FILE`
+pub static SSL_CRL: Directive<Option<Pem>> = Directive::new("ssl_crl", parse_file)
+    .within(LEVELS)
+    .help("Certificates of clients that were revoked. The file must be readable; it is not used yet.");
+
 const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 
 /// What the OpenSSL of Red Hat's distributions reads as the ciphers that the system's policy names.
@@ -173,18 +198,14 @@ const SHARED_MIN: u64 = 8 * 4096;
 const SESSIONS_MAX: usize = 1_000_000;
 
 fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
+    Pem::parse(args, loading, "give each certificate a separate server")
+}
+
+/// A file that an empty name leaves out.
+fn parse_file(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
     let word = args.word(0)?;
-    let span = args.node.span;
-    let source = match word.text.strip_prefix(b"data:") {
-        _ if word.text.contains(&b'$') => {
-            let text = format!("variables in \"{}\" are not built yet", args.node.name);
-            let hint = "give each certificate a server of its own";
-            return Err(Diagnostic::emerg(text).at(span).under(word.span).hint(hint));
-        }
-        Some(text) => PemSource::Text(text.into()),
-        None => PemSource::File(value::path(word, &loading.conf_prefix)),
-    };
-    Ok(Pem { source, span })
+    let source = PemSource::File(value::path(word, &loading.conf_prefix));
+    Ok((!word.text.is_empty()).then_some(Pem { source, span: args.node.span }))
 }
 
 fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> {
@@ -280,6 +301,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_SESSION_TICKETS, &mut policy.tickets);
     view.assign(&SSL_SESSION_TIMEOUT, &mut policy.session_timeout);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
+    view.assign(&SSL_TRUSTED_CERTIFICATE, &mut policy.trusted);
+    view.assign(&SSL_CLIENT_CERTIFICATE, &mut policy.client_authorities);
+    view.assign(&SSL_CRL, &mut policy.revoked);
     if policy.reject || !policy.certificates.is_empty() {
         builder.policy.tls = Some(Box::new(policy));
     }

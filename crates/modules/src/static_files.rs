@@ -61,9 +61,9 @@
 use crate::open_file_cache::{Files, Kind, Opened};
 use crate::shared::files;
 use conf::Diagnostic;
-use contract::log::Level;
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status, escape};
+use journal::Level;
 use rustix::io::Errno;
 use std::io;
 

@@ -1,17 +1,18 @@
 //! A site without sockets, for the tests of features: configuration text in, exchanges and steps out.
 
 use conf::{Contexts, Node};
-use contract::log::{LogFile, LogFiles};
 use contract::{
     AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, LocationKind, LocationName,
-    Peer, Phase, Piece, Policy, Request, Root, Scope, ScopeBuilder, SectionId, Step, Template, Variable,
-    VariableId, VariableTable,
+    NoBody, Outcome, Peer, Phase, Piece, Policy, Pull, Request, Root, Scope, ScopeBuilder, SectionId, Source,
+    Step, Task, Template, Turn, Variable, VariableId, VariableTable,
 };
 use http::{RequestHead, Version};
+use journal::{LogFile, LogFiles};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tempfile::TempDir;
 
 /// A server with one location, `/`, whose root is an empty directory.
@@ -99,6 +100,11 @@ impl Site {
     pub(crate) fn open_logs(&self) {
         let own = |file: &Arc<LogFile>| file.path().is_some_and(|path| path.starts_with(self.root()));
         self.logs.iter().filter(own).for_each(|file| file.open().unwrap());
+    }
+
+    /// Writes what the log files gathered.
+    pub(crate) fn flush_logs(&self) {
+        assert_eq!(self.logs.flush(), [""; 0]);
     }
 
     /// Writes a file below the root, with the directories that lead to it.
@@ -254,4 +260,23 @@ impl Reader {
 fn find(node: &Node, fits: impl Fn(&&'static dyn AnyDirective) -> bool) -> Option<&'static dyn AnyDirective> {
     let mut own = crate::ALL.iter().flat_map(|module| module.directives).copied();
     own.find(|directive| node.is(directive.info().name) && fits(directive))
+}
+
+/// Asks a source that waits for no other server, and needs no request.
+pub(crate) fn pull(source: &mut dyn Source) -> Pull {
+    let mut exchange = Site::location("").get("/");
+    let mut cx = Context::from_waker(Waker::noop());
+    source.pull(&mut Turn { cx: &mut cx, exchange: &mut exchange, body: &mut NoBody })
+}
+
+/// Does the work of a task, which is soon done.
+pub(crate) fn finish(mut task: Box<dyn Task>, exchange: &mut Exchange) -> Outcome {
+    let mut cx = Context::from_waker(Waker::noop());
+    loop {
+        match task.poll(&mut Turn { cx: &mut cx, exchange, body: &mut NoBody }) {
+            Poll::Ready(Ok(())) => return Outcome::Task(task.into_outcome()),
+            Poll::Ready(Err(status)) => return Outcome::Failed(status),
+            Poll::Pending => std::thread::yield_now(),
+        }
+    }
 }

@@ -64,12 +64,12 @@ use crate::open_file_cache::{Files, Kind};
 use crate::shared::files;
 use conf::value::number;
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
-use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, LocationKind, MapError, Module, Phase, Reroute, Root,
     Rule, ScopeBuilder, Step, Template, View,
 };
 use http::Status;
+use journal::Level;
 
 /// Files tried in order.
 pub static MODULE: Module =

@@ -1,8 +1,8 @@
 //! The media types of files: `types` and `default_type`.
 //!
 //! A `types` block maps extensions to media types; the type of a file comes from what follows the last
-//! dot of its name, in any case. What is in no block has the `default_type`. A level that has a `types`
-//! block of its own inherits none; several blocks of one level are joined. Without any block HTML, GIF
+//! dot of its name, in any case. What is in no block has the `default_type`. A level that has its own
+//! `types` block inherits none; several blocks of one level are joined. Without any block HTML, GIF
 //! and JPEG files are known.
 //!
 //! ```file html/a.HTM

@@ -1,15 +1,16 @@
 //! Files that lines are appended to. A pipe whose reader lags behind, or is not there, makes nobody wait.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::libc::PIPE_BUF;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::fs::{Access, AtFlags, CWD, FileType, OFlags, accessat, fcntl_getfl, fstat};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
@@ -65,6 +66,16 @@ impl Appended {
     pub fn write(&self, bytes: &[u8]) -> Result<(), Incomplete> {
         self.manner.write(self.file.as_fd(), bytes)
     }
+
+    /// Removes the last bytes of the file, which this handle has just written. Does nothing if other bytes follow them,
+    /// or if the file can only grow. Gives whether the bytes are gone.
+    pub fn take_back(&self, count: usize) -> bool {
+        let Ok(metadata) = self.file.metadata() else { return false };
+        // An append leaves the position at the end of what it wrote.
+        let is_last = (&self.file).stream_position().is_ok_and(|position| position == metadata.len());
+        let shorter = metadata.len().checked_sub(count as u64);
+        is_last && shorter.is_some_and(|length| self.file.set_len(length).is_ok())
+    }
 }
 
 impl Manner {
@@ -85,9 +96,60 @@ impl Manner {
 /// # Errors
 /// Those of open(2).
 pub fn open(path: &Path) -> io::Result<Appended> {
+    open_with(path, true)
+}
+
+/// Tests whether [`open`] would succeed. A missing file is not created.
+///
+/// # Errors
+/// Those of open(2).
+pub fn check(path: &Path) -> io::Result<()> {
+    match open_with(path, false) {
+        Err(_) if path.as_os_str().as_bytes().ends_with(b"/") => Err(Errno::ISDIR.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_creation(path),
+        opened => opened.map(drop),
+    }
+}
+
+/// Tests whether this process may create a file or a directory at a path where nothing is.
+///
+/// # Errors
+/// Those that the creation would have.
+pub fn check_creation(path: &Path) -> io::Result<()> {
+    /// As many links as the kernel follows.
+    const LINKS_MAX: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        // open(2) creates the file that a dangling link names.
+        match std::fs::read_link(&path) {
+            Ok(target) => path = directory.join(target),
+            Err(_) => {
+                // Without the trailing "." a file in the place of the directory would pass.
+                accessat(CWD, directory.join("."), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?;
+                return Ok(());
+            }
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Another handle of the standard error stream, which does not wait where that can be arranged.
+///
+/// # Errors
+/// No descriptor is left.
+pub fn stderr() -> io::Result<File> {
+    match own_stderr() {
+        Stderr::Own(file) => file.try_clone(),
+        Stderr::Inherited(_) => Ok(rustix::stdio::stderr().try_clone_to_owned()?.into()),
+    }
+}
+
+fn open_with(path: &Path, create: bool) -> io::Result<Appended> {
     let mut options = OpenOptions::new();
     // A daemon's mask is empty: the mode itself keeps others from writing.
-    options.append(true).create(true).mode(0o644).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options.append(true).create(create).mode(0o644).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let opened = options.open(path).or_else(|error| match Errno::from_io_error(&error) {
         Some(Errno::NXIO | Errno::ACCESS) => match standard_stream(path) {
             Some(stream) => Ok(stream),
@@ -212,11 +274,13 @@ fn all(bytes: &[u8], write: impl Fn(&[u8]) -> rustix::io::Result<usize>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::{Identity, is_superuser};
     use crate::process::redirect_stderr;
     use crate::testing::alone;
     use nix::sys::stat::Mode;
     use std::io::{ErrorKind, Read};
     use std::os::fd::OwnedFd;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -227,6 +291,56 @@ mod tests {
             open(&path).unwrap().write(text.as_bytes()).unwrap();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_check_finds_what_an_opening_would_and_creates_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("file"), "kept").unwrap();
+        std::os::unix::fs::symlink("later", at("link")).unwrap();
+        std::os::unix::fs::symlink("none/later", at("broken")).unwrap();
+        std::os::unix::fs::symlink("circle", at("circle")).unwrap();
+        let names =
+            ["file", "new", "link", "broken", "circle", "none/x", "file/x", "new/", ".", &"x".repeat(300)];
+        let number = |result: io::Result<()>| result.err().and_then(|error| error.raw_os_error());
+        let checked = names.map(|name| number(check(&at(name))));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
+        assert_eq!(checked, names.map(|name| number(open(&at(name)).map(drop))));
+        assert_eq!(std::fs::read(at("file")).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn a_check_respects_permissions() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        alone(|| {
+            for path in [&file, directory.path()] {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o555)).unwrap();
+            }
+            if is_superuser() {
+                Identity::look_up("nobody", Some("nogroup")).unwrap().assume().unwrap();
+            }
+            let refused = |result: io::Result<()>| {
+                result.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+            };
+            assert!(refused(check(&file)) && refused(check(&directory.path().join("new"))));
+        });
+    }
+
+    #[test]
+    fn only_the_last_bytes_are_taken_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let (one, other) = (open(&path).unwrap(), open(&path).unwrap());
+        let text = || std::fs::read_to_string(&path).unwrap();
+        one.write(b"a line\npart").unwrap();
+        assert!(one.take_back(4) && text() == "a line\n");
+        one.write(b"part").unwrap();
+        other.write(b"another\n").unwrap();
+        assert!(!one.take_back(4) && text() == "a line\npartanother\n");
+        assert!(!open(Path::new("/dev/null")).unwrap().take_back(1));
     }
 
     #[test]
@@ -280,7 +394,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let link = directory.path().join("log");
             std::os::unix::fs::symlink("/dev/stderr", &link).unwrap();
-            // Panics are told there, too, and nobody would read them.
+            // Panics are written there, too, and would have no reader.
             let before = rustix::stdio::stderr().try_clone_to_owned().unwrap();
             redirect_stderr(&sender).unwrap();
             let results = [Path::new("/dev/stderr"), &link].map(|path| {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::address::SocketAddress;
-use crate::bound::{BoundSocket, ListenOptions};
+use crate::append;
+use crate::bound::{BoundSocket, ListenOptions, prepare};
 use crate::errno::system_message;
 
 /// An address could not be listened on. The text is what logs say, without level and position.
@@ -88,7 +89,7 @@ pub fn bind(
 ) -> Result<Vec<BoundSocket>, BindError> {
     let first = open(address, options, false).or_else(|error| match address {
         SocketAddress::Unix(path) if error.is_in_use() && is_abandoned(path) => {
-            // What cannot be removed is told by the next try.
+            // The next try reports what cannot be removed.
             drop(fs::remove_file(path));
             open(address, options, false)
         }
@@ -110,7 +111,7 @@ pub fn bind(
 /// Opens `additional` sockets that join the sockets of one address, and returns these.
 ///
 /// For Unix domain sockets, and if there is none to join, there is nothing to open; nor for sockets that a service
-/// manager lent, because connections in the queues of others would be lost where those of its own are kept. An error
+/// manager lent, because connections in the queues of others would be lost where its own are kept. An error
 /// leaves the existing sockets as they were, apart from being open to further ones.
 pub fn grow(
     existing: &[BoundSocket],
@@ -167,15 +168,19 @@ pub fn bind_all(
     Err(BindError::StillInUse)
 }
 
-/// Tries whether an address can be bound, for the test of a configuration; leaves nothing behind.
+/// Tests whether an address can be bound. No socket listens, and no path of a Unix domain socket is created.
 ///
-/// An address in use is fine: the running server may be what uses it.
+/// An address in use is fine: the running server may use it.
 pub fn check(address: &SocketAddress, options: &ListenOptions) -> Result<(), BindError> {
-    match open(address, options, false) {
-        Ok(socket) => {
-            remove_path(&socket);
-            Ok(())
-        }
+    if let SocketAddress::Unix(path) = address {
+        address.to_kernel().map_err(failure("address", address))?;
+        return match fs::symlink_metadata(path) {
+            Ok(_) => Ok(()),
+            Err(_) => append::check_creation(path).map_err(failure("bind() to", address)),
+        };
+    }
+    match bound(address, options, false) {
+        Ok(socket) => prepare(&socket, address, options).map_err(failure("listen() to", address)),
         Err(error) if error.is_in_use() => Ok(()),
         Err(error) => Err(error),
     }
@@ -195,6 +200,18 @@ pub fn remove_path(socket: &BoundSocket) {
 }
 
 fn open(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Result<BoundSocket, BindError> {
+    let socket = bound(address, options, reuseport)?;
+    let socket = BoundSocket::new(socket).map_err(failure("getsockname()", address))?;
+    // From here on the path of a Unix domain socket is ours to remove.
+    allow_everybody(address)
+        .map_err(failure("chmod()", address))
+        .and_then(|()| socket.configure(options).map_err(failure("listen() to", address)))
+        .inspect_err(|_| remove_path(&socket))?;
+    Ok(socket)
+}
+
+/// A socket that is bound to an address, and does not listen yet.
+fn bound(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Result<Socket, BindError> {
     let kernel_address = address.to_kernel().map_err(failure("address", address))?;
     let kind = Type::STREAM.nonblocking().cloexec();
     let protocol = (options.multipath && !address.is_unix()).then_some(Protocol::MPTCP);
@@ -208,12 +225,6 @@ fn open(address: &SocketAddress, options: &ListenOptions, reuseport: bool) -> Re
         socket.set_only_v6(options.ipv6only).map_err(failure("setsockopt(IPV6_V6ONLY)", address))?;
     }
     socket.bind(&kernel_address).map_err(failure("bind() to", address))?;
-    let socket = BoundSocket::new(socket).map_err(failure("getsockname()", address))?;
-    // From here on the path of a Unix domain socket is ours to remove.
-    allow_everybody(address)
-        .map_err(failure("chmod()", address))
-        .and_then(|()| socket.configure(options).map_err(failure("listen() to", address)))
-        .inspect_err(|_| remove_path(&socket))?;
     Ok(socket)
 }
 

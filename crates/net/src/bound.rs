@@ -1,10 +1,12 @@
 //! Listening sockets that no event loop owns yet.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::libc;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Socket, TcpKeepalive};
 
 use crate::address::SocketAddress;
@@ -71,7 +73,7 @@ pub enum KeepAlive {
 /// process may still accept on it.
 #[derive(Debug)]
 pub struct BoundSocket {
-    socket: Socket,
+    socket: Arc<Socket>,
     address: SocketAddress,
     lent: bool,
 }
@@ -81,7 +83,7 @@ impl BoundSocket {
     pub(crate) fn new(socket: Socket) -> io::Result<BoundSocket> {
         let address = SocketAddress::from_kernel(&socket.local_addr()?)
             .ok_or_else(|| io::Error::other("unsupported protocol family"))?;
-        Ok(BoundSocket { socket, address, lent: false })
+        Ok(BoundSocket { socket: Arc::new(socket), address, lent: false })
     }
 
     /// The same, as one that a service manager made and keeps.
@@ -101,8 +103,18 @@ impl BoundSocket {
 
     /// Another descriptor of the same socket and queue.
     pub fn try_clone(&self) -> io::Result<BoundSocket> {
-        let socket = self.socket.try_clone()?;
+        let socket = Arc::new(self.socket.try_clone()?);
         Ok(BoundSocket { socket, address: self.address.clone(), lent: self.lent })
+    }
+
+    /// The same descriptor, for another thread of this process. It is closed with the last of them.
+    pub fn share(&self) -> BoundSocket {
+        BoundSocket { socket: Arc::clone(&self.socket), address: self.address.clone(), lent: self.lent }
+    }
+
+    /// Whether both are the same descriptor.
+    pub fn is_shared_with(&self, other: &BoundSocket) -> bool {
+        self.socket.as_raw_fd() == other.socket.as_raw_fd()
     }
 
     /// Applies changed options to a socket that is listening already, after a reload or an upgrade.
@@ -142,47 +154,55 @@ impl AsFd for BoundSocket {
     }
 }
 
-impl From<BoundSocket> for OwnedFd {
-    fn from(bound: BoundSocket) -> OwnedFd {
-        bound.socket.into()
-    }
-}
-
 /// Hands the sockets of one address to threads: a list for each of `threads`.
 ///
 /// Each thread gets a socket and each socket a thread. Where threads are fewer, some adopt a second socket,
 /// so that no queue is left without a reader; where sockets are fewer (Unix domain), threads share one.
-pub fn share_out(sockets: &[BoundSocket], threads: usize) -> io::Result<Vec<Vec<BoundSocket>>> {
+pub fn share_out(sockets: &[BoundSocket], threads: usize) -> Vec<Vec<BoundSocket>> {
     let mut shares: Vec<Vec<BoundSocket>> = (0..threads).map(|_| Vec::new()).collect();
     if sockets.is_empty() || threads == 0 {
-        return Ok(shares);
+        return shares;
     }
     for turn in 0..threads.max(sockets.len()) {
-        shares[turn % threads].push(sockets[turn % sockets.len()].try_clone()?);
+        shares[turn % threads].push(sockets[turn % sockets.len()].share());
     }
-    Ok(shares)
+    shares
+}
+
+/// Whether a connection waits to be accepted at any of these sockets. The call does not wait.
+///
+/// Errors if poll(2) fails.
+pub fn has_connections<'a>(sockets: impl Iterator<Item = &'a BoundSocket>) -> io::Result<bool> {
+    let mut polled: Vec<_> = sockets.map(|bound| PollFd::new(&*bound.socket, PollFlags::IN)).collect();
+    let ready = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(ready > 0)
 }
 
 /// Sets the options that need no binding and makes the socket listen, or listen anew.
 pub(crate) fn listen(socket: &Socket, address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
+    prepare(socket, address, options)?;
+    socket.listen(options.backlog)?;
+    if !address.is_unix() {
+        set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
+    }
+    Ok(())
+}
+
+/// Sets the options that a socket takes before it listens.
+pub(crate) fn prepare(socket: &Socket, address: &SocketAddress, options: &ListenOptions) -> io::Result<()> {
     if let Some(size) = options.rcvbuf {
         socket.set_recv_buffer_size(size)?;
     }
     if let Some(size) = options.sndbuf {
         socket.set_send_buffer_size(size)?;
     }
-    let tcp = !address.is_unix();
-    if tcp {
+    if !address.is_unix() {
         // Accepted connections inherit it: no call for each of them.
         socket.set_tcp_nodelay(true)?;
         set_keepalive(socket, options.keepalive)?;
         if let Some(length) = options.fastopen {
             set_tcp_option(socket, libc::TCP_FASTOPEN, length)?;
         }
-    }
-    socket.listen(options.backlog)?;
-    if tcp {
-        set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
     }
     Ok(())
 }
@@ -231,7 +251,7 @@ mod tests {
     #[test]
     fn every_thread_and_every_socket_is_served() {
         let lengths = |sockets: &[BoundSocket], threads| -> Vec<usize> {
-            share_out(sockets, threads).unwrap().iter().map(Vec::len).collect()
+            share_out(sockets, threads).iter().map(Vec::len).collect()
         };
         assert_eq!(lengths(&sockets(2), 2), [1, 1]);
         assert_eq!(lengths(&sockets(3), 2), [2, 1]);

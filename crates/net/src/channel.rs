@@ -73,7 +73,7 @@ pub struct Parcel {
     pub sockets: Vec<(usize, BoundSocket)>,
 }
 
-/// What a worker is told.
+/// A message to a worker.
 #[derive(Debug)]
 pub enum Told {
     /// To do something.
@@ -87,7 +87,7 @@ pub enum Told {
 pub enum Report {
     /// All threads accept connections.
     Ready,
-    /// Something to log or to show to whoever asked for a reload.
+    /// Text to log, or to show to the requester of a reload.
     Text(String),
     /// All threads serve the configuration with this number, which came as a [`Parcel`].
     Adopted(u32),

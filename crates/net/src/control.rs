@@ -1,4 +1,4 @@
-//! The supervisor's control socket: `fulmar -s` asks, and is told the verdict.
+//! The supervisor's control socket: `fulmar -s` asks, and gets the verdict.
 //!
 //! It lives in the abstract namespace under the name `fulmar-` and the supervisor's process identifier, so
 //! a file that names a process is enough to find it, and it vanishes with the process. A client sends one line,
@@ -22,6 +22,8 @@ use crate::process::Pid;
 
 /// The time a client has to send its line, and to take the answer. The supervisor waits meanwhile.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a client that waits is asked whether it goes on waiting.
+const TICK: Duration = Duration::from_millis(250);
 /// The longest line in bytes that a client may send.
 const REQUEST_LIMIT: usize = 64;
 /// The longest answer in bytes that a client takes.
@@ -139,19 +141,38 @@ impl Request {
 
 /// Asks the supervisor with this process identifier, and waits for the answer up to `timeout` in all.
 pub fn ask(pid: Pid, command: Command, timeout: Duration) -> Result<Answer, ControlError> {
-    let deadline = Instant::now() + timeout;
+    ask_while(pid, command, timeout, |_| true)
+}
+
+/// As [`ask`], but calls `goes_on` several times a second with the time waited so far, and stops waiting when it returns
+/// false, which is a [`ControlError::Timeout`], too.
+pub fn ask_while(
+    pid: Pid,
+    command: Command,
+    timeout: Duration,
+    mut goes_on: impl FnMut(Duration) -> bool,
+) -> Result<Answer, ControlError> {
+    let started = Instant::now();
+    let mut next = || {
+        let waited = started.elapsed();
+        let left = timeout.saturating_sub(waited);
+        if left.is_zero() || !goes_on(waited) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(left.min(TICK))
+    };
     let timed_out = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Timeout(pid),
         io::ErrorKind::ConnectionRefused => ControlError::Absent(pid),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ControlError::NoAnswer(pid),
         _ => ControlError::System(error),
     };
-    let stream = connect(pid, timeout).map_err(timed_out)?;
+    let stream = connect(pid, &mut next).map_err(timed_out)?;
     if credentials(&stream)?.pid() != pid.as_raw() {
         return Err(ControlError::Impostor(pid));
     }
     writeln!(&stream, "{}", command.name()).map_err(timed_out)?;
-    let answer = read_until(&stream, deadline, ANSWER_LIMIT, |_| false).map_err(timed_out)?;
+    let answer = read_until(&stream, &mut next, ANSWER_LIMIT, |_| false).map_err(timed_out)?;
     Answer::decode(&String::from_utf8_lossy(&answer)).ok_or(ControlError::NoAnswer(pid))
 }
 
@@ -199,13 +220,24 @@ fn name(pid: Pid) -> String {
     format!("fulmar-{pid}")
 }
 
-fn connect(pid: Pid, timeout: Duration) -> io::Result<UnixStream> {
+/// `next` gives the time for one more try, or the error that ends the waiting.
+fn connect(pid: Pid, mut next: impl FnMut() -> io::Result<Duration>) -> io::Result<UnixStream> {
     let address: SockAddr = SocketAddress::Abstract(name(pid).into_bytes()).to_kernel()?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // It bounds connect() too, see SO_SNDTIMEO in socket(7).
-    socket.set_write_timeout(Some(timeout))?;
-    socket.connect(&address)?;
-    Ok(socket.into())
+    loop {
+        // It bounds connect() too, see SO_SNDTIMEO in socket(7): connect() waits while the server's queue is full.
+        socket.set_write_timeout(Some(next()?))?;
+        match socket.connect(&address) {
+            Ok(()) => return Ok(socket.into()),
+            Err(error) if is_temporary(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether the same call may succeed later.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 fn credentials(stream: &UnixStream) -> io::Result<UnixCredentials> {
@@ -214,29 +246,30 @@ fn credentials(stream: &UnixStream) -> io::Result<UnixCredentials> {
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
     let deadline = Instant::now() + CLIENT_TIMEOUT;
-    let line = read_until(stream, deadline, REQUEST_LIMIT, |bytes| bytes.ends_with(b"\n"))?;
+    let next = || match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+        left => Ok(left),
+    };
+    let line = read_until(stream, next, REQUEST_LIMIT, |bytes| bytes.ends_with(b"\n"))?;
     Ok(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
 }
 
-/// Reads until `complete` or the end of file; an error if there is more than `limit` or the time is over.
+/// Reads until `complete` or the end of file; an error if there is more than `limit`. `next` gives the time for one more
+/// read, or the error that ends the waiting.
 fn read_until(
     mut stream: &UnixStream,
-    deadline: Instant,
+    mut next: impl FnMut() -> io::Result<Duration>,
     limit: usize,
     complete: impl Fn(&[u8]) -> bool,
 ) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(next()?))?;
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(text),
             Ok(length) => text.extend_from_slice(&buffer[..length]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_temporary(&error) => {}
             Err(error) => return Err(error),
         }
         if text.len() > limit {
@@ -275,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Runs a client in a process of its own, whose exit status is 0 if it was content.
+    /// Runs a client in a separate process, whose exit status is 0 if it was content.
     fn client(content: impl FnOnce(Pid) -> bool) {
         let supervisor = Pid::this();
         if fork().unwrap() == Fork::Child {
@@ -328,11 +361,26 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_gives_up_is_not_held() {
+        alone(|| {
+            let _socket = ControlSocket::open().unwrap();
+            let mut asked = 0;
+            let goes_on = |_| {
+                asked += 1;
+                asked < 4
+            };
+            let given_up = ask_while(Pid::this(), Command::Quit, Duration::from_secs(600), goes_on);
+            assert!(matches!(given_up, Err(ControlError::Timeout(_))), "{given_up:?}");
+            assert_eq!(asked, 4);
+        });
+    }
+
+    #[test]
     fn nonsense_is_turned_away() {
         alone(|| {
             let socket = ControlSocket::open().unwrap();
             let send = |bytes: &[u8]| -> String {
-                let mut stream = connect(Pid::this(), SECONDS).unwrap();
+                let mut stream = connect(Pid::this(), || Ok(SECONDS)).unwrap();
                 stream.write_all(bytes).unwrap();
                 assert!(socket.accept().unwrap().is_none());
                 let mut answer = String::new();

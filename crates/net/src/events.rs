@@ -1,4 +1,4 @@
-//! What happens to the connections that a thread accepted: an epoll instance of their own, inside of tokio's.
+//! What happens to the connections that a thread accepted: a separate epoll instance, inside of tokio's.
 //!
 //! A place in it is a few bytes of a table. It owns no task and no allocation, so that a connection costs little while
 //! it is idle. It is taken when there is something to wait for, and left by closing the descriptor.
@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
 use rustix::buffer::spare_capacity;
@@ -25,6 +25,11 @@ const BUSY: usize = 8;
 const LAST_CALLS: u32 = 2;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+thread_local! {
+    /// The events of the connections that this thread opens.
+    static CURRENT: RefCell<Weak<Events>> = const { RefCell::new(Weak::new()) };
+}
 
 /// The events of the connections of one thread.
 pub struct Events {
@@ -97,6 +102,12 @@ impl Wanted {
     }
 }
 
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
 impl Events {
     /// Events of nothing yet, on the event loop of this thread.
     ///
@@ -108,6 +119,15 @@ impl Events {
         let epoll = unsafe { AsyncFd::register_with_interest(epoll, Interest::READABLE) }?;
         let taken = RefCell::new(Vec::with_capacity(AT_ONCE));
         Ok(Rc::new(Events { epoll, taken, places: RefCell::default(), allowance: Cell::new(u32::MAX) }))
+    }
+
+    /// Makes these the events of the connections that the calling thread opens ([`Stream::connect`](crate::Stream::connect)).
+    pub fn make_current(self: &Rc<Events>) {
+        CURRENT.set(Rc::downgrade(self));
+    }
+
+    pub(crate) fn current() -> Option<Rc<Events>> {
+        CURRENT.with_borrow(Weak::upgrade)
     }
 
     /// Takes what happened, and wakes who waits for it. The task of the last call is woken when something happens
@@ -243,12 +263,13 @@ impl Events {
 
 /// What is known of a descriptor, which has a place among the events as soon as it has to be waited for: one whose
 /// request is there when it is accepted, and that is closed with the answer, never has.
+#[derive(Debug)]
 pub(crate) struct Registration {
     events: Rc<Events>,
     stage: Cell<Stage>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Stage {
     /// Nothing was tried yet that it was not ready for.
     Untried,
@@ -295,10 +316,23 @@ impl Registration {
     ) -> Poll<io::Result<()>> {
         let index = match self.stage.get() {
             Stage::Placed(index) => index,
-            // Only who has a place is told.
+            // Only connections with a place get events.
             Stage::Untried | Stage::Emptied => self.place(descriptor)?,
         };
         self.events.poll_place(cx, index, Wanted::End).map(Ok)
+    }
+
+    /// Ready when something may have arrived that was not read. The task of the last call is woken.
+    pub(crate) fn poll_stirred(&self, cx: &mut Context<'_>, descriptor: BorrowedFd<'_>) -> Poll<()> {
+        let index = match self.stage.get() {
+            Stage::Placed(index) => index,
+            // A connection that cannot be watched is of no use.
+            Stage::Untried | Stage::Emptied => match self.place(descriptor) {
+                Ok(index) => index,
+                Err(_) => return Poll::Ready(()),
+            },
+        };
+        self.events.poll_place(cx, index, Wanted::Read)
     }
 
     /// Takes note that the descriptor was not ready.
@@ -417,7 +451,7 @@ mod tests {
             assert!(is_ready(&ours, &registration, Wanted::Write).await);
             assert!(events.places.borrow().all.is_empty());
             until(&ours, &registration, Wanted::Read).await;
-            assert_eq!(events.places.borrow().all.len(), 1, "what came before is told");
+            assert_eq!(events.places.borrow().all.len(), 1, "earlier events are reported");
             drop(registration);
             assert_eq!(events.places.borrow().free, [0]);
         });

@@ -5,6 +5,7 @@
 //! a service manager lent. A service manager counts its own from 3 in `LISTEN_FDS`, names them in `LISTEN_FDNAMES` and
 //! says in `LISTEN_PID` whom they are for; see sd_listen_fds(3).
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
@@ -37,8 +38,14 @@ const NAMES: &str = "LISTEN_FDNAMES";
 /// Variables that mean nothing to children.
 const VARIABLES: [&str; 5] = [VARIABLE, COUNT, FOR_PROCESS, NAMES, "LISTEN_PIDFDID"];
 
-/// The largest number of a descriptor that a service manager is believed.
-const DESCRIPTORS_MAX: RawFd = 65_536;
+/// The largest number of sockets that a service manager is believed to pass.
+const SOCKETS_MAX: RawFd = 65_536;
+
+/// How much of a text that is no number is shown, in characters.
+const NUMBER_MAX: usize = 40;
+
+/// How many problems are reported one by one.
+const PROBLEMS_MAX: usize = 8;
 
 /// The mark behind a descriptor that a service manager lent.
 const LENT: char = 's';
@@ -60,8 +67,12 @@ pub struct Inherited {
 pub enum Problem {
     /// It is no number of a descriptor.
     Number(String),
+    /// It cannot be how many sockets a service manager passes.
+    Count(String),
     /// The descriptor is not open, or is something else.
     Socket(RawFd, io::Error),
+    /// So many others have problems, too.
+    More(usize),
 }
 
 impl fmt::Display for Problem {
@@ -70,6 +81,10 @@ impl fmt::Display for Problem {
             Problem::Number(text) => {
                 write!(f, "invalid socket number \"{text}\" in {VARIABLE} environment variable, ignored")
             }
+            Problem::Count(text) => {
+                write!(f, "invalid number of sockets \"{text}\" in {COUNT} environment variable, ignored")
+            }
+            Problem::More(count) => write!(f, "{count} more inherited sockets are ignored"),
             Problem::Socket(fd, error) => {
                 write!(f, "the inherited socket #{fd} is ignored ({})", system_message(error))
             }
@@ -105,10 +120,12 @@ pub fn take() -> io::Result<Inherited> {
     let (mut passed, problems) = parse(predecessor.as_deref().unwrap_or_default());
     inherited.problems = problems;
     if process.is_some_and(|pid| pid == Pid::this().to_string()) {
-        for one in announced(&count.unwrap_or_default(), &names.unwrap_or_default()) {
-            if !passed.iter().any(|other| other.fd == one.fd) {
-                passed.push(one);
+        match announced(&count.unwrap_or_default(), &names.unwrap_or_default()) {
+            Ok(announced) => {
+                let listed: HashSet<RawFd> = passed.iter().map(|one| one.fd).collect();
+                passed.extend(announced.into_iter().filter(|one| !listed.contains(&one.fd)));
             }
+            Err(problem) => inherited.problems.push(problem),
         }
     }
     for Passed { fd, lent } in passed {
@@ -118,6 +135,9 @@ pub fn take() -> io::Result<Inherited> {
         }
     }
     inherited.predecessor = predecessor;
+    let more = inherited.problems.len().saturating_sub(PROBLEMS_MAX);
+    inherited.problems.truncate(PROBLEMS_MAX);
+    inherited.problems.extend((more > 0).then_some(Problem::More(more)));
     Ok(inherited)
 }
 
@@ -172,21 +192,21 @@ fn parse(value: &str) -> (Vec<Passed>, Vec<Problem>) {
             Ok(fd) if fd > libc::STDERR_FILENO && !passed.iter().any(|other| other.fd == fd) => {
                 passed.push(Passed { fd, lent });
             }
-            _ => problems.push(Problem::Number(text.to_owned())),
+            _ => problems.push(Problem::Number(text.chars().take(NUMBER_MAX).collect())),
         }
     }
     (passed, problems)
 }
 
 /// The descriptors that a service manager counts; those are lent whose names do not say that it only keeps them.
-fn announced(count: &str, names: &str) -> Vec<Passed> {
+fn announced(count: &str, names: &str) -> Result<Vec<Passed>, Problem> {
+    let number = if count.is_empty() { Some(0) } else { count.parse().ok() };
+    let number = number.filter(|number| (0..=SOCKETS_MAX).contains(number));
+    let number = number.ok_or_else(|| Problem::Count(count.chars().take(NUMBER_MAX).collect()))?;
     let first = libc::STDERR_FILENO + 1;
-    let last = count.parse::<RawFd>().ok().and_then(|count| first.checked_add(count));
     let mut names = names.split(':');
     let mut passed = |fd| Passed { fd, lent: !names.next().is_some_and(|name| name.starts_with(KEPT)) };
-    // More than a process may have is nonsense, and would take long to look at.
-    let last = last.unwrap_or(first).min(DESCRIPTORS_MAX);
-    (first..last).map(&mut passed).collect()
+    Ok((first..first + number).map(&mut passed).collect())
 }
 
 #[allow(unsafe_code)]
@@ -253,14 +273,18 @@ mod tests {
     #[test]
     fn a_service_manager_counts() {
         let read = |count: &str, names: &str| -> Vec<(RawFd, bool)> {
-            announced(count, names).into_iter().map(|Passed { fd, lent }| (fd, lent)).collect()
+            announced(count, names).unwrap().into_iter().map(|Passed { fd, lent }| (fd, lent)).collect()
         };
         assert_eq!(read("3", "http:fulmar-x"), [(3, true), (4, false), (5, true)]);
         assert_eq!(read("1", ""), [(3, true)]);
-        for nonsense in ["", "0", "-1", "x", "99999999999"] {
-            assert_eq!(read(nonsense, "a"), [], "{nonsense}");
+        for none in ["", "0"] {
+            assert_eq!(read(none, "a"), [], "{none}");
         }
-        assert!(read("2147483640", "").len() < 100_000);
+        for nonsense in ["-1", "x", "99999999999", "999999999", "2147483640"] {
+            let told = announced(nonsense, "").unwrap_err().to_string();
+            let expected = "in LISTEN_FDS environment variable, ignored";
+            assert_eq!(told, format!("invalid number of sockets \"{nonsense}\" {expected}"));
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! The supervisor binds ([`mod@bind`]), forks ([`process`]), listens to signals ([`signal`]) and to `-s`
 //! ([`control`]), talks to its worker ([`channel`]), and tells the service manager how it does ([`notify`]). The
 //! worker gives up its privileges ([`identity`]) and its environment ([`environment`]), and accepts ([`Listener`])
-//! clients ([`Client`], [`Events`]) and connects to servers ([`Stream`]) on the processors that it is given
-//! ([`processors`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
+//! clients and connects to servers ([`Stream`], [`Events`]) on the processors that it is given
+//! ([`processors`]); its threads watch each other ([`threads`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
 //! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]).
 //!
 //! This is the only crate with `unsafe` code; each block says why it is sound.
@@ -14,7 +14,6 @@ pub mod append;
 pub mod bind;
 pub mod bound;
 pub mod channel;
-pub mod client;
 pub mod control;
 pub mod datagram;
 pub mod environment;
@@ -32,11 +31,11 @@ pub mod stream;
 pub mod tcp_info;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 
 pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
-pub use client::Client;
 pub use datagram::Datagrams;
 pub use errno::system_message;
 pub use events::Events;

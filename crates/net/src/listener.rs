@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use nix::errno::Errno;
@@ -17,20 +18,20 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::address::{SocketAddress, unix};
-use crate::client::Client;
 use crate::events::Events;
+use crate::stream::Stream;
 
 /// A listening socket on the event loop of its thread.
 ///
 /// Dropping it stops accepting here; the queue lives on as long as another process has the socket.
 pub struct Listener {
-    socket: AsyncFd<Socket>,
+    socket: AsyncFd<Arc<Socket>>,
     address: SocketAddress,
 }
 
 impl Listener {
     #[allow(unsafe_code)]
-    pub(crate) fn new(socket: Socket, address: SocketAddress) -> io::Result<Listener> {
+    pub(crate) fn new(socket: Arc<Socket>, address: SocketAddress) -> io::Result<Listener> {
         // SAFETY: the socket owns its descriptor, which stays the same for as long as the socket lives.
         let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
         Ok(Listener { socket, address })
@@ -50,13 +51,13 @@ impl Listener {
         &self,
         cx: &mut Context<'_>,
         events: &Rc<Events>,
-    ) -> Poll<io::Result<(Client, SocketAddress)>> {
+    ) -> Poll<io::Result<(Stream, SocketAddress)>> {
         loop {
             let mut guard = ready!(self.socket.poll_read_ready(cx))?;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match acceptfrom_with(self.socket.get_ref(), flags).map_err(io::Error::from) {
+            match acceptfrom_with(self.socket.get_ref().as_ref(), flags).map_err(io::Error::from) {
                 Ok((socket, peer)) => {
-                    return Poll::Ready(Ok((Client::new(socket, events), peer_of(peer))));
+                    return Poll::Ready(Ok((Stream::new(socket, events), peer_of(peer))));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
                 Err(error) if concerns_connection_only(&error) => {}
@@ -66,7 +67,7 @@ impl Listener {
     }
 
     /// [`poll_accept`](Self::poll_accept) as a future, which may be dropped without loss.
-    pub async fn accept(&self, events: &Rc<Events>) -> io::Result<(Client, SocketAddress)> {
+    pub async fn accept(&self, events: &Rc<Events>) -> io::Result<(Stream, SocketAddress)> {
         poll_fn(|cx| self.poll_accept(cx, events)).await
     }
 }
@@ -85,7 +86,7 @@ fn peer_of(address: Option<SocketAddrAny>) -> SocketAddress {
         Err(_) => match SocketAddrUnix::try_from(address) {
             Ok(address) => {
                 let path = address.path_bytes().map(|path| Path::new(OsStr::from_bytes(path)));
-                // A client without a name is told as one whose name is empty.
+                // The kernel reports a client without a name as one with an empty name.
                 unix(path, address.abstract_name().filter(|name| !name.is_empty()))
             }
             Err(_) => unix(None, None),

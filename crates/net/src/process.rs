@@ -47,7 +47,7 @@ pub fn fork() -> io::Result<Fork> {
 pub fn is_single_threaded() -> io::Result<bool> {
     match fs::read_dir("/proc/self/task") {
         Ok(threads) => Ok(threads.count() == 1),
-        // A root directory of its own may have no /proc.
+        // A separate root directory may have no /proc.
         Err(_) => could_leave_other_threads(),
     }
 }
@@ -82,19 +82,31 @@ pub fn redirect_stderr(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
-/// Puts the memory in order that was freed, and gives what it can back to the system.
-///
-/// Before a fork it keeps the two processes from doing so each for itself, by which they would come to share less.
+/// Gives memory that was freed back to the system, where whole pages are free. It takes milliseconds for each 100 MB.
 #[allow(unsafe_code)]
-pub fn tidy_memory() {
-    /// The allocator sorts up to 10,000 pieces of free memory whenever it is asked for more than most of them have.
-    const TURNS: usize = 64;
-    const BYTES: usize = 100 * 1024;
+pub fn release_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim(3) touches only memory that nobody has, and takes the allocator's own locks.
     unsafe {
         nix::libc::malloc_trim(0);
     }
+}
+
+/// How much memory the machine has, in bytes.
+pub fn machine_memory() -> Option<usize> {
+    let info = rustix::system::sysinfo();
+    let unit = u64::from(info.mem_unit.max(1));
+    usize::try_from(info.totalram.checked_mul(unit)?).ok()
+}
+
+/// Puts the memory in order that was freed, and gives what it can back to the system.
+///
+/// Before a fork it keeps the two processes from doing so each for itself, by which they would come to share less.
+pub fn tidy_memory() {
+    /// The allocator sorts up to 10,000 pieces of free memory whenever it is asked for more than most of them have.
+    const TURNS: usize = 64;
+    const BYTES: usize = 100 * 1024;
+    release_memory();
     for _ in 0..TURNS {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
     }

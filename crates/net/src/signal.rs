@@ -105,7 +105,7 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Delivers signals to this thread again, for a child that installs handlers of its own: all but those that are for
+/// Delivers signals to this thread again, for a child that installs its own handlers: all but those that are for
 /// supervisors, and a file's limit.
 pub fn restore_after_fork() -> io::Result<()> {
     let blocked: SigSet = FOR_SUPERVISORS.into_iter().chain([FILE_LIMIT]).collect();

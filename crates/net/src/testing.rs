@@ -1,4 +1,4 @@
-//! Tests of what belongs to a whole process run in processes of their own.
+//! Tests of what belongs to a whole process run in separate processes.
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use nix::unistd::ForkResult;
 /// Set in the process that [`alone`] starts.
 const ALONE: &str = "NET_TEST_ALONE";
 
-/// Runs the body of the calling test in a process of its own, which has one thread.
+/// Runs the body of the calling test in a separate process, which has one thread.
 pub(crate) fn alone(body: impl FnOnce()) {
     if env::var_os(ALONE).is_some() {
         assert_eq!(in_fork(body), 0, "the body of the test failed");

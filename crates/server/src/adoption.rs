@@ -1,23 +1,31 @@
 //! A worker that serves takes another configuration over: it is compiled beside the serving threads, which then go
 //! over to it, each at once.
 
-use crate::site::Site;
 use crate::successor::{Replay, Settings, Successor};
-use crate::thread::{Member, Share, Succession, listeners};
-use net::bound::share_out;
+use crate::thread::{Change, Member, Share, Succession, listeners};
+use journal::Level;
+use net::bound::{has_connections, share_out};
 use net::channel::{Parcel, Report};
 use net::{BoundSocket, system_message};
+use site::Builder;
+use site::Site;
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Weak};
-use tokio::sync::mpsc as events;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::{mpsc as events, oneshot, watch};
+
+/// Of so many sockets of a thread it is known whether connections wait.
+const SOCKETS_LOOKED_AT: usize = 256;
 
 /// The serving threads, and what they serve.
 pub(crate) struct Crew<'a> {
     pub(crate) site: &'a mut Arc<Site>,
-    pub(crate) threads: Vec<Member>,
-    pub(crate) replay: Arc<Replay>,
+    threads: Vec<Member>,
+    /// The sockets of each thread.
+    sockets: Vec<Share>,
+    /// For each thread that stands still and has help: what ends when its helper should stop.
+    help: Vec<Option<watch::Sender<()>>>,
+    replay: Arc<Replay>,
     /// The sites before, as long as anything is served by them.
     pub(crate) past: Vec<Weak<Site>>,
 }
@@ -25,7 +33,7 @@ pub(crate) struct Crew<'a> {
 /// A configuration that is being compiled.
 pub(crate) struct Adoption {
     generation: u32,
-    compiled: JoinHandle<Result<Ready, String>>,
+    compiled: oneshot::Receiver<Result<Ready, String>>,
 }
 
 /// A configuration that can serve.
@@ -52,36 +60,96 @@ pub(crate) struct Compiled {
 }
 
 impl Crew<'_> {
+    /// Threads that serve a site, and the sockets of each.
+    pub(crate) fn new<'a>(
+        site: &'a mut Arc<Site>,
+        threads: Vec<Member>,
+        sockets: Vec<Share>,
+        replay: Arc<Replay>,
+    ) -> Crew<'a> {
+        let help = threads.iter().map(|_| None).collect();
+        Crew { site, threads, sockets, help, replay, past: Vec::new() }
+    }
+
+    /// Whether connections wait to be accepted by a thread. Of many sockets only the first ones are looked at.
+    pub(crate) fn has_connections(&self, thread: usize) -> bool {
+        let sockets = self.sockets[thread].iter().take(SOCKETS_LOOKED_AT).map(|(_, socket)| socket);
+        has_connections(sockets).unwrap_or(false)
+    }
+
+    /// Lets go of the listening sockets: they are open, and connections wait in them, as long as anybody has them.
+    pub(crate) fn close_sockets(&mut self) {
+        self.sockets.iter_mut().for_each(Vec::clear);
+        self.help.iter_mut().for_each(|help| *help = None);
+    }
+
+    /// Lets another thread accept connections in the place of one that stands still.
+    pub(crate) fn help(&mut self, thread: usize, helper: usize) {
+        let own = &self.sockets[helper];
+        let is_own = |socket: &BoundSocket| own.iter().any(|(_, other)| socket.is_shared_with(other));
+        let others = self.sockets[thread].iter().filter(|(_, socket)| !is_own(socket));
+        let others = others.map(|(place, socket)| (*place, socket.share())).collect();
+        let helper = &self.threads[helper];
+        let listeners = {
+            let _entered = helper.runtime.enter();
+            listeners(others)
+        };
+        match listeners {
+            Ok(listeners) => {
+                let (until, ends) = watch::channel(());
+                // A helper that has ended ends the worker, too.
+                drop(helper.changes.send(Change::Help { listeners, until: ends }));
+                self.help[thread] = Some(until);
+            }
+            Err(error) => {
+                let reason = system_message(&error);
+                self.site.log(Level::Error, &format!("a thread cannot help another one ({reason})"));
+            }
+        }
+    }
+
+    /// Ends the help for a thread that goes on.
+    pub(crate) fn end_help(&mut self, thread: usize) {
+        self.help[thread] = None;
+    }
+
     /// Begins to compile what a parcel brought, with the state of the site that serves.
     pub(crate) fn adopt(&self, parcel: Parcel) -> Adoption {
         let Parcel { generation, record, logs, sockets } = parcel;
         let (replay, kept) = (Arc::clone(&self.replay), self.site.kept.clone());
-        let compiled = spawn_blocking(move || {
-            let Successor { site, settings } = replay(&record, kept)?;
-            hand_out(&site, logs)?;
-            Ok(Ready { site: Arc::new(site), settings, sockets })
+        let (done, compiled) = oneshot::channel();
+        site::build(move |builder: Option<Builder>| {
+            let compile = || {
+                let Successor { mut site, settings } = replay(&record, kept)?;
+                hand_out(&site, logs)?;
+                site.compiled_by = builder;
+                Ok(Ready { site: Arc::new(site), settings, sockets })
+            };
+            // The supervisor may have given up waiting.
+            drop(done.send(compile()));
         });
         Adoption { generation, compiled }
     }
 
-    /// Lets all threads go over; the report says whether they serve it now.
-    pub(crate) async fn take_over(&mut self, compiled: Compiled) -> Report {
+    /// Lets all threads go over; the report says whether they serve it now. Where they do, the site before comes with it.
+    pub(crate) async fn take_over(&mut self, compiled: Compiled) -> (Report, Option<Arc<Site>>) {
         let generation = compiled.generation;
         let taken_over = match compiled.result {
             Ok(ready) => self.go_over(ready).await.map_err(|error| system_message(&error)),
             Err(reason) => Err(reason),
         };
         match taken_over {
-            Ok(()) => Report::Adopted(generation),
-            Err(reason) => Report::Declined(generation, reason),
+            Ok(before) => (Report::Adopted(generation), Some(before)),
+            Err(reason) => (Report::Declined(generation, reason), None),
         }
     }
 
-    /// All that may fail comes before the first thread is told, so that either all serve it or none does. A thread that
+    /// All that may fail comes before the first thread gets the site, so that either all serve it or none does. A thread that
     /// ended meanwhile ends the worker.
-    async fn go_over(&mut self, ready: Ready) -> io::Result<()> {
+    async fn go_over(&mut self, ready: Ready) -> io::Result<Arc<Site>> {
         let Ready { site, settings, sockets } = ready;
-        let shares = shares(sockets, self.threads.len())?;
+        let shares = shares(sockets, self.threads.len());
+        let added: Vec<_> = shares.iter().map(share_again).collect();
         let listeners = |(thread, share): (&Member, Share)| {
             let _entered = thread.runtime.enter();
             listeners(share)
@@ -91,17 +159,23 @@ impl Crew<'_> {
         let ended = || io::Error::other("a thread of the worker ended");
         for (thread, listeners) in self.threads.iter().zip(listeners) {
             let succession = Succession { site: Arc::clone(&site), settings, listeners, done: done.clone() };
-            thread.successions.send(succession).map_err(|_| ended())?;
+            thread.changes.send(Change::Site(succession)).map_err(|_| ended())?;
         }
         drop(done);
         for _ in &self.threads {
             results.recv().await.ok_or_else(ended)?;
         }
+        for (sockets, added) in self.sockets.iter_mut().zip(added) {
+            let kept = std::mem::take(sockets)
+                .into_iter()
+                .filter_map(|(place, socket)| Some((site.find(&self.site.listens[place], place)?, socket)));
+            *sockets = kept.chain(added).collect();
+        }
         crate::logs::hand_over(self.site, &site);
         let before = std::mem::replace(self.site, site);
         self.past.retain(|past| past.strong_count() > 0);
         self.past.push(Arc::downgrade(&before));
-        Ok(())
+        Ok(before)
     }
 }
 
@@ -116,7 +190,7 @@ fn hand_out(site: &Site, files: Vec<std::os::fd::OwnedFd>) -> Result<(), String>
 }
 
 /// A share of the sockets for each thread.
-fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> io::Result<Vec<Share>> {
+fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> Vec<Share> {
     let mut groups: Vec<(usize, Vec<BoundSocket>)> = Vec::new();
     for (place, socket) in sockets {
         match groups.last_mut().filter(|(last, _)| *last == place) {
@@ -132,24 +206,29 @@ fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> io::Result<Vec<
 pub(crate) fn share_all<'a>(
     groups: impl Iterator<Item = (usize, &'a [BoundSocket])>,
     threads: usize,
-) -> io::Result<Vec<Share>> {
+) -> Vec<Share> {
     let mut shares: Vec<Share> = (0..threads).map(|_| Vec::new()).collect();
     for (place, sockets) in groups {
-        for (thread, share) in share_out(sockets, threads)?.into_iter().enumerate() {
+        for (thread, share) in share_out(sockets, threads).into_iter().enumerate() {
             shares[thread].extend(share.into_iter().map(|socket| (place, socket)));
         }
     }
-    Ok(shares)
+    shares
+}
+
+/// The same descriptors once more.
+pub(crate) fn share_again(share: &Share) -> Share {
+    share.iter().map(|(place, socket)| (*place, socket.share())).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Crew, Member, Ready, events};
-    use crate::prototypes::site;
+    use super::{Change, Crew, Member, Ready, events};
     use crate::successor::Settings;
     use crate::worker::runtime;
     use net::bind::bind;
     use net::{ListenOptions, SocketAddress};
+    use site::testing;
     use std::cell::Cell;
     use std::sync::Arc;
 
@@ -158,33 +237,33 @@ mod tests {
     fn all_threads_go_over_or_none() {
         let address = SocketAddress::Abstract(format!("crew-{}", std::process::id()).into_bytes());
         let socket = || bind(&address, &ListenOptions::default(), 1).unwrap().remove(0);
-        let settings = Settings { connections: 1, shutdown_timeout: None, drains: false };
-        let (healthy, ended) = (runtime().unwrap(), runtime().unwrap());
-        let handles = [&healthy, &ended].map(|runtime| runtime.handle().clone());
+        let settings =
+            Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
+        let [healthy, other, ended] = [(); 3].map(|()| runtime(None).unwrap());
+        let handles = [&healthy, &other, &ended].map(|runtime| runtime.handle().clone());
         drop(ended);
-        for (failing, runtime) in [(true, &handles[1]), (false, &handles[0])] {
+        for (failing, runtime) in [(true, &handles[2]), (false, &handles[1])] {
             let (members, mut successions): (Vec<_>, Vec<_>) = [&handles[0], runtime]
                 .map(|runtime| {
                     let (successions, received) = events::unbounded_channel();
-                    (Member { successions, runtime: runtime.clone() }, received)
+                    (Member { changes: successions, runtime: runtime.clone() }, received)
                 })
                 .into_iter()
                 .unzip();
-            let mut current = site("location / { }");
+            let mut current = testing::served("location / { }");
             let before = Arc::clone(&current);
-            let mut crew = Crew {
-                site: &mut current,
-                threads: members,
-                replay: Arc::new(|_, _| Err("nothing is replayed".to_owned())),
-                past: Vec::new(),
-            };
-            let ready = Ready { site: site("location / { }"), settings, sockets: vec![(0, socket())] };
+            let sockets = members.iter().map(|_| Vec::new()).collect();
+            let replay = Arc::new(|_: &[u8], _| Err("nothing is replayed".to_owned()));
+            let mut crew = Crew::new(&mut current, members, sockets, replay);
+            let ready =
+                Ready { site: testing::served("location / { }"), settings, sockets: vec![(0, socket())] };
             let told = Cell::new(0);
             let went = healthy.block_on(async {
                 let answer = async {
                     for received in &mut successions {
                         match received.recv().await {
-                            Some(succession) => {
+                            Some(Change::Help { .. }) => unreachable!(),
+                            Some(Change::Site(succession)) => {
                                 told.set(told.get() + 1);
                                 succession.done.send(()).unwrap();
                             }
@@ -198,7 +277,7 @@ mod tests {
                     () = answer => unreachable!(),
                 }
             });
-            assert_eq!(went.is_err(), failing, "{went:?}");
+            assert_eq!(went.is_err(), failing, "{:?}", went.err());
             assert_eq!(Arc::ptr_eq(&before, &current), failing);
             let unread = successions.iter_mut().filter_map(|received| received.try_recv().ok()).count();
             assert_eq!(told.get() + unread, if failing { 0 } else { 2 });

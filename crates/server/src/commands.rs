@@ -1,4 +1,4 @@
-//! What a worker is told: by its supervisor, or by a signal sent straight to it (nginx(8)).
+//! Commands to a worker: from its supervisor, or by a signal sent straight to it (nginx(8)).
 
 use net::channel::{AsyncWorkerEnd, Command, Report, Told, WorkerEnd};
 use std::io;

@@ -1,7 +1,7 @@
 //! The tasks of a thread's connections: polled in turn by one task of the runtime, so that each of them is a few bytes
 //! of a table, and none waits behind those that have much to send.
 
-use crate::vacancies::Vacancies;
+use crate::pulse::Pulse;
 use net::Events;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::task::coop;
+use wire::Vacancies;
 
 /// How many calls of the kernel a member makes in one turn.
 const TURN_CALLS: u32 = 128;
@@ -34,7 +35,7 @@ const FILES_AT_ONCE: u64 = 32 * 1024 * 1024;
 /// The least and the most of it for each of them.
 const FILE_TURN: std::ops::RangeInclusive<u64> = 128 * 1024..=2 * 1024 * 1024;
 
-/// Where more members than this have something to do at once, those with much to send let others go first.
+/// If more members than this are ready, those with large transfers yield.
 const MANY: usize = 64;
 
 thread_local! {
@@ -44,20 +45,13 @@ thread_local! {
 }
 
 /// Lets all other members go first that have something to do, and those that will have when it is their turn.
-pub(crate) async fn yield_turn() {
-    let mut yielded = false;
-    poll_fn(|_| {
-        if yielded {
-            return Poll::Ready(());
-        }
-        yielded = true;
-        YIELDS.set(true);
-        Poll::Pending
-    })
-    .await;
+///
+/// The member has to be pending then; nothing else need wake it.
+pub(crate) fn yield_turn() {
+    YIELDS.set(true);
 }
 
-/// Whether so many have something to do that who has much to send should let others go first.
+/// Whether enough connections are ready that large transfers should yield.
 pub(crate) fn is_busy() -> bool {
     MEMBERS_READY.get() > MANY
 }
@@ -68,12 +62,19 @@ pub(crate) fn file_turn() -> u64 {
     share.clamp(*FILE_TURN.start(), *FILE_TURN.end())
 }
 
+/// A task of a [`Crowd`].
+pub(crate) trait Member: Future<Output = ()> + Unpin {
+    /// The number by which logs call it.
+    fn number(&self) -> u64;
+}
+
 /// Tasks that are polled in turn. What wakes them may be anywhere; they stay on their thread.
 pub(crate) struct Crowd<T> {
     events: Rc<Events>,
+    pulse: Arc<Pulse>,
     seats: RefCell<Seats<T>>,
     queue: Arc<Mutex<Queue>>,
-    /// Who let others go first.
+    /// Members that yielded.
     later: RefCell<VecDeque<u32>>,
 }
 
@@ -83,12 +84,12 @@ struct Seats<T> {
 }
 
 struct Seat<T> {
-    member: Member<T>,
+    member: Presence<T>,
     /// It outlives the member, for the next one: to be woken for nothing does no harm.
     bell: Arc<Bell>,
 }
 
-enum Member<T> {
+enum Presence<T> {
     /// The seat is free.
     Nobody,
     /// It is being polled.
@@ -99,8 +100,8 @@ enum Member<T> {
 impl<T> Seat<T> {
     /// Takes the member away, if it is there.
     fn take(&mut self) -> Option<T> {
-        match std::mem::replace(&mut self.member, Member::Away) {
-            Member::Here(member) => Some(member),
+        match std::mem::replace(&mut self.member, Presence::Away) {
+            Presence::Here(member) => Some(member),
             other => {
                 self.member = other;
                 None
@@ -109,7 +110,7 @@ impl<T> Seat<T> {
     }
 
     fn is_free(&self) -> bool {
-        matches!(self.member, Member::Nobody)
+        matches!(self.member, Presence::Nobody)
     }
 }
 
@@ -153,11 +154,11 @@ impl Wake for Bell {
     }
 }
 
-impl<T: Future<Output = ()> + Unpin> Crowd<T> {
+impl<T: Member> Crowd<T> {
     /// Nobody yet; these events are looked for, too.
-    pub(crate) fn new(events: Rc<Events>) -> Rc<Crowd<T>> {
+    pub(crate) fn new(events: Rc<Events>, pulse: Arc<Pulse>) -> Rc<Crowd<T>> {
         let seats = RefCell::new(Seats { all: Vec::new(), free: Vacancies::default() });
-        Rc::new(Crowd { events, seats, queue: Arc::default(), later: RefCell::default() })
+        Rc::new(Crowd { events, pulse, seats, queue: Arc::default(), later: RefCell::default() })
     }
 
     /// What happens to the connections of the thread.
@@ -172,12 +173,37 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         let seat = free.take(all.len()).unwrap_or_else(|| {
             // There are fewer descriptors than numbers.
             let seat = u32::try_from(all.len()).unwrap_or(u32::MAX);
-            all.push(Seat { member: Member::Nobody, bell: Bell::new(&self.queue, seat) });
+            all.push(Seat { member: Presence::Nobody, bell: Bell::new(&self.queue, seat) });
             all.len() - 1
         });
         let seat = &mut all[seat];
-        seat.member = Member::Here(member);
+        seat.member = Presence::Here(member);
         seat.bell.wake_by_ref();
+    }
+
+    /// The members with the lowest ranks, at most `count` of them. A member without a rank is left out.
+    pub(crate) fn lowest<R: Ord + Copy>(&self, count: usize, rank: impl Fn(&T) -> Option<R>) -> Vec<u32> {
+        let seats = self.seats.borrow();
+        let rank = |(seat, at): (u32, &Seat<T>)| match &at.member {
+            Presence::Here(member) => rank(member).map(|rank| (rank, seat)),
+            Presence::Away | Presence::Nobody => None,
+        };
+        let mut ranked: Vec<_> = (0..).zip(&seats.all).filter_map(rank).collect();
+        if count < ranked.len() {
+            ranked.select_nth_unstable(count);
+            ranked.truncate(count);
+        }
+        ranked.into_iter().map(|(_, seat)| seat).collect()
+    }
+
+    /// Changes a member and polls it soon. Does nothing if its seat is free by now.
+    pub(crate) fn change(&self, seat: u32, change: impl FnOnce(&mut T)) {
+        let mut seats = self.seats.borrow_mut();
+        let Some(seat) = seats.all.get_mut(seat as usize) else { return };
+        if let Presence::Here(member) = &mut seat.member {
+            change(member);
+            seat.bell.wake_by_ref();
+        }
     }
 
     /// Polls all members whenever they are woken, until the events cannot be had any more.
@@ -206,7 +232,8 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
     fn poll_rounds(&self, cx: &mut Context<'_>, batch: &mut Vec<u32>) -> Poll<io::Result<()>> {
         let started = Instant::now();
         for _ in 0..ROUNDS {
-            // Whoever goes to sleep has to have looked in vain: what happened may have been of interest to nobody.
+            self.pulse.beat();
+            // Sleep only after `poll` returned `Pending`: the last event may have woken no connection.
             let is_in_vain = self.events.poll(cx)?.is_pending();
             let waited = self.later.borrow().len();
             let is_quiet = {
@@ -246,7 +273,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         batch.drain(..polled);
     }
 
-    /// Polls those who let others go first: for a while if nobody else has anything to do, or else one.
+    /// Polls connections that yielded: for a while if no other one is ready, else only one of them.
     fn poll_later(&self, started: Option<Instant>) {
         while let Some(seat) = { self.later.borrow_mut().pop_front() } {
             MEMBERS_READY.set(self.later.borrow().len() + 1);
@@ -264,19 +291,22 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         let (mut member, bell) = {
             let mut seats = self.seats.borrow_mut();
             let Some(seat) = seats.all.get_mut(seat as usize) else { return };
-            // Whoever rings from now on queues it again; what those did who rang before has to be seen by it, for which
-            // a store alone would not do.
+            // A wake-up from now on queues the member again. The member must see all writes before earlier wake-ups:
+            // that needs a swap with `AcqRel`, and a store is not enough.
             seat.bell.is_queued.swap(false, Ordering::AcqRel);
             let Some(member) = seat.take() else { return };
             (member, Arc::clone(&seat.bell))
         };
         let waker = Waker::from(Arc::clone(&bell));
         YIELDS.set(false);
+        self.pulse.polls(member.number());
         self.events.allow(TURN_CALLS);
         let polled =
             catch_unwind(AssertUnwindSafe(|| Pin::new(&mut member).poll(&mut Context::from_waker(&waker))));
+        // Tasks that are no members make as many calls as the runtime lets them.
+        self.events.allow(u32::MAX);
         if let Ok(Poll::Pending) = polled {
-            self.seats.borrow_mut().all[seat as usize].member = Member::Here(member);
+            self.seats.borrow_mut().all[seat as usize].member = Presence::Here(member);
             if YIELDS.get() && !bell.is_later.swap(true, Ordering::Relaxed) {
                 self.later.borrow_mut().push_back(seat);
             }
@@ -286,7 +316,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
         drop(catch_unwind(AssertUnwindSafe(|| drop(member))));
         let mut seats = self.seats.borrow_mut();
         let Seats { all, free } = &mut *seats;
-        all[seat as usize].member = Member::Nobody;
+        all[seat as usize].member = Presence::Nobody;
         free.give(seat as usize, all, Seat::is_free);
     }
 
@@ -297,7 +327,7 @@ impl<T: Future<Output = ()> + Unpin> Crowd<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Crowd, LOOKS_AT_CLOCK, MANY, SLICE, Seat, is_busy, yield_turn};
+    use super::{Bell, Crowd, LOOKS_AT_CLOCK, MANY, Member, SLICE, Seat, is_busy, yield_turn};
     use crate::worker::runtime;
     use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
@@ -306,16 +336,43 @@ mod tests {
     use std::net::TcpStream;
     use std::pin::Pin;
     use std::rc::Rc;
+    use std::sync::Arc;
+    use std::task::Poll;
     use std::time::{Duration, Instant};
     use tokio::sync::Notify;
     use tokio::task::{JoinHandle, spawn_blocking, spawn_local, yield_now};
 
-    type Member = Pin<Box<dyn Future<Output = ()>>>;
+    type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+    /// Yields once.
+    async fn give_way() {
+        let mut yielded = false;
+        poll_fn(|_| match std::mem::replace(&mut yielded, true) {
+            true => Poll::Ready(()),
+            false => {
+                yield_turn();
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+
+    impl Member for Task {
+        fn number(&self) -> u64 {
+            1
+        }
+    }
+
+    impl Member for Ranked {
+        fn number(&self) -> u64 {
+            2
+        }
+    }
 
     /// Runs a test with a crowd that is polled meanwhile.
-    fn with_crowd<F: Future<Output = ()>>(test: impl FnOnce(Rc<Crowd<Member>>) -> F) {
-        runtime().unwrap().block_on(async {
-            let crowd = Crowd::new(Events::new().unwrap());
+    fn with_crowd<F: Future<Output = ()>>(test: impl FnOnce(Rc<Crowd<Task>>) -> F) {
+        runtime(None).unwrap().block_on(async {
+            let crowd = Crowd::new(Events::new().unwrap(), Arc::default());
             let driver = Rc::clone(&crowd);
             let driver: JoinHandle<_> = spawn_local(async move { driver.run().await });
             tokio::time::timeout(Duration::from_secs(20), test(crowd)).await.expect("nobody is woken");
@@ -354,6 +411,36 @@ mod tests {
     }
 
     #[test]
+    fn members_are_found_by_rank_and_changed() {
+        runtime(None).unwrap().block_on(async {
+            let crowd = Crowd::new(Events::new().unwrap(), Arc::default());
+            for rank in [Some(5), None, Some(1), Some(9), Some(3)] {
+                crowd.add(Ranked(rank));
+            }
+            let lowest = |count| {
+                let mut seats = crowd.lowest(count, |member| member.0);
+                seats.sort_unstable();
+                seats
+            };
+            assert_eq!(lowest(2), [2, 4]);
+            crowd.change(2, |member| member.0 = Some(7));
+            assert_eq!(lowest(2), [0, 4]);
+            assert_eq!(lowest(100), [0, 2, 3, 4]);
+            crowd.change(99, |member| member.0 = None);
+        });
+    }
+
+    struct Ranked(Option<u32>);
+
+    impl Future for Ranked {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+            std::task::Poll::Pending
+        }
+    }
+
+    #[test]
     fn who_yields_comes_behind_those_who_come_later() {
         with_crowd(async |crowd| {
             let order = Rc::new(RefCell::new(Vec::new()));
@@ -364,7 +451,7 @@ mod tests {
                 bulk.borrow_mut().push("bulk");
                 // It comes when the turn of the first one is over.
                 place.add(Box::pin(async move { other.borrow_mut().push("other") }));
-                yield_turn().await;
+                give_way().await;
                 bulk.borrow_mut().push("rest");
                 told.notify_one();
             }));
@@ -384,7 +471,7 @@ mod tests {
             })));
             crowd.add(Box::pin(async move {
                 for _ in 0..100 {
-                    yield_turn().await;
+                    give_way().await;
                 }
                 told.set(true);
             }));

@@ -3,24 +3,25 @@
 
 mod choice;
 
-use crate::conn::{Answer, Buffer, append_head, fill, limits};
-use crate::pipeline::{Flow, Progress};
-use crate::site::Site;
+use crate::conn::{Answer, append_head, fill, limits};
 use bytes::Bytes;
-use contract::log::Level;
 use contract::policy::HeadPolicy;
-use contract::{
-    Body, Connection, Event, Events, Exchange, Outcome, Peer, Piece, Request, Streamed, Subrequest,
-    Subresponse, Work,
-};
-use h1::{BodyLength, Framing, HeadError, HeadParser, HeadProgress, Target, examine, parse_target};
+use contract::{Body, BodyReader, Connection, Event, Events, Exchange, Peer, Piece, Request};
+use engine::Flow;
+use engine::{self, After, Sent};
+use h1::{BodyLength, Framing, HeadError, HeadParser, HeadProgress, examine};
+use http::uri::{Target, parse_target};
 use http::{RequestHead, Status};
+use journal::Level;
 use net::SocketAddress;
+use site::Site;
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::runtime::Runtime;
+use std::task::{Context, Poll};
+use wire::{Buffer, Timer};
 
 /// A request to explain.
 #[derive(Clone, Debug)]
@@ -84,64 +85,69 @@ pub enum Unexplained {
     System(#[from] io::Error),
 }
 
-impl Site {
-    /// Explains what would become of a request.
-    ///
-    /// # Errors
-    /// The request would not reach any server.
-    pub fn explain(&self, question: &Question) -> Result<Explanation, Unexplained> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let events = Rc::new(Events::default());
-        let explainer = Explainer { events: Rc::clone(&events), runtime };
-        let (mut flow, refused) = self.begin(question, &events)?;
-        let progress = match refused {
-            Some(status) => flow.fail(status),
-            None => flow.run(),
-        };
-        let end = match explainer.drive(&mut flow, progress) {
-            Some(Progress::Respond(body)) => answered(&mut flow, &body),
-            Some(_) => End::Closed,
-            None => End::Passed,
-        };
-        Ok(Explanation { steps: events.take(), end })
-    }
+/// Explains what would become of a request.
+///
+/// # Errors
+/// The request would not reach any server.
+pub fn explain(site: &Site, question: &Question) -> Result<Explanation, Unexplained> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let events = Rc::new(Events::default());
+    let (mut flow, refused) = begin(site, question, &events)?;
+    let progress = match refused {
+        Some(status) => flow.fail(status),
+        None => flow.run(),
+    };
+    let mut request = engine::Request::new(flow, 0);
+    request.start(progress);
+    let mut watcher = Watcher::default();
+    let after = runtime.block_on(poll_fn(|cx| request.poll(cx, &mut watcher)));
+    let end = match (after, watcher.body) {
+        (After::Taken, Some(body)) => answered(&mut request.flow, &body),
+        (After::Passed, _) => End::Passed,
+        _ => End::Closed,
+    };
+    Ok(Explanation { steps: events.take(), end })
+}
 
-    /// The request at its start, and what is wrong with it before any location is asked.
-    fn begin(&self, question: &Question, events: &Rc<Events>) -> Result<(Flow, Option<Status>), Unexplained> {
-        let (address, hosts, local) = self.reached(question)?;
-        if question.is_encrypted && !hosts.is_encrypted {
-            return Err(Unexplained::Scheme(address, "not encrypted"));
-        }
-        let policy = &hosts.default_server().scope.policy;
-        let mut request = Request { length: question.head.len() as u64, ..Request::new() };
-        let mut target = Target::default();
-        let understood = understand(&question.head, &mut request.head, &mut target, &policy.head);
-        let framing = understood.as_ref().ok().copied();
-        if framing.is_none() {
-            // What was understood of a request that is none is nobody's URI.
-            target = Target::default();
-        }
-        let connection = Rc::new(connection(question, local, events));
-        fill(&mut request, &mut target, framing.map_or(BodyLength::None, |framing| framing.body));
-        let server = hosts.default_server();
-        let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&self.variables));
-        let mut flow = Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server));
-        flow.exchange.wire.keep_alive = framing.is_some_and(|framing| framing.keep_alive);
-        let found = hosts.find(&flow.exchange);
-        let chosen = found.unwrap_or(server);
-        events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
-        flow.choose(chosen);
-        let in_clear = hosts.is_encrypted && !question.is_encrypted;
-        let refused = match understood {
-            Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
-            Ok(_) => in_clear.then_some(Status(497)),
-            Err((status, reason)) => {
-                flow.exchange.log(Level::Info, reason);
-                Some(status)
-            }
-        };
-        Ok((flow, refused))
+/// The request at its start, and what is wrong with it before any location is asked.
+fn begin(
+    site: &Site,
+    question: &Question,
+    events: &Rc<Events>,
+) -> Result<(Flow, Option<Status>), Unexplained> {
+    let (address, hosts, local) = choice::reached(site, question)?;
+    if question.is_encrypted && !hosts.is_encrypted {
+        return Err(Unexplained::Scheme(address, "not encrypted"));
     }
+    let policy = &hosts.default_server().scope.policy;
+    let mut request = Request { length: question.head.len() as u64, ..Request::new() };
+    let mut target = Target::default();
+    let understood = understand(&question.head, &mut request.head, &mut target, &policy.head);
+    let framing = understood.as_ref().ok().copied();
+    if framing.is_none() {
+        // What was understood of a request that is none is nobody's URI.
+        target = Target::default();
+    }
+    let connection = Rc::new(connection(question, local, events));
+    fill(&mut request, &mut target, framing.map_or(BodyLength::None, |framing| framing.body));
+    let server = hosts.default_server();
+    let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&site.variables));
+    let mut flow = Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server));
+    flow.exchange.wire.keep_alive = framing.is_some_and(|framing| framing.keep_alive);
+    let found = hosts.find(&flow.exchange);
+    let chosen = found.unwrap_or(server);
+    events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
+    flow.choose(chosen);
+    let in_clear = hosts.is_encrypted && !question.is_encrypted;
+    let refused = match understood {
+        Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
+        Ok(_) => in_clear.then_some(Status(497)),
+        Err((status, reason)) => {
+            flow.exchange.log(Level::Info, reason);
+            Some(status)
+        }
+    };
+    Ok((flow, refused))
 }
 
 /// Reads a head, its target and how its body is framed; else the status to answer with, and why.
@@ -156,7 +162,7 @@ fn understand(
         HeadProgress::Complete { .. } => {}
         HeadProgress::Partial => return Err((Status::BAD_REQUEST, "the head does not end")),
     }
-    parse_target(head.target(), policy.merge_slashes, target).map_err(refused)?;
+    parse_target(head.target(), policy.merge_slashes, target).map_err(|error| refused(error.into()))?;
     examine(head, target).map_err(refused)
 }
 
@@ -171,74 +177,63 @@ fn connection(question: &Question, local: IpAddr, events: &Rc<Events>) -> Connec
     }
 }
 
-/// Does the work that handlers wait for, as far as it needs nobody else.
-struct Explainer {
-    events: Rc<Events>,
-    runtime: Runtime,
+/// The sender of a request that is only explained: it brings nothing, and keeps the body that would be sent.
+#[derive(Default)]
+struct Watcher {
+    body: Option<Body>,
 }
 
-/// How deep requests inside of the server are followed, as where they are served.
-const SUBREQUEST_DEPTH: u32 = 50;
+impl BodyReader for Watcher {
+    fn poll_take(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut Exchange,
+        _: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<bool, Status>> {
+        Poll::Ready(Ok(false))
+    }
+}
 
-impl Explainer {
-    /// Follows a request to its end, or to where another server would have to be asked.
-    fn drive(&self, flow: &mut Flow, progress: Progress) -> Option<Progress> {
-        self.drive_at(flow, progress, 0)
+impl engine::End for Watcher {
+    fn put_back(&mut self, _: Bytes) {}
+
+    fn give_up_body(&mut self, _: &mut Exchange, _: Status) {}
+
+    fn settle(&mut self, _: &mut Exchange) -> Result<(), Status> {
+        Ok(())
     }
 
-    fn drive_at(&self, flow: &mut Flow, mut progress: Progress, depth: u32) -> Option<Progress> {
-        loop {
-            let Progress::Wait(work) = progress else { return Some(progress) };
-            progress = flow.resume(self.perform(flow, work, depth)?);
-        }
+    fn take_body(&mut self, _: &mut Flow, body: Body) -> Option<Body> {
+        self.body = Some(body);
+        None
     }
 
-    /// The outcome of some work; none if another server would do it.
-    fn perform(&self, flow: &Flow, work: Work, depth: u32) -> Option<Outcome> {
-        Some(match work {
-            Work::Sleep(_) | Work::RequestBody | Work::RequestStream => Outcome::Done,
-            Work::Job(job) => Outcome::Job(job()),
-            Work::Subrequest(wanted) => self.subrequest(flow, wanted, depth),
-            Work::Aside(all) => {
-                all.into_iter().for_each(|wanted| drop(self.subrequest(flow, wanted, depth)));
-                Outcome::Done
-            }
-            Work::Task(task) => Outcome::Task(self.runtime.block_on(task)),
-            Work::Upstream { .. } => return None,
-        })
+    fn head(&mut self, _: &mut Flow, _: &Body, _: bool) -> bool {
+        false
     }
 
-    /// A request inside of the server. Where another server would answer it, that is taken to agree.
-    fn subrequest(&self, parent: &Flow, wanted: Subrequest, depth: u32) -> Outcome {
-        if depth >= SUBREQUEST_DEPTH {
-            return Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
-        }
-        let before = self.events.take();
-        let path = String::from_utf8_lossy(&wanted.path).into_owned();
-        let is_streamed = wanted.content == contract::Content::Streamed;
-        let mut flow = parent.subrequest(wanted);
-        let progress = flow.run();
-        let progress = self.drive_at(&mut flow, progress, depth + 1);
-        let inner = self.events.take();
-        before.into_iter().for_each(|event| self.events.add(event));
-        let is_passed = progress.is_none();
-        if is_passed {
-            flow.exchange.response.status = Status::OK;
-        }
-        let status = flow.exchange.response.status.0;
-        let taken = if is_passed { ", which the other server is taken to answer" } else { "" };
-        let text = format!("a request inside of the server, for \"{path}\": {status}{taken}");
-        self.events.add(Event::new("subrequest", text).with("uri", &path).among(inner));
-        let body = match progress {
-            Some(Progress::Respond(body)) => body,
-            Some(_) => return Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
-            None => Body::Empty,
-        };
-        if is_streamed {
-            return Outcome::Streamed(Streamed { head: Box::new(flow.exchange.response), body });
-        }
-        let content = in_memory(&body).unwrap_or_default();
-        Outcome::Subresponse(Subresponse { exchange: Box::new(flow.exchange), content })
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn give(&mut self, _: &mut Exchange, _: Piece) {}
+
+    fn finish(&mut self, _: &mut Flow) {}
+
+    fn send(&mut self, _: &mut Context<'_>, _: &mut Exchange, _: usize) -> io::Result<Sent> {
+        Ok(Sent::All)
+    }
+
+    fn poll_gone(&mut self, _: &mut Context<'_>, _: &mut Exchange, _: bool) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn timer(&self) -> Option<&Timer> {
+        None
+    }
+
+    fn explains(&self) -> bool {
+        true
     }
 }
 

@@ -1,8 +1,8 @@
 //! Logs while a worker serves: lines that were gathered are written when they are due, and all of them at its end.
 
 use crate::commands::Commands;
-use crate::site::Site;
-use contract::log::{Level, LogFiles};
+use journal::{Level, LogFiles};
+use site::Site;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -62,7 +62,7 @@ pub(crate) fn hand_over(before: &Site, after: &Site) {
     finish(before);
     let Some(path) = after.error_log() else { return };
     if before.logs.iter().any(|file| file.has_stderr())
-        && let Err(error) = after.logs.file(path).take_stderr()
+        && let Some(Err(error)) = after.logs.find(path).map(|file| file.take_stderr())
     {
         after.log(Level::Alert, &format!("dup2(STDERR) failed ({})", net::system_message(&error)));
     }

@@ -1,12 +1,9 @@
-//! Places for connections: how many a thread has, and who gives way when they run out.
+//! Places for connections: how many a thread has, and how many connections close when places run out.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a connection that waits for its first request is no idle one.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// How long those that were asked to go have time before others are asked.
+/// How long connections that were asked to close have time before further ones are asked.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
 
 /// A flood of clients must not become a flood of messages.
@@ -16,7 +13,7 @@ const MESSAGE_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Places {
     limit: Cell<usize>,
     taken: Cell<usize>,
-    /// How many connections shall still go.
+    /// How many connections should still close.
     wanted: Cell<usize>,
     /// Whether the system had no descriptor left for the last connection.
     lacking: Cell<bool>,
@@ -71,28 +68,26 @@ impl Places {
         self.lacking.set(true);
     }
 
-    /// Whether idle connections should be woken, so that some give way: a sixteenth of the places or less is
-    /// free, as in nginx. Waking costs a look at each connection, so an eighth of them is asked for at once.
-    pub(crate) fn asks(&self, now: Instant) -> bool {
+    /// How many idle connections should be closed now: none until a sixteenth of the places or less is free, as in nginx.
+    ///
+    /// To find the connections that have been idle for longest takes a look at all of them. So enough are asked for to
+    /// make room for a while.
+    pub(crate) fn asks(&self, now: Instant) -> Option<usize> {
         let unanswered = self.wanted.get() > 0 && !is_over(&self.asked, ASK_PAUSE, now);
         if !self.are_scarce() || unanswered {
-            return false;
+            return None;
         }
-        self.wanted.set((self.limit() / 8).max(1));
+        self.wanted.set(self.limit() / 32 + 1);
         self.asked.set(Some(now));
-        true
+        Some(self.wanted.get())
     }
 
-    /// Whether an idle connection is to go; a new one has not sent a request yet.
-    pub(crate) fn give_way(&self, is_new: bool, accepted: Instant) -> bool {
-        if self.wanted.get() == 0 || (is_new && accepted.elapsed() < GRACE) {
-            return false;
-        }
-        let still = self.are_scarce();
-        if !still {
+    /// Whether a connection whose client has its response already should be closed at once.
+    pub(crate) fn are_wanted(&self) -> bool {
+        if !self.are_scarce() {
             self.wanted.set(0);
         }
-        still
+        self.wanted.get() > 0
     }
 
     /// Whether the administrator should be told again that places are scarce.
@@ -127,29 +122,30 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_give_way_while_places_are_scarce() {
-        let (places, now) = (Places::new(32), Instant::now());
-        (0..29).for_each(|_| assert!(places.take()));
-        assert!(!places.asks(now), "there is room");
-        assert!(!places.give_way(false, now));
-        assert!(places.take() && places.asks(now));
-        assert!(!places.asks(now), "those that were asked have time");
-        assert!(!places.give_way(true, now), "its request is on its way");
-        assert!(places.give_way(false, now));
+    fn connections_are_asked_to_close_while_places_are_scarce() {
+        let (places, now) = (Places::new(64), Instant::now());
+        (0..59).for_each(|_| assert!(places.take()));
+        assert_eq!(places.asks(now), None, "there is room");
+        assert!(!places.are_wanted());
+        assert!(places.take());
+        assert_eq!(places.asks(now), Some(3));
+        assert_eq!(places.asks(now), None, "the first ones have time to close");
+        assert!(places.are_wanted());
         places.release();
-        assert!(!places.give_way(false, now), "there is room again");
-        assert!(places.take() && places.asks(now), "nobody is asked any more");
-        assert!(places.asks(now + Duration::from_millis(100)), "they had their time");
+        assert!(!places.are_wanted(), "there is room again");
+        assert!(places.take());
+        assert_eq!(places.asks(now), Some(3));
+        assert_eq!(places.asks(now + Duration::from_millis(100)), Some(3), "their time is over");
     }
 
     #[test]
-    fn the_idle_give_way_where_descriptors_lack() {
+    fn connections_are_asked_to_close_when_descriptors_run_out() {
         let (places, now) = (Places::new(100), Instant::now());
-        assert!(places.take() && places.take() && !places.asks(now));
+        assert!(places.take() && places.take() && places.asks(now).is_none());
         places.lack();
-        assert!(places.asks(now) && places.give_way(false, now));
+        assert!(places.asks(now).is_some() && places.are_wanted());
         places.release();
-        assert!(places.take() && !places.give_way(false, now), "there was a descriptor");
+        assert!(places.take() && !places.are_wanted(), "there was a descriptor");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! A worker attacked over sockets: clients that hurry, dawdle, flood, and handlers that panic.
 
-use crate::load::{Options, load};
-use crate::site::Site;
 use crate::successor::Settings;
 use crate::worker::{Worker, run};
 use conf::{Contexts, Diagnostic, Memory};
@@ -11,6 +9,8 @@ use contract::{
 use net::bind::bind;
 use net::channel::{Command, SupervisorEnd, channel};
 use net::{ListenOptions, SocketAddress};
+use site::Site;
+use site::{Options, load};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -103,7 +103,7 @@ impl Serving {
         let mut loaded = load(&inputs, &options, modules, loading);
         let site = Arc::new(Site::compile(&mut loaded, modules).unwrap());
         let (supervisor, channel) = channel().unwrap();
-        let settings = Settings { connections, shutdown_timeout: None, drains: false };
+        let settings = Settings { connections, shutdown_timeout: None, request_memory: None, drains: false };
         let replay = Arc::new(|_: &[u8], _| Err(String::new()));
         let sockets = vec![sockets];
         let processors = Vec::new();
@@ -252,6 +252,30 @@ fn idle_connections_give_way_to_new_ones() {
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"HTTP/1.1 200");
         idle.push(stream);
+    }
+    serving.end().unwrap();
+}
+
+#[test]
+fn the_connection_that_is_idle_for_longest_closes_first() {
+    let serving = Serving::new("bytes 1;", 64);
+    let ask = |stream: &mut std::net::TcpStream| {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answers = Vec::new();
+        while !answers.ends_with(b"\r\n\r\nx") {
+            let mut some = [0; 1000];
+            let count = stream.read(&mut some).expect("an answer");
+            assert!(count > 0, "the connection was closed");
+            answers.extend_from_slice(&some[..count]);
+        }
+    };
+    let mut idle: Vec<_> = (0..50).map(|_| serving.connect()).collect();
+    idle.iter_mut().for_each(ask);
+    let mut busy = serving.connect();
+    for _ in 0..100 {
+        ask(&mut busy);
+        idle.push(serving.connect());
+        ask(idle.last_mut().unwrap());
     }
     serving.end().unwrap();
 }

@@ -1,7 +1,7 @@
 //! What a worker needs to serve another configuration than the one that it was started with.
 
-use crate::site::Site;
 use contract::Kept;
+use site::Site;
 use std::time::Duration;
 
 /// Settings of a worker that may change while it serves.
@@ -11,6 +11,8 @@ pub struct Settings {
     pub connections: usize,
     /// How long what began under a configuration may take once another one serves, or the worker is to end.
     pub shutdown_timeout: Option<Duration>,
+    /// How many bytes requests in progress may hold; none is no limit.
+    pub request_memory: Option<usize>,
     /// Whether connections of the configuration before are to end.
     pub drains: bool,
 }

@@ -3,13 +3,13 @@
 use crate::conn::{Connection, Requests};
 use crate::crowd::Crowd;
 use crate::places::Places;
-use crate::site::Site;
+use crate::pulse::Pulse;
 use crate::successor::Settings;
-use crate::timer::{Timer, Timers};
 use crate::worker::{Order, runtime};
 use contract::counters::{self, Activity, Count};
-use contract::log::{self, Level};
+use journal::Level;
 use net::{BoundSocket, Events, Listener};
+use site::Site;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet, spawn_local};
+use wire::{Timer, Timers};
 
 /// How long accepting pauses when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
@@ -35,6 +36,7 @@ pub(crate) struct Thread {
     pub(crate) places: Places,
     /// Requests that ended, for further ones.
     pub(crate) requests: Requests,
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 /// A site, for as long as anything of the thread is served by it.
@@ -76,13 +78,15 @@ impl Serving {
 }
 
 impl Thread {
-    pub(crate) fn new(site: Arc<Site>, settings: Settings) -> Rc<Thread> {
+    pub(crate) fn new(site: Arc<Site>, settings: Settings, pulse: Arc<Pulse>) -> Rc<Thread> {
+        wire::memory::limit_to(settings.request_memory);
         Rc::new(Thread {
             serving: RefCell::new(Serving::new(site, settings)),
             timers: Timers::new(),
             draining: Cell::new(false),
             places: Places::new(settings.connections),
             requests: Requests::default(),
+            pulse,
         })
     }
 
@@ -100,8 +104,9 @@ impl Thread {
         let past = self.serving.replace(Serving::new(site, settings));
         past.stage.set(Stage::Past);
         self.requests.forget();
-        crate::overlay::forget();
+        site::forget();
         self.places.limit_to(settings.connections);
+        wire::memory::limit_to(settings.request_memory);
         spawn_local(give_up_behind(Arc::downgrade(&past.site)));
         if let Some(limit) = past.settings.shutdown_timeout {
             let (thread, past) = (Rc::clone(self), Rc::downgrade(&past));
@@ -167,37 +172,48 @@ pub(crate) struct Succession {
     pub(crate) done: events::UnboundedSender<()>,
 }
 
-/// How a thread is told, and tells.
+/// What a thread is to do besides serving its connections.
+pub(crate) enum Change {
+    /// Serve another site.
+    Site(Succession),
+    /// Accept connections from the sockets of another thread, until the sender of `until` is gone.
+    Help { listeners: Vec<(usize, Listener)>, until: watch::Receiver<()> },
+}
+
+/// The channel of a thread, in both directions.
 pub(crate) struct Lines {
     pub(crate) orders: watch::Receiver<Order>,
     /// Where it is to be told when it accepts.
     pub(crate) ready: mpsc::Sender<io::Result<Member>>,
+    /// Its signs of life.
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 /// A thread that accepts.
 pub(crate) struct Member {
-    pub(crate) successions: events::UnboundedSender<Succession>,
+    pub(crate) changes: events::UnboundedSender<Change>,
     /// Its event loop.
     pub(crate) runtime: Handle,
 }
 
-/// Serves until it is told to end; tells when it accepts.
+/// Serves until a command ends it; reports when it accepts.
 pub(crate) fn serve(
     index: usize,
     (site, settings): (Arc<Site>, Settings),
     sockets: Share,
     lines: Lines,
 ) -> io::Result<()> {
-    log::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let Lines { orders, ready } = lines;
-    let runtime = match runtime() {
+    journal::name_thread(u32::try_from(index + 1).unwrap_or(0));
+    let Lines { orders, ready, pulse } = lines;
+    pulse.begin();
+    let runtime = match runtime(Some(&pulse)) {
         Ok(runtime) => runtime,
         Err(error) => {
             drop(ready.send(Err(error)));
             return Ok(());
         }
     };
-    let thread = Thread::new(site, settings);
+    let thread = Thread::new(site, settings, pulse);
     let result = runtime.block_on(async {
         let tasks = match Tasks::start(&thread, sockets) {
             Ok(tasks) => tasks,
@@ -206,11 +222,11 @@ pub(crate) fn serve(
                 return Ok(());
             }
         };
-        let (succession, successions) = events::unbounded_channel();
-        drop(ready.send(Ok(Member { successions: succession, runtime: Handle::current() })));
+        let (sender, changes) = events::unbounded_channel();
+        drop(ready.send(Ok(Member { changes: sender, runtime: Handle::current() })));
         drop(ready);
         let crowd = Rc::clone(&tasks.crowd);
-        let result = until_told(&thread, orders, successions, tasks).await;
+        let result = until_told(&thread, orders, changes, tasks).await;
         crowd.clear();
         result
     });
@@ -238,18 +254,38 @@ struct Door {
 impl Tasks {
     fn start(thread: &Rc<Thread>, sockets: Share) -> io::Result<Tasks> {
         let timers = Rc::clone(&thread.timers);
+        timers.make_current();
         let timers = spawn_local(async move { timers.run().await });
-        let mut tasks = Tasks::new(timers)?;
+        let mut tasks = Tasks::new(timers, Arc::clone(&thread.pulse))?;
         listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
         Ok(tasks)
     }
 
     /// Those that every thread has, and its timers.
-    fn new(timers: JoinHandle<()>) -> io::Result<Tasks> {
-        let crowd = Crowd::new(Events::new()?);
+    fn new(timers: JoinHandle<()>, pulse: Arc<Pulse>) -> io::Result<Tasks> {
+        let events = Events::new()?;
+        events.make_current();
+        let crowd = Crowd::new(events, pulse);
         let connections = Rc::clone(&crowd);
         let connections = spawn_local(async move { connections.run().await });
         Ok(Tasks { timers, crowd, connections, accepting: JoinSet::new(), doors: Vec::new() })
+    }
+
+    /// Accepts from the sockets of another thread for as long as that is wanted.
+    fn help(
+        &mut self,
+        thread: &Rc<Thread>,
+        listeners: Vec<(usize, Listener)>,
+        mut until: watch::Receiver<()>,
+    ) {
+        self.doors.retain(|door| !door.task.is_finished());
+        let first = self.doors.len();
+        listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
+        let opened: Vec<_> = self.doors[first..].iter().map(|door| door.task.clone()).collect();
+        spawn_local(async move {
+            while until.changed().await.is_ok() {}
+            opened.iter().for_each(AbortHandle::abort);
+        });
     }
 
     fn open(&mut self, thread: &Rc<Thread>, place: usize, listener: Listener) {
@@ -311,7 +347,7 @@ async fn accept(
             Ok((stream, peer)) => {
                 counters::add(Count::Accepted);
                 let mut counted = Counted::new(&thread);
-                if make_room(&thread) && counted.is_none() {
+                if make_room(&thread, &crowd) && counted.is_none() {
                     tokio::task::yield_now().await;
                     counted = Counted::new(&thread);
                 }
@@ -326,32 +362,35 @@ async fn accept(
                 let reason = net::system_message(&error);
                 thread.log(Level::Crit, &format!("accept() failed ({reason})"));
                 thread.places.lack();
-                make_room(&thread);
+                make_room(&thread, &crowd);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// Asks idle connections to give way, where there will soon be no place for new ones; whether it did.
-fn make_room(thread: &Thread) -> bool {
+/// Closes idle connections where places run out, the ones that have been idle for longest first. Returns whether it did.
+fn make_room(thread: &Thread, crowd: &Crowd<Connection>) -> bool {
     let now = Instant::now();
-    let asks = thread.places.asks(now);
-    if asks {
-        if thread.places.complains(now) {
-            let limit = thread.places.limit();
-            let text = format!("{limit} worker_connections are not enough, reusing connections");
-            thread.log(Level::Warn, &text);
-        }
+    let Some(wanted) = thread.places.asks(now) else { return false };
+    if thread.places.complains(now) {
+        let limit = thread.places.limit();
+        let text = format!("{limit} worker_connections are not enough, reusing connections");
+        thread.log(Level::Warn, &text);
+    }
+    let idle = crowd.lowest(wanted, Connection::idle_since_ms);
+    if idle.len() < wanted {
+        // Connections that only wait for their client to close look at the places by themselves.
         thread.timers.wake_all();
     }
-    asks
+    idle.into_iter().for_each(|seat| crowd.change(seat, Connection::give_way));
+    true
 }
 
 async fn until_told(
     thread: &Rc<Thread>,
     mut orders: watch::Receiver<Order>,
-    mut successions: events::UnboundedReceiver<Succession>,
+    mut changes: events::UnboundedReceiver<Change>,
     mut tasks: Tasks,
 ) -> io::Result<()> {
     let told = loop {
@@ -359,7 +398,10 @@ async fn until_told(
             told = orders.wait_for(|order| *order != Order::Serve) => {
                 break told.map_or(Order::Stop, |order| *order);
             }
-            Some(next) = successions.recv() => tasks.succeed(thread, next),
+            Some(change) = changes.recv() => match change {
+                Change::Site(succession) => tasks.succeed(thread, succession),
+                Change::Help { listeners, until } => tasks.help(thread, listeners, until),
+            },
             error = tasks.broken() => return Err(error),
         }
     };
@@ -392,9 +434,10 @@ async fn until_told(
 #[cfg(test)]
 mod tests {
     use super::{Order, Settings, Tasks, Thread, events, until_told};
-    use crate::prototypes::site;
     use crate::worker::runtime;
+    use site::testing;
     use std::io;
+    use std::sync::Arc;
     use tokio::sync::watch;
     use tokio::task::spawn_local;
 
@@ -403,14 +446,15 @@ mod tests {
         timers: impl Future<Output = ()> + 'static,
         accept: impl Future<Output = ()> + 'static,
     ) -> String {
-        let settings = Settings { connections: 1, shutdown_timeout: None, drains: false };
-        let thread = Thread::new(site("location / { }"), settings);
+        let settings =
+            Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
+        let thread = Thread::new(testing::served("location / { }"), settings, Arc::default());
         let (_order, orders) = watch::channel(Order::Serve);
-        let (_succession, successions) = events::unbounded_channel();
-        let end: io::Result<()> = runtime().unwrap().block_on(async {
-            let mut tasks = Tasks::new(spawn_local(timers)).unwrap();
+        let (_change, changes) = events::unbounded_channel();
+        let end: io::Result<()> = runtime(None).unwrap().block_on(async {
+            let mut tasks = Tasks::new(spawn_local(timers), Arc::default()).unwrap();
             tasks.accepting.spawn_local(accept);
-            until_told(&thread, orders, successions, tasks).await
+            until_told(&thread, orders, changes, tasks).await
         });
         end.unwrap_err().to_string()
     }

@@ -1,15 +1,18 @@
 //! The worker: threads that share a site, each with its own sockets, timers and connections.
 
-use crate::adoption::{Adoption, Crew, share_all};
+use crate::adoption::{Adoption, Crew, share_again, share_all};
 use crate::commands::Commands;
 use crate::logs;
-use crate::site::Site;
+use crate::pulse::{Alarm, Pulse};
+use crate::spare_memory::SpareMemory;
 use crate::successor::{Replay, Settings};
 use crate::thread::{Lines, Share, serve};
-use contract::log::Level;
+use crate::watchdog::{Sign, Watchdog};
 use contract::reloads;
+use journal::Level;
 use net::BoundSocket;
 use net::channel::{Command, Report, Told, WorkerEnd};
+use site::Site;
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -41,7 +44,7 @@ pub struct Worker {
     pub channel: WorkerEnd,
 }
 
-/// What all threads are told to do.
+/// A command to all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Serve,
@@ -49,7 +52,7 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// Serves until the supervisor says otherwise, or is gone. The supervisor is told when all threads accept.
+/// Serves until the supervisor says otherwise, or is gone. The supervisor gets a message when all threads accept.
 ///
 /// # Errors
 /// A thread could not be started, or ended by itself. All others are ended then, too: clients would wait in
@@ -67,38 +70,47 @@ pub fn run(worker: Worker) -> io::Result<()> {
 fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     let threads = worker.threads.max(1);
     let groups = worker.sockets.iter().map(Vec::as_slice).enumerate();
-    let shares = share_all(groups, threads)?;
+    let shares = share_all(groups, threads);
+    let sockets = shares.iter().map(share_again).collect();
     drop(worker.sockets);
     let (order, orders) = watch::channel(Order::Serve);
-    let (ready, readiness) = mpsc::channel();
     let (end, mut ends) = events::unbounded_channel();
+    let alarm = Arc::new(Alarm::default());
+    let pulses: Vec<_> = (0..threads).map(|_| Pulse::new(&alarm)).collect();
     let start = |(index, sockets): (usize, Share)| {
-        let lines = Lines { orders: orders.clone(), ready: ready.clone() };
+        let pulse = Arc::clone(&pulses[index]);
+        let (ready, readiness) = mpsc::channel();
+        let lines = Lines { orders: orders.clone(), ready, pulse };
         let (site, settings, end) =
             (Arc::clone(&worker.site), worker.settings, End(end.clone(), orders.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
-        std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
+        let thread = std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
             let _end = end;
             stay_on(&processors, &site);
             serve(index, (site, settings), sockets, lines)
-        })
+        })?;
+        Ok((thread, readiness))
     };
     if worker.site.is_encrypted() {
         // Nobody waits for it but a client that comes at once, who would in any case.
         drop(std::thread::Builder::new().name("seed".to_owned()).spawn(tls::seed));
     }
-    let handles: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
-    drop(ready);
+    let started: Vec<_> = shares.into_iter().enumerate().map(start).collect::<io::Result<_>>()?;
+    let (handles, readiness): (Vec<_>, Vec<_>) = started.into_iter().unzip();
     let ended = |_| io::Error::other("a thread of the worker ended");
-    let members: Vec<_> =
-        (0..threads).map(|_| readiness.recv().map_err(ended)?).collect::<io::Result<_>>()?;
+    // Each thread has its own channel, so that members, sockets and pulses have the same order.
+    let members: Vec<_> = readiness
+        .into_iter()
+        .map(|readiness: mpsc::Receiver<_>| readiness.recv().map_err(ended)?)
+        .collect::<io::Result<_>>()?;
     worker.channel.send(&Report::Ready)?;
     // The first site ends with the last that was served by it.
     drop(worker.site);
-    let mut crew = Crew { site, threads: members, replay: worker.replay, past: Vec::new() };
-    runtime()?.block_on(async {
+    let mut crew = Crew::new(site, members, sockets, worker.replay);
+    let watchdog = Watchdog::new(pulses, alarm);
+    runtime(None)?.block_on(async {
         tokio::select! {
-            () = obey(worker.channel, &mut crew, &order, &orders) => {}
+            () = obey(worker.channel, &mut crew, watchdog, (&order, &orders)) => {}
             _ = ends.recv() => { order.send_replace(Order::Stop); }
         }
     });
@@ -110,7 +122,7 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     Ok(())
 }
 
-/// Ties this thread to its processors, where it has any of its own.
+/// Ties this thread to its processors, if the configuration names any.
 fn stay_on(processors: &[usize], site: &Site) {
     if processors.is_empty() {
         return;
@@ -135,9 +147,14 @@ impl Drop for End {
 
 /// An event loop with a thread beside it for jobs, which stays: where the system has no other one left, jobs wait for
 /// that one instead of failing.
-pub(crate) fn runtime() -> io::Result<LocalRuntime> {
+/// The pulse, if any, tells whether the loop runs or waits.
+pub(crate) fn runtime(pulse: Option<&Arc<Pulse>>) -> io::Result<LocalRuntime> {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().max_blocking_threads(JOBS).thread_keep_alive(FOR_EVER);
+    if let Some(pulse) = pulse {
+        let (parks, wakes) = (Arc::clone(pulse), Arc::clone(pulse));
+        builder.on_thread_park(move || parks.park()).on_thread_unpark(move || wakes.wake());
+    }
     let runtime = builder.build_local(LocalOptions::default())?;
     // A pool without any thread panics when it gets none: whether there is one is found out before.
     drop(std::thread::Builder::new().spawn(|| ())?.join());
@@ -149,23 +166,34 @@ pub(crate) fn runtime() -> io::Result<LocalRuntime> {
 async fn obey(
     channel: WorkerEnd,
     crew: &mut Crew<'_>,
-    order: &watch::Sender<Order>,
-    _orders: &watch::Receiver<Order>,
+    mut watchdog: Watchdog,
+    (order, _orders): (&watch::Sender<Order>, &watch::Receiver<Order>),
 ) {
     let Ok(mut commands) = Commands::new(channel) else {
         order.send_replace(Order::Drain);
         return;
     };
     let mut adoption: Option<Adoption> = None;
+    let mut spare_memory = SpareMemory::default();
     loop {
         let (site, past) = (Arc::clone(crew.site), crew.past.clone());
         let told = tokio::select! {
             told = commands.next() => told,
             () = logs::write_when_due(&site) => continue,
             () = logs::write_for(&past) => continue,
+            () = spare_memory.give_back() => continue,
+            sign = watchdog.sign(|thread| crew.has_connections(thread)) => {
+                match sign {
+                    Sign::NeedsHelp { thread, helper } => crew.help(thread, helper),
+                    Sign::GoesOn { thread } => crew.end_help(thread),
+                    Sign::Message(text) => site.log(Level::Error, &text),
+                }
+                continue;
+            }
             compiled = Adoption::compiled(&mut adoption) => {
                 adoption = None;
-                let report = crew.take_over(compiled).await;
+                let (report, before) = crew.take_over(compiled).await;
+                spare_memory.after_compiling(before);
                 commands.report(&report);
                 continue;
             }
@@ -183,6 +211,7 @@ async fn obey(
             }
             Told::Command(Command::Quit) => {
                 order.send_replace(Order::Drain);
+                crew.close_sockets();
                 let reopen = |commands: &Commands| logs::reopen(&site, &past, commands);
                 tokio::select! {
                     () = drained_or_terminated(&mut commands, order, reopen) => {}
@@ -228,7 +257,7 @@ mod tests {
             RUNNING.fetch_sub(1, Ordering::SeqCst);
             running
         };
-        runtime().unwrap().block_on(async {
+        runtime(None).unwrap().block_on(async {
             let jobs: Vec<_> = (0..10 * JOBS).map(|_| tokio::task::spawn_blocking(job)).collect();
             for job in jobs {
                 assert!(job.await.unwrap() <= JOBS);

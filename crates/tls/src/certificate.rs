@@ -3,6 +3,9 @@
 //! Of a server's own certificate nothing is read but its public key, to see that the private key belongs to it.
 //! So whatever clients accept is served: X.509 of version 1, a name in the subject only, unknown extensions.
 
+use crate::encrypted_key;
+use crate::policy::Digest;
+use crate::x509::{Fields, key_bits};
 use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
@@ -34,6 +37,9 @@ pub enum LoadError {
     /// The key needs a password.
     #[error("the key is encrypted")]
     EncryptedKey,
+    /// The passwords do not fit.
+    #[error("no password opens the key, or it is not PKCS#8 with PBKDF2 and AES")]
+    BadPassword,
     /// The key is none that can be signed with.
     #[error("the key is malformed, of an unknown kind, or RSA of less than 2048 bits")]
     BadKey,
@@ -43,6 +49,15 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// The function of OpenSSL that nginx names in its message.
+    pub fn call(self) -> &'static str {
+        match self {
+            LoadError::Mismatch => "SSL_CTX_use_PrivateKey()",
+            _ if self.is_about_key() => "PEM_read_bio_PrivateKey()",
+            _ => "PEM_read_bio_X509_AUX()",
+        }
+    }
+
     /// Whether the key's file is at fault, and not the certificate's.
     pub fn is_about_key(self) -> bool {
         !matches!(self, LoadError::NoCertificate | LoadError::BadCertificate)
@@ -55,18 +70,28 @@ impl Pair {
     /// # Errors
     /// See [`LoadError`].
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Pair, LoadError> {
+        Pair::from_pem_with(certificate, key, &[])
+    }
+
+    /// As [`from_pem`](Self::from_pem), where one of these passwords may open the key.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn from_pem_with(certificate: &[u8], key: &[u8], passwords: &[&[u8]]) -> Result<Pair, LoadError> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
             .map_err(|_| LoadError::BadCertificate)?;
         let own = chain.first().ok_or(LoadError::NoCertificate)?;
-        let public = public_key(own).ok_or(LoadError::BadCertificate)?.to_vec();
-        let is_encrypted = || key.windows(9).any(|part| part == b"ENCRYPTED");
-        let no_key = |_| if is_encrypted() { LoadError::EncryptedKey } else { LoadError::NoKey };
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(no_key)?;
-        let key = any_supported_type(&key).map_err(|_| match is_encrypted() {
-            true => LoadError::EncryptedKey,
-            false => LoadError::BadKey,
-        })?;
+        let info = Fields::of(own).ok_or(LoadError::BadCertificate)?.key_info;
+        let public = key_bits(info).ok_or(LoadError::BadCertificate)?.to_vec();
+        let is_encrypted = key.windows(9).any(|part| part == b"ENCRYPTED");
+        let key = match encrypted_key::open(key, passwords) {
+            Some(key) => Ok(key),
+            None if is_encrypted && !passwords.is_empty() => Err(LoadError::BadPassword),
+            None if is_encrypted => Err(LoadError::EncryptedKey),
+            None => PrivateKeyDer::from_pem_slice(key).map_err(|_| LoadError::NoKey),
+        };
+        let key = any_supported_type(&key?).map_err(|_| LoadError::BadKey)?;
         if let Some(spki) = key.public_key()
             && key_bits(&spki) != Some(&*public)
         {
@@ -75,6 +100,17 @@ impl Pair {
         let digest = digest::digest(&SHA256, own);
         let digest = digest.as_ref().try_into().map_err(|_| LoadError::BadCertificate)?;
         Ok(Pair { certified: Arc::new(CertifiedKey::new(chain, key)), digest })
+    }
+
+    /// Adds the chain and the key. The private key is represented by its public key.
+    pub(crate) fn add_to(&self, parts: &mut Digest) {
+        // The digest is that of the first certificate.
+        let Pair { certified, digest: _ } = self;
+        let CertifiedKey { cert, key, ocsp } = &**certified;
+        parts.number(cert.len() as u128);
+        cert.iter().for_each(|certificate| parts.bytes(certificate));
+        parts.bytes(key.public_key().as_deref().unwrap_or_default());
+        parts.bytes(ocsp.as_deref().unwrap_or_default());
     }
 
     /// Whether the key can sign by one of these schemes.
@@ -86,47 +122,6 @@ impl Pair {
     pub(crate) fn algorithm(&self) -> SignatureAlgorithm {
         self.certified.key.algorithm()
     }
-}
-
-/// The bits of the public key of a certificate (RFC 5280, section 4.1).
-fn public_key(certificate: &[u8]) -> Option<&[u8]> {
-    const VERSION: u8 = 0xa0;
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut rest, _) = element(certificate)?;
-    if rest.first() == Some(&VERSION) {
-        rest = element(rest)?.2;
-    }
-    // Serial number, signature algorithm, issuer, validity and subject stand before the key.
-    for _ in 0..5 {
-        rest = element(rest)?.2;
-    }
-    let whole = rest.len() - element(rest)?.2.len();
-    key_bits(&rest[..whole])
-}
-
-/// The bit string of a SubjectPublicKeyInfo.
-fn key_bits(info: &[u8]) -> Option<&[u8]> {
-    const BIT_STRING: u8 = 0x03;
-    let (_, info, _) = element(info)?;
-    let (_, _, rest) = element(info)?;
-    let (tag, bits, _) = element(rest)?;
-    (tag == BIT_STRING).then_some(bits)
-}
-
-/// The first element of DER bytes: its tag, its content, and what follows it.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, mut rest) = rest.split_first()?;
-    let mut length = usize::from(first);
-    if first >= 0x80 {
-        let count = usize::from(first & 0x7f);
-        if count == 0 || count > 4 {
-            return None;
-        }
-        length = rest.get(..count)?.iter().fold(0, |length, &byte| length << 8 | usize::from(byte));
-        rest = &rest[count..];
-    }
-    Some((tag, rest.get(..length)?, &rest[length..]))
 }
 
 #[cfg(test)]
@@ -155,6 +150,28 @@ mod tests {
         }
     }
 
+    /// Written by `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -aes-256-cbc -pass pass:geheim`.
+    const SEALED: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n\
+        MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAi3U6b0R3K3GwICCAAw\n\
+        DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEECDG1KId0RypOSoAtjQLonQEgZBO\n\
+        q4LOrV8Vj2x2MxzExj+MITHxKqx9lA6oH/HFE4J9YEzd1LsO6pOqrIEcMyAg1rTT\n\
+        0Lf+AiAv1YF5EQjixS5p/TnT7NIG5SXtcU26XxrW4TYAHtQzsI+r+MCwAnsdsnG3\n\
+        tIg5gGWh65dnsRNqOCwaSJ18w5Db+m4AHPDpdzCRmwAUGLC45c1xxidPsBM7cmM=\n\
+        -----END ENCRYPTED PRIVATE KEY-----";
+
+    #[test]
+    fn password_opens_a_key() {
+        let key = encrypted_key::open(SEALED.as_bytes(), &[b"no", b"geheim"]).unwrap();
+        let key = KeyPair::try_from(key.secret_der()).unwrap();
+        let certificate = made(&key);
+        let load = |passwords: &[&[u8]]| {
+            Pair::from_pem_with(certificate.as_bytes(), SEALED.as_bytes(), passwords).map(drop)
+        };
+        assert_eq!(load(&[b"no", b"geheim"]), Ok(()));
+        assert_eq!(load(&[b"no"]), Err(LoadError::BadPassword));
+        assert_eq!(load(&[]), Err(LoadError::EncryptedKey));
+    }
+
     #[test]
     fn what_is_wrong_is_told() {
         let key = KeyPair::generate().unwrap();
@@ -172,17 +189,5 @@ mod tests {
         assert_eq!(error(broken, &key), LoadError::BadCertificate);
         let broken = "-----BEGIN PRIVATE KEY-----\nMAMCAQA=\n-----END PRIVATE KEY-----\n";
         assert_eq!(error(&certificate, broken), LoadError::BadKey);
-    }
-
-    #[test]
-    fn no_bytes_are_read_past_the_end() {
-        let key = KeyPair::generate().unwrap();
-        let der = CertificateDer::from_pem_slice(made(&key).as_bytes()).unwrap();
-        assert!(public_key(&der).is_some());
-        for length in 0..der.len() {
-            assert_eq!(public_key(&der[..length]), None);
-        }
-        assert_eq!(element(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff, 0]), None);
-        assert_eq!(element(&[0x30, 0x80, 0, 0]), None);
     }
 }

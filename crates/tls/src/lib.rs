@@ -5,23 +5,31 @@
 //! bytes again. A session owns keys and no buffers: bytes that arrive, records to send and content all live in
 //! buffers of the caller, who borrows them while there is something in them.
 //!
+//! A connection that we open is a [`Session`] from its start, under a [`ClientPolicy`].
+//!
 //! TLS 1.2 (RFC 5246) and 1.3 (RFC 8446) are spoken; neither compression nor renegotiation nor early data.
 
 #![forbid(unsafe_code)]
 
 mod certificate;
 mod ciphers;
+mod client;
+mod encrypted_key;
 mod hello;
 mod policy;
 mod self_signed;
 mod session;
 mod tickets;
+mod verifier;
+mod x509;
 
 pub use certificate::{LoadError, Pair};
+pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{Hello, rejection};
 pub use policy::{PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
+pub use verifier::{Trust, TrustError};
 
 /// Seeds the random numbers of this process, which takes some 40 ms: the first handshake would wait for that.
 pub fn seed() {

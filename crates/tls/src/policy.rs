@@ -6,7 +6,7 @@ use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, SupportedCipherSuite, version};
+use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -35,12 +35,54 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// A digest of all that can be chosen: what has the same one can be used in place of each other.
+    /// A digest of all settings. Policies with equal digests are interchangeable.
     pub fn digest(&self) -> [u8; 32] {
-        // Of keys only the public part is shown, which tells them apart.
-        let digest = ::aws_lc_rs::digest::digest(&SHA256, format!("{self:?}").as_bytes());
+        // Destructured, so that a further field does not compile until it is added below.
+        let Settings {
+            pairs,
+            tls12,
+            tls13,
+            ciphers,
+            prefer_server_ciphers,
+            curves,
+            tickets,
+            cached_sessions,
+            session_timeout,
+        } = *self;
+        let mut digest = Digest::new();
+        digest.number(pairs.len() as u128);
+        pairs.iter().for_each(|pair| pair.add_to(&mut digest));
+        digest.bytes(ciphers.as_bytes());
+        digest.bytes(curves.as_bytes());
+        for flag in [tls12, tls13, prefer_server_ciphers, tickets] {
+            digest.number(flag.into());
+        }
+        digest.number(cached_sessions as u128);
+        digest.number(session_timeout.as_nanos());
+        digest.finish()
+    }
+}
+
+/// A SHA-256 digest of several parts that do not run together.
+pub(crate) struct Digest(Context);
+
+impl Digest {
+    pub(crate) fn new() -> Digest {
+        Digest(Context::new(&SHA256))
+    }
+
+    pub(crate) fn number(&mut self, number: u128) {
+        self.0.update(&number.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u128);
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn finish(self) -> [u8; 32] {
         let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest.as_ref());
+        bytes.copy_from_slice(self.0.finish().as_ref());
         bytes
     }
 }
@@ -79,16 +121,11 @@ impl ServerPolicy {
     /// # Errors
     /// See [`PolicyError`].
     pub fn new(settings: &Settings<'_>) -> Result<ServerPolicy, PolicyError> {
-        let versions = match (settings.tls12, settings.tls13) {
-            (true, true) => &[&version::TLS13, &version::TLS12][..],
-            (true, false) => &[&version::TLS12],
-            (false, true) => &[&version::TLS13],
-            (false, false) => return Err(PolicyError::NoVersion),
-        };
-        let provider = provider(settings)?;
+        let versions = versions(settings.tls12, settings.tls13)?;
+        let provider = provider(settings.tls12, settings.ciphers, settings.curves)?;
         let resolver = Arc::new(Resolver { pairs: settings.pairs.to_vec() });
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
-            .with_protocol_versions(versions)
+            .with_protocol_versions(&versions)
             .map_err(|_| PolicyError::NoCipher)?
             .with_no_client_auth()
             .with_cert_resolver(resolver);
@@ -106,16 +143,27 @@ impl ServerPolicy {
     }
 }
 
-fn provider(settings: &Settings<'_>) -> Result<CryptoProvider, PolicyError> {
+/// The versions that are enabled.
+pub(crate) fn versions(
+    tls12: bool,
+    tls13: bool,
+) -> Result<Vec<&'static SupportedProtocolVersion>, PolicyError> {
+    let all = [(tls13, &version::TLS13), (tls12, &version::TLS12)];
+    let enabled: Vec<_> = all.into_iter().filter_map(|(is_on, version)| is_on.then_some(version)).collect();
+    if enabled.is_empty() { Err(PolicyError::NoVersion) } else { Ok(enabled) }
+}
+
+/// The library's cryptography, limited to these ciphers of TLS 1.2 and these groups.
+pub(crate) fn provider(tls12: bool, list: &str, curves: &str) -> Result<CryptoProvider, PolicyError> {
     let mut provider = aws_lc_rs::default_provider();
-    let chosen = ciphers::select(settings.ciphers);
-    if settings.tls12 && chosen.is_empty() {
+    let chosen = ciphers::select(list);
+    if tls12 && chosen.is_empty() {
         return Err(PolicyError::NoCipher);
     }
     provider.cipher_suites.retain(|suite| matches!(suite, SupportedCipherSuite::Tls13(_)));
     provider.cipher_suites.extend(chosen);
-    if settings.curves != "auto" {
-        provider.kx_groups = settings.curves.split(':').filter_map(group).collect();
+    if curves != "auto" {
+        provider.kx_groups = curves.split(':').filter_map(group).collect();
         if provider.kx_groups.is_empty() {
             return Err(PolicyError::NoGroup);
         }
@@ -158,5 +206,59 @@ impl ResolvesServerCert for Resolver {
         // Where there is none, the handshake fails, and says so, at what the client does not take.
         let chosen = usable.min_by_key(is_costly).or(self.pairs.first());
         chosen.map(|pair| Arc::clone(&pair.certified))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+    use crate::Pair;
+    use rcgen::{CertificateParams, KeyPair};
+    use std::time::Duration;
+
+    /// A new certificate without and with a chain.
+    fn pairs() -> [Pair; 2] {
+        let key = KeyPair::generate().unwrap();
+        let own =
+            CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap().pem();
+        [1, 2].map(|length| {
+            Pair::from_pem(own.repeat(length).as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+        })
+    }
+
+    #[test]
+    fn every_setting_is_part_of_the_digest() {
+        let ([one, chained], [other, _]) = (pairs(), pairs());
+        let settings = Settings {
+            pairs: std::slice::from_ref(&one),
+            tls12: true,
+            tls13: true,
+            ciphers: "HIGH",
+            prefer_server_ciphers: true,
+            curves: "auto",
+            tickets: true,
+            cached_sessions: 1,
+            session_timeout: Duration::from_secs(1),
+        };
+        let both = [one.clone(), other.clone()];
+        let all = [
+            settings.clone(),
+            Settings { pairs: &[], ..settings.clone() },
+            Settings { pairs: &[other], ..settings.clone() },
+            Settings { pairs: &[chained], ..settings.clone() },
+            Settings { pairs: &both, ..settings.clone() },
+            Settings { tls12: false, ..settings.clone() },
+            Settings { tls13: false, ..settings.clone() },
+            Settings { ciphers: "ALL", ..settings.clone() },
+            Settings { prefer_server_ciphers: false, ..settings.clone() },
+            Settings { curves: "x25519", ..settings.clone() },
+            Settings { tickets: false, ..settings.clone() },
+            Settings { cached_sessions: 2, ..settings.clone() },
+            Settings { session_timeout: Duration::from_secs(2), ..settings.clone() },
+        ];
+        for (index, settings) in all.iter().enumerate() {
+            assert_eq!(settings.digest(), settings.clone().digest());
+            assert!(all[..index].iter().all(|other| other.digest() != settings.digest()), "{settings:?}");
+        }
     }
 }

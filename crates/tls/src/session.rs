@@ -1,17 +1,33 @@
 //! A connection after its first message: keys and no buffers.
 
-use crate::{ServerPolicy, ciphers};
-use rustls::server::UnbufferedServerConnection;
+use crate::verifier::Refused;
+use crate::{ClientPolicy, ServerPolicy, ciphers};
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
-use rustls::{Error, HandshakeKind, NamedGroup, ProtocolVersion};
+use rustls::{CertificateError, CommonState, Error, HandshakeKind, NamedGroup, ProtocolVersion};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The server's end of an encrypted connection.
+/// One end of an encrypted connection.
 pub struct Session {
-    connection: UnbufferedServerConnection,
+    connection: Connection,
     /// Whether the last word was said: what arrives after it is not looked at.
     is_over: bool,
+}
+
+enum Connection {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+impl Connection {
+    fn common(&self) -> &CommonState {
+        match self {
+            Connection::Server(server) => server,
+            Connection::Client(client) => client,
+        }
+    }
 }
 
 /// What came of a look at the bytes that arrived.
@@ -21,7 +37,7 @@ pub struct Processed {
     pub consumed: usize,
     /// Whether the handshake is over, so that content may be sent.
     pub established: bool,
-    /// Whether the client said that it will send no more (`close_notify`).
+    /// Whether the peer said that it will send no more (`close_notify`).
     pub ended: bool,
 }
 
@@ -47,6 +63,9 @@ pub struct Failure {
     reason: String,
     /// Whether the fault is on our side.
     pub is_ours: bool,
+    /// Whether the peer's certificate was rejected. The text then says why in nginx's words: `certificate verify
+    /// error: (10:certificate has expired)`.
+    pub is_certificate: bool,
 }
 
 /// What is to be done as soon as the state allows it.
@@ -64,7 +83,18 @@ impl Session {
     pub fn new(policy: &ServerPolicy) -> Result<Session, Failure> {
         let connection = UnbufferedServerConnection::new(Arc::clone(&policy.config));
         let connection = connection.map_err(|error| Failure::of(&error))?;
-        Ok(Session { connection, is_over: false })
+        Ok(Session { connection: Connection::Server(connection), is_over: false })
+    }
+
+    /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
+    /// message. Sessions are resumed with the same peer only, whatever it is named by.
+    ///
+    /// # Errors
+    /// The name cannot be verified, or the policy contradicts itself.
+    pub fn connect(policy: &ClientPolicy, name: &str, peer: &str) -> Result<Session, Failure> {
+        let connection = UnbufferedClientConnection::new(policy.config(peer), policy.name(name)?);
+        let connection = connection.map_err(|error| Failure::of(&error))?;
+        Ok(Session { connection: Connection::Client(connection), is_over: false })
     }
 
     /// Looks at the bytes that arrived and were not used up yet. Records to send are added to `output`, content to
@@ -103,10 +133,11 @@ impl Session {
 
     /// What was agreed on; to be asked once the session is established.
     pub fn negotiated(&self) -> Negotiated {
-        let suite = self.connection.negotiated_cipher_suite();
-        let group = self.connection.negotiated_key_exchange_group();
+        let connection = self.connection.common();
+        let suite = connection.negotiated_cipher_suite();
+        let group = connection.negotiated_key_exchange_group();
         Negotiated {
-            protocol: match self.connection.protocol_version() {
+            protocol: match connection.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
                 Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
                 _ => "",
@@ -119,8 +150,8 @@ impl Session {
                 Some(NamedGroup::X25519MLKEM768) => "X25519MLKEM768",
                 _ => "",
             },
-            alpn: self.connection.alpn_protocol().map(Box::from),
-            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            alpn: connection.alpn_protocol().map(Box::from),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
 
@@ -135,38 +166,80 @@ impl Session {
             return Ok(Processed { consumed: incoming.len(), established: false, ended: true });
         }
         self.is_over = matches!(intent, Intent::Close);
-        let mut processed = Processed { consumed: 0, established: false, ended: false };
-        loop {
-            let UnbufferedStatus { discard, state } =
-                self.connection.process_tls_records(&mut incoming[processed.consumed..]);
-            let is_over = match state {
-                Ok(state) => step(state, &mut processed, (output, content), &intent)?,
-                Err(error) => {
-                    let failure = Failure::of(&error);
-                    self.alert(&mut incoming[processed.consumed + discard..], output);
-                    return Err(failure);
-                }
-            };
-            processed.consumed += discard;
-            if is_over {
-                return Ok(processed);
-            }
-        }
+        let result = match &mut self.connection {
+            Connection::Server(server) => drive(server, incoming, (output, content), &intent),
+            Connection::Client(client) => drive(client, incoming, (output, content), &intent),
+        };
+        self.is_over |= result.is_err();
+        result
+    }
+}
+
+/// A connection of the library, of either side.
+trait Records {
+    type Data;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    fn wants_write(&self) -> bool;
+}
+
+impl Records for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
     }
 
-    /// Adds what an error left to be said: the alert, and messages before it.
-    fn alert(&mut self, incoming: &mut [u8], output: &mut Vec<u8>) {
-        self.is_over = true;
-        // Asked for more than it has to say, the library would look at the faulty bytes again.
-        while self.connection.wants_write() {
-            let Ok(ConnectionState::EncodeTlsData(mut data)) =
-                self.connection.process_tls_records(incoming).state
-            else {
-                return;
-            };
-            // An alert that cannot be told is no further error.
-            drop(append(output, |room| data.encode(room).map_err(encode_error)));
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
+    }
+}
+
+impl Records for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(incoming)
+    }
+
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
+    }
+}
+
+fn drive(
+    connection: &mut impl Records,
+    incoming: &mut [u8],
+    (output, content): (&mut Vec<u8>, &mut Vec<u8>),
+    intent: &Intent<'_>,
+) -> Result<Processed, Failure> {
+    let mut processed = Processed { consumed: 0, established: false, ended: false };
+    loop {
+        let UnbufferedStatus { discard, state } = connection.process(&mut incoming[processed.consumed..]);
+        let is_over = match state {
+            Ok(state) => step(state, &mut processed, (output, content), intent)?,
+            Err(error) => {
+                alert(connection, &mut incoming[processed.consumed + discard..], output);
+                return Err(Failure::of(&error));
+            }
+        };
+        processed.consumed += discard;
+        if is_over {
+            return Ok(processed);
         }
+    }
+}
+
+/// Adds what an error left to be said: the alert, and messages before it.
+fn alert(connection: &mut impl Records, incoming: &mut [u8], output: &mut Vec<u8>) {
+    // Asked for more than it has to say, the library would look at the faulty bytes again.
+    while connection.wants_write() {
+        let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(incoming).state else {
+            return;
+        };
+        // An alert that cannot be told is no further error.
+        drop(append(output, |room| data.encode(room).map_err(encode_error)));
     }
 }
 
@@ -256,15 +329,25 @@ fn encrypt_error(error: EncryptError) -> Option<usize> {
 
 impl Failure {
     fn new(reason: &str, is_ours: bool) -> Failure {
-        Failure { reason: reason.to_owned(), is_ours }
+        Failure { reason: reason.to_owned(), is_ours, is_certificate: false }
     }
 
     pub(crate) fn malformed() -> Failure {
         Failure::new("the client's first message is malformed", false)
     }
 
+    /// A certificate that was rejected.
+    pub(crate) fn certificate(reason: &str) -> Failure {
+        Failure { is_certificate: true, ..Failure::new(reason, false) }
+    }
+
     pub(crate) fn of(error: &Error) -> Failure {
-        Failure { reason: error.to_string(), is_ours: matches!(error, Error::General(_)) }
+        if let Error::InvalidCertificate(CertificateError::Other(other)) = error
+            && let Some(Refused(reason)) = other.0.downcast_ref()
+        {
+            return Failure::certificate(reason);
+        }
+        Failure::new(&error.to_string(), matches!(error, Error::General(_)))
     }
 }
 

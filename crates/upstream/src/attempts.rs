@@ -1,15 +1,17 @@
 //! What is known of the servers that were asked on behalf of a request (`$upstream_addr` and its kin).
 
+use contract::Exchange;
 use http::{Fields, Status};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One server that was asked.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     /// Its address, or the name of the group where none of its servers could be asked.
-    pub address: String,
+    pub address: Arc<str>,
     /// The status that it answered, or that its failure stands for.
     pub status: Option<Status>,
     /// How long connecting took.
@@ -31,47 +33,83 @@ pub struct Attempt {
 /// The servers that were asked, in order. A clone is the same list, so that work which is still going on
 /// can add to what the request shows.
 #[derive(Clone, Debug, Default)]
-pub struct Attempts {
-    list: Rc<RefCell<Vec<Attempt>>>,
-    head: Rc<RefCell<Option<Rc<Fields>>>>,
+pub struct Attempts(Rc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    list: RefCell<Vec<Attempt>>,
+    /// The fields of the last response.
+    fields: RefCell<Rc<Fields>>,
 }
 
 impl Attempts {
-    /// None so far.
-    pub fn new() -> Attempts {
-        Attempts::default()
+    /// Those of this exchange, if any were made on its behalf.
+    pub fn known(exchange: &Exchange) -> Option<Attempts> {
+        exchange.attached::<Known>().map(Attempts)
+    }
+
+    /// Those of this exchange, to which more are added. A request inside of the server has its own.
+    pub fn of(exchange: &Exchange) -> Attempts {
+        Attempts::known(exchange).unwrap_or_else(|| {
+            let new = Attempts::default();
+            exchange.attach_own_shared(Rc::clone(&new.0));
+            new
+        })
+    }
+
+    /// Makes it those of this exchange, with its memory if nobody looks at that any more.
+    pub(crate) fn renew(&mut self, exchange: &Exchange) {
+        if let Some(known) = Attempts::known(exchange) {
+            *self = known;
+            return;
+        }
+        let Some(Known { list, fields }) = Rc::get_mut(&mut self.0) else {
+            *self = Attempts::of(exchange);
+            return;
+        };
+        list.get_mut().clear();
+        match Rc::get_mut(fields.get_mut()) {
+            Some(fields) => fields.clear(),
+            None => *fields.get_mut() = Rc::default(),
+        }
+        exchange.attach_own_shared(Rc::clone(&self.0));
     }
 
     /// Adds an attempt.
-    pub fn begin(&self, address: &str, redirected: bool) {
-        let attempt = Attempt { address: address.to_owned(), redirected, ..Attempt::default() };
-        self.list.borrow_mut().push(attempt);
+    pub fn begin(&self, address: &Arc<str>, redirected: bool) {
+        let attempt = Attempt { address: Arc::clone(address), redirected, ..Attempt::default() };
+        self.0.list.borrow_mut().push(attempt);
     }
 
     /// Changes what is known of the last attempt.
     pub fn note(&self, change: impl FnOnce(&mut Attempt)) {
-        if let Some(attempt) = self.list.borrow_mut().last_mut() {
+        if let Some(attempt) = self.0.list.borrow_mut().last_mut() {
             change(attempt);
         }
     }
 
     /// Looks at all attempts.
     pub fn with<T>(&self, look: impl FnOnce(&[Attempt]) -> T) -> T {
-        look(&self.list.borrow())
+        look(&self.0.list.borrow())
     }
 
     /// Whether none was made.
     pub fn is_empty(&self) -> bool {
-        self.list.borrow().is_empty()
+        self.0.list.borrow().is_empty()
     }
 
-    /// Keeps the fields of the last response.
-    pub fn set_fields(&self, fields: Fields) {
-        *self.head.borrow_mut() = Some(Rc::new(fields));
+    /// Keeps the fields of the last response; leaves other ones, which count for nothing.
+    pub fn set_fields(&self, fields: &mut Fields) -> Rc<Fields> {
+        let mut known = self.0.fields.borrow_mut();
+        match Rc::get_mut(&mut known) {
+            Some(known) => std::mem::swap(known, fields),
+            None => *known = Rc::new(std::mem::take(fields)),
+        }
+        Rc::clone(&known)
     }
 
-    /// The fields of the last response.
-    pub fn fields(&self) -> Option<Rc<Fields>> {
-        self.head.borrow().clone()
+    /// The fields of the last response; none where there was no response.
+    pub fn fields(&self) -> Rc<Fields> {
+        Rc::clone(&self.0.fields.borrow())
     }
 }

@@ -3,8 +3,8 @@
 use crate::group::{Group, Server};
 use crate::method::{Draw, Method};
 use crate::tier::{Search, Tier};
+use journal::clock::Time;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The choice of servers for one request: none is chosen twice.
 #[derive(Debug)]
@@ -18,10 +18,17 @@ pub struct Choice {
 impl Choice {
     /// Of all servers of a group, at most `limit` of them; 0 is no limit. The key is [`Group::key`]'s.
     pub fn new(group: &Arc<Group>, key: Vec<u8>, limit: usize) -> Choice {
-        let all = group.members.primary.alive() + group.members.backup.alive();
-        let left = if limit == 0 { all } else { all.min(limit) };
         let draw = Draw::new(&group.method, key, &group.points);
-        Choice { group: Arc::clone(group), draw, tried: Default::default(), left }
+        Choice { group: Arc::clone(group), draw, tried: Default::default(), left: most(group, limit) }
+    }
+
+    /// Begins anew, with the memory of a choice that was made.
+    pub(crate) fn renew(&mut self, group: &Arc<Group>, key: Vec<u8>, limit: usize) {
+        if !Arc::ptr_eq(&self.group, group) {
+            self.group = Arc::clone(group);
+        }
+        (self.left, self.draw) = (most(group, limit), Draw::new(&group.method, key, &group.points));
+        self.tried.iter_mut().for_each(Vec::clear);
     }
 
     /// Whether another server may be asked.
@@ -40,9 +47,9 @@ impl Choice {
     /// The next server, or `None` where none is left that is alive.
     pub fn choose(&mut self) -> Option<Lease> {
         self.left = self.left.saturating_sub(1);
-        let (now, is_single) = (Instant::now(), self.is_single());
+        let (now_ms, is_single) = (Time::now().uptime_ms, self.is_single());
         let Choice { group, draw, tried, .. } = self;
-        let search = |tier: usize| Search { tried: &tried[tier], is_single, now };
+        let search = |tier: usize| Search { tried: &tried[tier], is_single, now_ms };
         let drawn = draw.next(&group.method, &group.points, &group.members.primary, search(0));
         let turn = |tier: &Tier, search: Search<'_>| match group.method {
             Method::LeastConnections if !is_single => tier.least(search),
@@ -60,6 +67,12 @@ impl Choice {
     fn is_single(&self) -> bool {
         self.group.members.primary.servers.len() == 1 && self.group.members.backup.servers.is_empty()
     }
+}
+
+/// How many servers of a group may be asked on behalf of one request.
+fn most(group: &Group, limit: usize) -> usize {
+    let all = group.members.primary.alive() + group.members.backup.alive();
+    if limit == 0 { all } else { all.min(limit) }
 }
 
 /// A server that was chosen. It counts as busy until this is dropped.
@@ -86,7 +99,7 @@ impl Lease {
     /// Takes note that the server failed; tells whether it is left alone from now on.
     pub fn fail(&mut self) -> bool {
         self.failed = true;
-        self.tier().done(self.index, true, self.is_single, Instant::now())
+        self.tier().done(self.index, true, self.is_single, Time::now().uptime_ms)
     }
 
     fn tier(&self) -> &Tier {
@@ -97,7 +110,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if !self.failed {
-            self.tier().done(self.index, false, self.is_single, Instant::now());
+            self.tier().done(self.index, false, self.is_single, Time::now().uptime_ms);
         }
     }
 }

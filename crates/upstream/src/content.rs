@@ -1,334 +1,63 @@
 //! The content of a server's response, on its way to the client: straight through, or taken from the
 //! server as fast as it comes and kept in memory, and then in a file, until the client takes it.
 
-use crate::link::Link;
+use crate::call::Call;
+use crate::conversation::Conversation;
+use crate::dialogue::{Decoded, Dialogue, Remarks};
+use crate::failure::{Failure, READING};
+use crate::line::{Line, Sent};
+use crate::patience::Wait;
 use crate::settings::Settings;
-use bytes::{Bytes, BytesMut};
-use contract::log::Level;
-use contract::{Body, Outcome, Piece, Pull, RequestLog, Source, Spool};
-use net::system_message;
-use std::cell::RefCell;
+use bytes::Bytes;
+use contract::{Body, Exchange, Outcome, Piece, Pull, Source, Spool, Tunnel, Turn};
+use journal::Level;
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::io::{self, ErrorKind};
-use std::rc::Rc;
+use std::io;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
-use tokio::task::{AbortHandle, spawn_local};
+use std::task::{Poll, ready};
+use wire::memory::{self, Held};
 
-/// A protocol's view of the bytes behind the head of a response.
-pub trait Decode: 'static {
-    /// Takes the next content out of the input.
-    ///
-    /// # Errors
-    /// The line for the error log: the input breaks the protocol's rules.
-    fn decode(&mut self, input: &mut BytesMut) -> Result<Decoded, String>;
-
-    /// Whether the end of the connection is the end of the content.
-    fn ends_with_connection(&self) -> bool;
-
-    /// Whether the content is whole, although the protocol has more to say.
-    fn is_whole(&self) -> bool {
-        false
-    }
-
-    /// Whether the connection can serve another request after the end of the content.
-    fn keeps_connection(&self) -> bool;
-}
-
-/// What was in the input.
-#[derive(Debug)]
-pub enum Decoded {
-    /// Content.
-    Data(Bytes),
-    /// Nothing before there is more input.
-    More,
-    /// The end of the content.
-    End,
-}
-
-/// Reads the content of one response.
-pub struct Reader<D> {
-    /// The connection; none once the content is complete.
-    pub link: Option<Link>,
-    /// The protocol.
-    pub decoder: D,
-    /// How long to wait.
-    pub settings: Arc<Settings>,
-    /// Where failures are told.
-    pub log: RequestLog,
-    /// What the log calls the server.
-    pub url: String,
-}
+/// How much one call reads of content.
+const CONTENT_READ: usize = 64 * 1024;
 
 /// The content cannot be completed.
+#[derive(Clone, Copy)]
 struct Cut;
 
-impl<D: Decode> Reader<D> {
-    /// The next content that is there; the link is given back at the end.
-    fn ready(&mut self) -> Result<Decoded, Cut> {
-        let Some(link) = &mut self.link else { return Ok(Decoded::End) };
-        let before = link.input.len();
-        let decoded = self.decoder.decode(&mut link.input);
-        // With what frames the content; what came with the head is not in the input any more.
-        let taken = before - link.input.len();
-        let length = if let Ok(Decoded::Data(bytes)) = &decoded { bytes.len().max(taken) } else { taken };
-        link.content_arrived(length);
-        match decoded {
-            Ok(Decoded::End) => {
-                self.end(self.decoder.keeps_connection());
-                Ok(Decoded::End)
-            }
-            Ok(decoded) => Ok(decoded),
-            Err(message) => Err(self.fail(&message)),
-        }
-    }
-
-    /// Reads once.
-    async fn wait(&mut self) -> Result<(), Cut> {
-        let Some(link) = &mut self.link else { return Ok(()) };
-        match link.read(self.settings.read_timeout).await {
-            Ok(0) | Err(_) if self.decoder.is_whole() => {
-                self.end(false);
-                Ok(())
-            }
-            Ok(0) if self.decoder.ends_with_connection() => {
-                self.end(false);
-                Ok(())
-            }
-            Ok(0) => Err(self.fail("upstream prematurely closed connection while reading upstream")),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() => {
-                Err(self.fail("upstream timed out (110: Connection timed out) while reading upstream"))
-            }
-            Err(error) => {
-                let reason = system_message(&error);
-                Err(self.fail(&format!("recv() failed ({reason}) while reading upstream")))
-            }
-        }
-    }
-
-    /// Puts content, as much as there is room for, where the client takes it from.
-    fn keep(&self, bytes: &mut Bytes, store: &mut Store) -> Result<(), Cut> {
-        let was_in_memory = store.spool.is_none();
-        let path = self.settings.temp_path.display();
-        let tell = |level, message: &str| self.log.write(level, message, Some(&self.url));
-        store.keep(bytes, &self.settings).map_err(|error| {
-            tell(Level::Crit, &format!("a response cannot be kept in \"{path}\" ({error})"));
-            Cut
-        })?;
-        if was_in_memory && store.spool.is_some() {
-            let what = "an upstream response is buffered to a temporary file";
-            tell(Level::Warn, &format!("{what} in {path} while reading upstream"));
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, reusable: bool) {
-        let Some(link) = self.link.take() else { return };
-        if !link.input.is_empty() {
-            let message = "upstream sent more data than its response has while reading upstream";
-            self.log.write(Level::Warn, message, Some(&self.url));
-        }
-        link.finish(reusable);
-    }
-
-    fn fail(&mut self, message: &str) -> Cut {
-        self.log.write(Level::Error, message, Some(&self.url));
-        if let Some(mut link) = self.link.take() {
-            link.done();
-        }
-        Cut
-    }
-}
-
-/// The content of a response.
-pub struct Content;
-
-impl Content {
-    /// What the reader brings as the body of a response. With `buffered` the server need not wait for the
-    /// client.
-    pub fn body<D: Decode>(mut reader: Reader<D>, buffered: bool) -> Body {
-        let mut pieces = VecDeque::new();
-        loop {
-            match reader.ready() {
-                Ok(Decoded::Data(bytes)) => pieces.push_back(Piece::Bytes(bytes)),
-                Ok(Decoded::End) => return Body::Pieces(pieces.into()),
-                Ok(Decoded::More) => break,
-                Err(Cut) => return Body::Source(Box::new(Straight::<D> { pieces, reader: Err(Cut) })),
-            }
-        }
-        match buffered {
-            true => Body::Source(Box::new(Buffered::new(reader, pieces))),
-            false => Body::Source(Box::new(Straight { pieces, reader: Ok(Some(Box::new(reader))) })),
-        }
-    }
-}
-
-/// Content that is read when the client can take more.
-struct Straight<D> {
+/// What was read of a response and not sent yet.
+#[derive(Default)]
+pub(crate) struct Content {
+    /// Whether the server need not wait for the client.
+    is_buffered: bool,
     pieces: VecDeque<Piece>,
-    /// Away while it reads.
-    reader: Result<Option<Box<Reader<D>>>, Cut>,
-}
-
-type Read<D> = (Box<Reader<D>>, Result<(), Cut>);
-
-impl<D: Decode> Source for Straight<D> {
-    fn pull(&mut self) -> Pull {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Pull::Piece(piece);
-        }
-        let Ok(Some(mut reader)) = std::mem::replace(&mut self.reader, Err(Cut)) else { return Pull::Failed };
-        match reader.ready() {
-            Ok(Decoded::Data(bytes)) => {
-                self.reader = Ok(Some(reader));
-                Pull::Piece(Piece::Bytes(bytes))
-            }
-            Ok(Decoded::End) => {
-                self.reader = Ok(Some(reader));
-                Pull::End
-            }
-            Ok(Decoded::More) => {
-                let settings = Arc::clone(&reader.settings);
-                Pull::Await(settings.work(Box::pin(async move {
-                    let result = reader.wait().await;
-                    let read: Read<D> = (reader, result);
-                    Box::new(read) as Box<dyn std::any::Any>
-                })))
-            }
-            Err(Cut) => Pull::Failed,
-        }
-    }
-
-    fn resume(&mut self, outcome: Outcome) {
-        if let Outcome::Task(result) = outcome
-            && let Ok(read) = result.downcast::<Read<D>>()
-        {
-            let (reader, result) = *read;
-            self.reader = result.map(|()| Some(reader));
-        }
-    }
-}
-
-/// Content that a task of its own reads.
-struct Buffered {
-    shared: Rc<RefCell<Store>>,
-    settings: Arc<Settings>,
-    task: AbortHandle,
-}
-
-/// What was read and not sent yet.
-struct Store {
-    pieces: VecDeque<Piece>,
-    /// How many bytes of them are in memory.
+    /// How many bytes of the pieces are in memory.
     in_memory: usize,
     spool: Option<Spool>,
+    /// What follows the pieces and found no room.
+    overflow: Bytes,
     /// Whether all was read, or no more can be.
     end: Option<Result<(), Cut>>,
-    reading: Option<Waker>,
-    sending: Option<Waker>,
+    held: Held,
 }
 
-impl Buffered {
-    fn new<D: Decode>(reader: Reader<D>, pieces: VecDeque<Piece>) -> Buffered {
-        let in_memory = pieces.iter().map(|piece| usize::try_from(piece.length()).unwrap_or(0)).sum();
-        let store = Store { pieces, in_memory, spool: None, end: None, reading: None, sending: None };
-        let shared = Rc::new(RefCell::new(store));
-        let settings = Arc::clone(&reader.settings);
-        let task = spawn_local(pump(reader, Rc::clone(&shared))).abort_handle();
-        Buffered { shared, settings, task }
-    }
-}
-
-impl Drop for Buffered {
-    fn drop(&mut self) {
-        // Nobody wants the rest: the server's connection ends with the task.
-        self.task.abort();
-    }
-}
-
-impl Source for Buffered {
-    fn pull(&mut self) -> Pull {
-        let mut store = self.shared.borrow_mut();
-        if let Some(piece) = store.pieces.pop_front() {
-            if let Piece::Bytes(bytes) = &piece {
-                store.in_memory = store.in_memory.saturating_sub(bytes.len());
-            }
-            if let Some(waker) = store.reading.take() {
-                waker.wake();
-            }
-            return Pull::Piece(piece);
+impl Content {
+    /// The next piece that is there.
+    fn pop(&mut self) -> Option<Piece> {
+        let piece = self.pieces.pop_front();
+        if let Some(Piece::Bytes(bytes)) = &piece {
+            self.in_memory = self.in_memory.saturating_sub(bytes.len());
+            self.held.set(self.in_memory);
         }
-        match store.end {
-            Some(Ok(())) => Pull::End,
-            Some(Err(Cut)) => Pull::Failed,
-            None => {
-                let shared = Rc::clone(&self.shared);
-                Pull::Await(self.settings.work(Box::pin(async move {
-                    poll_fn(|cx| shared.borrow_mut().poll_sendable(cx.waker())).await;
-                    Box::new(()) as Box<dyn std::any::Any>
-                })))
-            }
-        }
-    }
-
-    fn resume(&mut self, outcome: Outcome) {
-        if let Outcome::Failed(_) = outcome {
-            self.task.abort();
-            self.shared.borrow_mut().end = Some(Err(Cut));
-        }
-    }
-}
-
-/// Reads to the end of the content, as long as there is room.
-async fn pump<D: Decode>(mut reader: Reader<D>, shared: Rc<RefCell<Store>>) {
-    let settings = Arc::clone(&reader.settings);
-    let end = loop {
-        match reader.ready() {
-            Ok(Decoded::Data(bytes)) => {
-                let mut rest = bytes;
-                while !rest.is_empty() {
-                    poll_fn(|cx| shared.borrow_mut().poll_room(&settings, cx.waker())).await;
-                    let kept = reader.keep(&mut rest, &mut shared.borrow_mut());
-                    if let Err(cut) = kept {
-                        shared.borrow_mut().finish(Err(cut));
-                        return;
-                    }
-                }
-            }
-            Ok(Decoded::More) => {
-                if let Err(cut) = reader.wait().await {
-                    break Err(cut);
-                }
-            }
-            Ok(Decoded::End) => break Ok(()),
-            Err(cut) => break Err(cut),
-        }
-    };
-    shared.borrow_mut().finish(end);
-}
-
-impl Store {
-    fn poll_sendable(&mut self, waker: &Waker) -> Poll<()> {
-        if !self.pieces.is_empty() || self.end.is_some() {
-            return Poll::Ready(());
-        }
-        self.sending = Some(waker.clone());
-        Poll::Pending
-    }
-
-    fn poll_room(&mut self, settings: &Settings, waker: &Waker) -> Poll<()> {
-        if self.room_in_memory(settings) > 0 || self.room_in_file(settings) > 0 {
-            return Poll::Ready(());
-        }
-        self.reading = Some(waker.clone());
-        Poll::Pending
+        let overflow =
+            || (!self.overflow.is_empty()).then(|| Piece::Bytes(std::mem::take(&mut self.overflow)));
+        piece.or_else(overflow)
     }
 
     /// Memory is for what comes first: behind a part in a file everything goes there.
     fn room_in_memory(&self, settings: &Settings) -> usize {
         match self.pieces.back() {
+            // What is buffered goes to a file where memory is scarce.
+            _ if memory::is_scarce() => 0,
             Some(Piece::File { .. }) => 0,
             _ => settings.buffers.saturating_sub(self.in_memory),
         }
@@ -339,44 +68,248 @@ impl Store {
         settings.max_temp_file_size.saturating_sub(used)
     }
 
-    /// Keeps the first of these bytes, as many as there is room for.
-    fn keep(&mut self, bytes: &mut Bytes, settings: &Settings) -> io::Result<()> {
-        let in_memory = self.room_in_memory(settings).min(bytes.len());
+    /// Keeps the overflow, as much of it as there is room for.
+    fn keep(&mut self, settings: &Settings) -> io::Result<()> {
+        let in_memory = self.room_in_memory(settings).min(self.overflow.len());
         if in_memory > 0 {
-            self.pieces.push_back(Piece::Bytes(bytes.split_to(in_memory)));
+            self.pieces.push_back(Piece::Bytes(self.overflow.split_to(in_memory)));
             self.in_memory += in_memory;
-        } else {
-            self.spool_some(bytes, settings)?;
         }
-        if let Some(waker) = self.sending.take() {
-            waker.wake();
-        }
-        Ok(())
+        let room = usize::try_from(self.room_in_file(settings)).unwrap_or(usize::MAX);
+        let part = self.overflow.split_to(room.min(self.overflow.len()));
+        if part.is_empty() { Ok(()) } else { self.spool(&part, settings) }
     }
 
-    fn spool_some(&mut self, bytes: &mut Bytes, settings: &Settings) -> io::Result<()> {
-        let room = usize::try_from(self.room_in_file(settings)).unwrap_or(usize::MAX);
-        let part = bytes.split_to(room.min(bytes.len()));
+    fn spool(&mut self, part: &Bytes, settings: &Settings) -> io::Result<()> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
             None => self.spool.insert(Spool::new(&settings.temp_path)?),
         };
-        let start = spool.append(&part)?;
+        let offset = spool.append(part)?;
         match self.pieces.back_mut() {
             Some(Piece::File { length, .. }) => *length += part.len() as u64,
-            _ => self.pieces.push_back(Piece::File {
-                file: Arc::clone(spool.file()),
-                offset: start,
-                length: part.len() as u64,
-            }),
+            _ => {
+                let file = Arc::clone(spool.file());
+                self.pieces.push_back(Piece::File { file, offset, length: part.len() as u64 });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Dialogue> Conversation<D> {
+    /// The content of the answer as the body of the response. With `is_buffered` the server need not wait for the client.
+    pub fn into_body(mut self: Box<Self>, exchange: &Exchange, is_buffered: bool) -> Body {
+        self.content.is_buffered = is_buffered;
+        let mut first = None;
+        loop {
+            match self.next_there(exchange) {
+                Ok(Decoded::Data(bytes)) if first.is_none() => first = Some(Piece::Bytes(bytes)),
+                Ok(Decoded::Data(bytes)) => self.content.pieces.push_back(Piece::Bytes(bytes)),
+                Ok(Decoded::End) => {
+                    let rest = std::mem::take(&mut self.content.pieces);
+                    self.leave(exchange);
+                    return whole(first, rest);
+                }
+                Ok(Decoded::More) => break,
+                Err(cut) => {
+                    self.content.end = Some(Err(cut));
+                    break;
+                }
+            }
+        }
+        first.into_iter().for_each(|first| self.content.pieces.push_front(first));
+        let pieces = self.content.pieces.iter();
+        self.content.in_memory = pieces.map(|piece| usize::try_from(piece.length()).unwrap_or(0)).sum();
+        Body::Source(self)
+    }
+
+    /// The answer without its content, of which so many bytes are known to have come, if any.
+    pub fn without_content(mut self: Box<Self>, exchange: &Exchange, length: Option<usize>) {
+        if let (Some(line), Some(length)) = (self.line.take(), length) {
+            line.content_arrived(length + line.input.bytes().len());
+        }
+        self.leave(exchange);
+    }
+
+    /// The connection changes its protocol.
+    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
+        let idle = self.call.settings.read_timeout;
+        self.line.take().map(|line| line.into_tunnel(idle))
+    }
+
+    /// The next content that was read; at its end the connection is given back.
+    fn next_there(&mut self, exchange: &Exchange) -> Result<Decoded, Cut> {
+        let Conversation { line: Some(line), dialogue, call, .. } = self else { return Ok(Decoded::End) };
+        let before = line.input.bytes().len();
+        let url = || call.url(line.lease.server());
+        let remarks = Remarks::new(exchange, &url);
+        let decoded = dialogue.read_content(&mut line.input, &remarks);
+        // With what frames the content; what came with the head is not in the input any more.
+        let taken = before - line.input.bytes().len();
+        let length = if let Ok(Decoded::Data(bytes)) = &decoded { bytes.len().max(taken) } else { taken };
+        line.content_arrived(length);
+        match decoded {
+            Ok(Decoded::End) => {
+                self.end(exchange, self.dialogue.keeps_connection());
+                Ok(Decoded::End)
+            }
+            Ok(decoded) => Ok(decoded),
+            Err(message) => Err(self.cut(exchange, &Failure::invalid(message))),
+        }
+    }
+
+    /// Reads once, and sends what is left of the request.
+    fn poll_more(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Cut>> {
+        let Conversation { line: Some(line), dialogue, call, patience, .. } = self else {
+            return Poll::Ready(Ok(()));
+        };
+        let sent = match line.poll_send(turn, dialogue) {
+            Ok(sent) => sent,
+            Err(_) => return Poll::Ready(Err(self.give_up())),
+        };
+        let read = match line.poll_read(turn.cx, CONTENT_READ) {
+            Poll::Ready(read) => read,
+            Poll::Pending if sent == Sent::AwaitsClient => {
+                patience.moved();
+                return Poll::Pending;
+            }
+            Poll::Pending => {
+                let timed_out = ready!(patience.poll(turn.cx, Wait::Read, call.settings.read_timeout));
+                timed_out.and(Err(io::ErrorKind::TimedOut.into()))
+            }
+        };
+        patience.moved();
+        Poll::Ready(match read {
+            Ok(0) | Err(_) if dialogue.is_whole() => {
+                self.end(turn.exchange, false);
+                Ok(())
+            }
+            Ok(0) if dialogue.ends_with_connection() => {
+                self.end(turn.exchange, false);
+                Ok(())
+            }
+            Ok(0) => Err(self.cut(turn.exchange, &Failure::premature(READING))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.cut(turn.exchange, &Failure::io("recv", &error, READING))),
+        })
+    }
+
+    /// Reads as much as there is room for.
+    fn fill(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), Cut> {
+        while self.content.end.is_none() {
+            let was_in_memory = self.content.spool.is_none();
+            if let Err(error) = self.content.keep(&self.call.settings) {
+                let path = self.call.settings.temp_path.display();
+                self.log(
+                    turn.exchange,
+                    Level::Crit,
+                    &format!("a response cannot be kept in \"{path}\" ({error})"),
+                );
+                return Err(self.give_up());
+            }
+            if was_in_memory && self.content.spool.is_some() {
+                let path = self.call.settings.temp_path.display();
+                let what = "an upstream response is buffered to a temporary file";
+                self.log(turn.exchange, Level::Warn, &format!("{what} in {path} while reading upstream"));
+            }
+            self.content.held.set(self.content.in_memory + self.content.overflow.len());
+            if !self.content.overflow.is_empty() {
+                break;
+            }
+            match self.next_there(turn.exchange)? {
+                Decoded::Data(bytes) => self.content.overflow = bytes,
+                Decoded::End => self.content.end = Some(Ok(())),
+                Decoded::More => match self.poll_more(turn) {
+                    Poll::Ready(result) => result?,
+                    Poll::Pending => break,
+                },
+            }
         }
         Ok(())
     }
 
-    fn finish(&mut self, end: Result<(), Cut>) {
-        self.end = Some(end);
-        if let Some(waker) = self.sending.take() {
-            waker.wake();
+    /// The content is whole.
+    fn end(&mut self, exchange: &Exchange, reusable: bool) {
+        self.patience.clear();
+        if let Some(line) = self.line.take() {
+            if !line.input.is_empty() {
+                let message = "upstream sent more data than its response has while reading upstream";
+                log(&self.call, &line, exchange, Level::Warn, message);
+            }
+            line.finish(reusable, self.call.tag);
+        }
+    }
+
+    fn cut(&mut self, exchange: &Exchange, failure: &Failure) -> Cut {
+        self.log(exchange, Level::Error, &failure.message);
+        self.give_up()
+    }
+
+    fn give_up(&mut self) -> Cut {
+        self.patience.clear();
+        self.line = None;
+        Cut
+    }
+
+    fn log(&self, exchange: &Exchange, level: Level, message: &str) {
+        if let Some(line) = &self.line {
+            log(&self.call, line, exchange, level, message);
+        }
+    }
+}
+
+fn log(call: &Call, line: &Line, exchange: &Exchange, level: Level, message: &str) {
+    exchange.request_log().write(level, message, Some(&call.url(line.lease.server())));
+}
+
+/// A body that is there.
+fn whole(first: Option<Piece>, rest: VecDeque<Piece>) -> Body {
+    match (first, rest.is_empty()) {
+        (Some(piece), true) => Body::Piece(piece),
+        (first, _) => Body::Pieces(first.into_iter().chain(rest).collect()),
+    }
+}
+
+impl<D: Dialogue> Source for Conversation<D> {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
+        loop {
+            if let Some(piece) = self.content.pop() {
+                return Pull::Piece(piece);
+            }
+            match self.content.end {
+                Some(Ok(())) => return Pull::End,
+                Some(Err(Cut)) => return Pull::Failed,
+                None => {}
+            }
+            let step = match self.next_there(turn.exchange) {
+                Ok(Decoded::Data(bytes)) => return Pull::Piece(Piece::Bytes(bytes)),
+                Ok(Decoded::End) => {
+                    self.content.end = Some(Ok(()));
+                    continue;
+                }
+                Ok(Decoded::More) => self.poll_more(turn),
+                Err(cut) => Poll::Ready(Err(cut)),
+            };
+            match step {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(cut)) => self.content.end = Some(Err(cut)),
+                Poll::Pending => return Pull::Pending { lasts: self.call.settings.ignore_client_abort },
+            }
+        }
+    }
+
+    fn resume(&mut self, _: Outcome) {}
+
+    fn finish(self: Box<Self>, exchange: &Exchange) {
+        self.leave(exchange);
+    }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        if self.content.is_buffered
+            && let Err(cut) = self.fill(turn)
+        {
+            self.content.end = Some(Err(cut));
         }
     }
 }

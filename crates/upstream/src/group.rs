@@ -4,7 +4,7 @@ use crate::method::{Method, Point, ring};
 use crate::tier::Tier;
 use conf::Inputs;
 use conf::value::{Address, Host};
-use contract::{Exchange, Origin};
+use contract::{Exchange, Identity, Origin};
 use net::SocketAddress;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Its address as logs show it.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Its address as the configuration writes it.
     pub written: Box<str>,
     /// Its address.
@@ -50,6 +50,25 @@ impl Server {
             backup: false,
             down: false,
         }
+    }
+
+    /// Adds every setting of this server.
+    fn identify(&self, identity: Identity) -> Identity {
+        let Server { name, written, address, weight, max_conns, max_fails, fail_timeout, backup, down } =
+            self;
+        let identity = identity.bytes(&**name).bytes(&**written);
+        let identity = match address {
+            SocketAddress::Inet(address) => identity.number(0_u8).bytes(address.to_string()),
+            SocketAddress::Unix(path) => identity.number(1_u8).bytes(path.as_os_str().as_bytes()),
+            SocketAddress::Abstract(name) => identity.number(2_u8).bytes(name),
+        };
+        identity
+            .number(*weight)
+            .number(*max_conns)
+            .number(*max_fails)
+            .number(fail_timeout.as_nanos())
+            .number(*backup)
+            .number(*down)
     }
 }
 
@@ -86,7 +105,7 @@ impl Keepalive {
 #[derive(Debug)]
 pub struct Group {
     /// The name of the block, or the host and port.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// How connections are kept.
     pub keepalive: Keepalive,
     pub(crate) method: Method,
@@ -112,10 +131,10 @@ impl Group {
         Group::of(name, Arc::new(Members::new(servers)), keepalive)
     }
 
-    /// As [`Group::new`], with what the configuration before this one knew of a group with the same name and servers.
+    /// Like [`Group::new`], but a group with the same name and servers as in the previous configuration takes over its
+    /// connections and what is known of its servers' health.
     pub fn kept(name: &str, servers: Vec<Server>, keepalive: Keepalive, origin: &Origin) -> Group {
-        let definition = format!("upstream {name} {servers:?}");
-        let members = origin.keep(definition.as_bytes(), || Members::new(servers));
+        let members = origin.keep(identity(name, &servers), || Members::new(servers));
         Group::of(name, members, keepalive)
     }
 
@@ -145,6 +164,11 @@ impl Members {
     }
 }
 
+fn identity(name: &str, servers: &[Server]) -> Identity {
+    let identity = Identity::default().bytes(name);
+    servers.iter().fold(identity, |identity, server| server.identify(identity))
+}
+
 /// The socket addresses of an address; a name is looked up, which may take a while.
 ///
 /// # Errors
@@ -163,6 +187,47 @@ pub fn resolve(address: &Address, inputs: &dyn Inputs) -> Result<Vec<SocketAddre
                 return Err(format!("host not found in upstream \"{name}\""));
             }
             Ok(found)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Server, identity};
+    use net::SocketAddress;
+    use std::time::Duration;
+
+    fn inet(text: &str) -> SocketAddress {
+        SocketAddress::Inet(text.parse().unwrap())
+    }
+
+    #[test]
+    fn every_setting_of_a_server_is_part_of_the_identity() {
+        let server = Server::new(inet("127.0.0.1:80"));
+        let groups = [
+            ("a", vec![]),
+            ("a", vec![server.clone()]),
+            ("b", vec![server.clone()]),
+            ("a", vec![server.clone(), server.clone()]),
+            ("a", vec![Server { name: "x".into(), ..server.clone() }]),
+            ("a", vec![Server { written: "x".into(), ..server.clone() }]),
+            ("a", vec![Server { address: inet("127.0.0.2:80"), ..server.clone() }]),
+            ("a", vec![Server { address: inet("127.0.0.1:81"), ..server.clone() }]),
+            ("a", vec![Server { address: inet("[::1]:80"), ..server.clone() }]),
+            ("a", vec![Server { address: SocketAddress::Unix("x".into()), ..server.clone() }]),
+            ("a", vec![Server { address: SocketAddress::Abstract(b"x".to_vec()), ..server.clone() }]),
+            ("a", vec![Server { weight: 2, ..server.clone() }]),
+            ("a", vec![Server { max_conns: 1, ..server.clone() }]),
+            ("a", vec![Server { max_fails: 2, ..server.clone() }]),
+            ("a", vec![Server { fail_timeout: Duration::from_secs(11), ..server.clone() }]),
+            ("a", vec![Server { backup: true, ..server.clone() }]),
+            ("a", vec![Server { down: true, ..server }]),
+        ];
+        for (index, (name, servers)) in groups.iter().enumerate() {
+            assert_eq!(identity(name, servers), identity(name, &servers.clone()));
+            for (other_name, other) in &groups[..index] {
+                assert_ne!(identity(name, servers), identity(other_name, other), "{name} {servers:?}");
+            }
         }
     }
 }

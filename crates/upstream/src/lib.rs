@@ -1,9 +1,9 @@
 //! Other servers that requests are passed to, whatever protocol they speak: which one, over which
 //! connection, how long to wait, and what is done when one fails.
 //!
-//! A protocol compiles its [`Options`] to [`Settings`], and serves a request by [`Call::work`] with a function
-//! that talks over a [`Link`]. The content that follows comes as a [`Content`] over the same link, which
-//! then returns to the pool of its thread.
+//! A protocol compiles its [`Options`] to [`Settings`], describes a request as a [`Call`], and speaks by a [`Dialogue`].
+//! [`Conversation::work`] asks the servers. When one has answered, the conversation becomes the body of the response, and
+//! its connection returns to the pool of its thread.
 
 #![forbid(unsafe_code)]
 
@@ -11,25 +11,35 @@ mod attempts;
 mod balance;
 mod call;
 mod content;
+mod conversation;
 mod crc32;
+mod dialogue;
+mod failure;
 mod group;
-mod link;
+mod line;
 mod method;
 mod names;
 mod options;
+mod patience;
 mod pool;
+mod secured;
 mod settings;
 mod tier;
+mod tls_options;
 mod upload;
 
 pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
-pub use call::{Answered, Call, Failure};
-pub use content::{Content, Decode, Decoded, Reader};
+pub use call::Call;
+pub use conversation::Conversation;
+pub use dialogue::{Decoded, Dialogue, Remarks};
+pub use failure::Failure;
 pub use group::{Group, Keepalive, Server, resolve};
-pub use link::Link;
 pub use method::Method;
 pub use names::Names;
 pub use options::{OPTION_COUNT, Options};
-pub use settings::{Failures, Ignored, Settings};
-pub use upload::{Coding, Upload};
+pub use secured::Secured;
+pub use settings::{Failures, FieldNames, Ignored, Settings};
+pub use tls::ClientPolicy;
+pub use tls_options::TlsOptions;
+pub use upload::Upload;

@@ -156,7 +156,7 @@ fn second(drawn: &mut Option<usize>, tier: &Tier, search: Search<'_>) -> Option<
     tier.claim(lighter, search).then_some(lighter)
 }
 
-/// A number that nobody can foretell; each has keys of its own.
+/// A number that nobody can foretell; each has its own keys.
 fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -3,8 +3,9 @@
 /// More than any name has, in bytes.
 const LENGTH: usize = 48;
 
-/// What the names of a protocol's options end with, in the order of [`Options`](crate::Options).
-const ENDINGS: [&str; 21] = [
+/// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
+/// [`TlsOptions`](crate::TlsOptions).
+const ENDINGS: [&str; 34] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -26,6 +27,19 @@ const ENDINGS: [&str; 21] = [
     "hide_header",
     "pass_header",
     "ignore_headers",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_password_file",
+    "ssl_ciphers",
+    "ssl_protocols",
+    "ssl_conf_command",
+    "ssl_crl",
+    "ssl_name",
+    "ssl_server_name",
+    "ssl_session_reuse",
+    "ssl_trusted_certificate",
+    "ssl_verify",
+    "ssl_verify_depth",
 ];
 
 #[derive(Clone, Copy, Debug)]

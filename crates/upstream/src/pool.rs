@@ -1,91 +1,145 @@
-//! Idle connections of a thread, kept for its next requests. One that the other server closes, or that says
+//! Idle connections of a thread, kept for its next requests. A connection that the other server closes, or that says
 //! anything unasked, is closed at once.
 
-use crate::group::Group;
-use net::{SocketAddress, Stream};
+use crate::balance::Lease;
+use crate::secured::Secured;
+use contract::hash::KeyedMap;
+use journal::clock::Time;
+use net::SocketAddress;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-use tokio::task::{AbortHandle, spawn_local};
+use std::time::Instant;
+use tokio::task::spawn_local;
+use wire::Transport;
 
 /// A connection between two requests.
-#[derive(Debug)]
 pub(crate) struct Parked {
-    pub(crate) stream: Stream,
+    pub(crate) transport: Transport,
+    /// How it is encrypted, if it is.
+    pub(crate) secured: Option<Secured>,
     /// How many requests it had.
     pub(crate) requests: u64,
-    pub(crate) opened: Instant,
+    /// When it was opened, in milliseconds of uptime.
+    pub(crate) opened_ms: u64,
 }
 
 struct Idle {
     address: SocketAddress,
-    /// Who opened it.
+    /// Identifies the settings under which the connection was opened.
     tag: usize,
-    slot: Slot,
-    watcher: AbortHandle,
+    parked: Parked,
+    expires: Instant,
 }
-
-type Slot = Rc<RefCell<Option<Parked>>>;
 
 thread_local! {
-    /// The idle connections of each group; the one that was used last comes last.
-    static IDLE: RefCell<HashMap<u64, VecDeque<Idle>>> = RefCell::new(HashMap::new());
+    static POOL: RefCell<Pool> = RefCell::default();
 }
 
-/// An idle connection to an address.
-pub(crate) fn take(group: &Group, tag: usize, address: &SocketAddress) -> Option<Parked> {
-    let fits = |idle: &Idle| idle.address == *address && (!group.keepalive.local || idle.tag == tag);
-    loop {
-        let idle = IDLE.with_borrow_mut(|groups| {
-            let queue = groups.get_mut(&group.members.id)?;
+#[derive(Default)]
+struct Pool {
+    /// The idle connections of each group; the one that was used last comes last.
+    groups: KeyedMap<u64, VecDeque<Idle>>,
+    /// The task that closes connections whose time is over, or that the other server closes, while it runs.
+    keeper: Option<Waker>,
+}
+
+/// An idle connection to a server, over TLS if `secured` says so, with the same settings and name.
+pub(crate) fn take(lease: &Lease, tag: usize, secured: Option<&Secured>) -> Option<Parked> {
+    let (group, address) = (lease.group(), &lease.server().address);
+    let fits = |idle: &Idle| {
+        let is_shared = !group.keepalive.local || idle.tag == tag;
+        idle.address == *address && is_shared && idle.parked.secured.as_ref() == secured
+    };
+    POOL.with_borrow_mut(|pool| {
+        let queue = pool.groups.get_mut(&group.members.id)?;
+        loop {
             let index = queue.iter().rposition(fits)?;
-            queue.remove(index)
-        })?;
-        idle.watcher.abort();
-        let parked = idle.slot.borrow_mut().take();
-        if let Some(mut parked) = parked
-            && is_silent(&mut parked.stream)
-        {
-            return Some(parked);
+            let mut parked = queue.remove(index)?.parked;
+            if is_silent(&mut parked.transport) {
+                return Some(parked);
+            }
         }
+    })
+}
+
+/// Keeps a connection to a server; where there are too many, the one that was idle for the longest time is closed.
+pub(crate) fn put(lease: &Lease, tag: usize, mut parked: Parked) {
+    let (group, address) = (lease.group(), lease.server().address.clone());
+    let expires = Time::now().instant + group.keepalive.timeout;
+    let starts = POOL.with_borrow_mut(|pool| {
+        let watched = pool.keeper.as_ref().map(|keeper| {
+            let mut cx = Context::from_waker(keeper);
+            parked.transport.poll_stirred(&mut cx).is_pending()
+        });
+        if watched == Some(false) {
+            return false;
+        }
+        let queue = pool.groups.entry(group.members.id).or_default();
+        while queue.len() >= group.keepalive.connections {
+            if let Some(mut oldest) = queue.pop_front() {
+                oldest.parked.transport.say_goodbye();
+            }
+        }
+        queue.push_back(Idle { address, tag, parked, expires });
+        watched.is_none()
+    });
+    if starts {
+        spawn_local(keep());
     }
 }
 
-/// Keeps a connection; the one that was idle for the longest time gives way.
-pub(crate) fn put(group: &Group, tag: usize, address: SocketAddress, parked: Parked) {
-    let slot: Slot = Rc::new(RefCell::new(Some(parked)));
-    let watcher =
-        spawn_local(watch(group.members.id, Rc::clone(&slot), group.keepalive.timeout)).abort_handle();
-    let limit = group.keepalive.connections;
-    IDLE.with_borrow_mut(|groups| {
-        let queue = groups.entry(group.members.id).or_default();
-        while queue.len() >= limit {
-            if let Some(oldest) = queue.pop_front() {
-                oldest.watcher.abort();
-            }
-        }
-        queue.push_back(Idle { address, tag, slot, watcher });
-    });
+fn is_silent(transport: &mut Transport) -> bool {
+    transport.poll_stirred(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
-fn is_silent(stream: &mut Stream) -> bool {
-    stream.poll_peek(&mut Context::from_waker(Waker::noop()), &mut [0]).is_pending()
+/// Closes connections whose time is over, or that stir, until none is left.
+async fn keep() {
+    let _keeper = Keeper;
+    while let Some(next) = poll_fn(|cx| Poll::Ready(POOL.with_borrow_mut(|pool| pool.sweep(cx)))).await {
+        let mut sleep = std::pin::pin!(tokio::time::sleep_until(next.into()));
+        let mut is_first = true;
+        // Woken by a connection or by the clock, it looks at all of them.
+        poll_fn(|cx| match std::mem::replace(&mut is_first, false) {
+            true => sleep.as_mut().poll(cx),
+            false => Poll::Ready(()),
+        })
+        .await;
+    }
 }
 
-/// Closes a connection when its time is over or something comes.
-async fn watch(group: u64, slot: Slot, limit: Duration) {
-    let stirs = poll_fn(|cx| match slot.borrow_mut().as_mut() {
-        Some(parked) => parked.stream.poll_peek(cx, &mut [0]).map(|_| ()),
-        None => Poll::Ready(()),
-    });
-    drop(tokio::time::timeout(limit, stirs).await);
-    IDLE.with_borrow_mut(|groups| {
-        if let Some(queue) = groups.get_mut(&group) {
-            queue.retain(|idle| !Rc::ptr_eq(&idle.slot, &slot));
-        }
-    });
-    slot.borrow_mut().take();
+/// Ends with the task of [`keep`], also where the thread ends it. Connections do not outlive the event loop.
+struct Keeper;
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // At the end of a thread its storage may be gone before.
+        let _ = POOL.try_with(|pool| {
+            let pool = std::mem::take(&mut *pool.borrow_mut());
+            drop(pool);
+        });
+    }
+}
+
+impl Pool {
+    /// Closes what has to be closed, watches the others, and gives the time at which the next one expires.
+    fn sweep(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
+        let now = Instant::now();
+        let mut next: Option<Instant> = None;
+        self.groups.retain(|_, queue| {
+            queue.retain_mut(|idle| {
+                let stays = idle.expires > now && idle.parked.transport.poll_stirred(cx).is_pending();
+                if !stays {
+                    idle.parked.transport.say_goodbye();
+                } else {
+                    next = Some(next.map_or(idle.expires, |next| next.min(idle.expires)));
+                }
+                stays
+            });
+            !queue.is_empty()
+        });
+        self.keeper = next.map(|_| cx.waker().clone());
+        next
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use conf::{Diagnostic, Span};
-use contract::{Directive, Task, View, Work};
+use contract::{Directive, View};
 use http::Status;
 use std::collections::HashSet;
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Failures {
         }
     }
 
-    /// Whether the server itself is to blame: a page that it does not have is no fault of its own.
+    /// Whether the server itself is to blame: a missing page is not its fault.
     pub(crate) fn counts(self) -> bool {
         self.0 & 0xc00 == 0
     }
@@ -134,7 +134,7 @@ pub struct Settings {
     pub intercept_errors: bool,
     pub ignored: Ignored,
     /// Fields of responses that are not passed on, in lower case.
-    pub hidden: HashSet<Box<[u8]>>,
+    pub hidden: FieldNames,
 }
 
 /// Fields that no server's response hands to the client unless `pass_header` says so.
@@ -188,11 +188,6 @@ impl Settings {
     /// As [`Settings::new`].
     pub fn check(view: &View<'_>, options: &Options) -> Result<(), Diagnostic> {
         Sizes::new(view, options).map(drop)
-    }
-
-    /// A task that waits on a server, as work: whether it ends with the client is up to `ignore_client_abort`.
-    pub(crate) fn work(&self, task: Task) -> Work {
-        Work::Upstream { task, lasts: self.ignore_client_abort }
     }
 
     fn assign(&mut self, view: &View<'_>, options: &Options) {
@@ -285,7 +280,7 @@ fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
     }
 }
 
-fn hidden(view: &View<'_>, options: &Options) -> HashSet<Box<[u8]>> {
+fn hidden(view: &View<'_>, options: &Options) -> FieldNames {
     let names = |directive: &Directive<Box<[u8]>>| {
         let all = view.all(directive);
         all.into_iter().map(|written| written.value.clone()).collect::<Vec<_>>()
@@ -295,7 +290,34 @@ fn hidden(view: &View<'_>, options: &Options) -> HashSet<Box<[u8]>> {
     for passed in names(&options.pass_header) {
         hidden.remove(&passed);
     }
-    hidden
+    FieldNames::new(hidden)
+}
+
+/// Names of fields.
+#[derive(Clone, Debug)]
+pub struct FieldNames {
+    names: Box<[Box<[u8]>]>,
+    /// A bit for each length that names have, so that most that are not among them are known not to be.
+    lengths: u64,
+}
+
+impl FieldNames {
+    fn new(names: HashSet<Box<[u8]>>) -> FieldNames {
+        let mut names: Box<[_]> = names.into_iter().collect();
+        names.sort();
+        let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));
+        FieldNames { names, lengths }
+    }
+
+    /// Whether this name is among them, in any case.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.lengths & length_bit(name) != 0
+            && self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+fn length_bit(name: &[u8]) -> u64 {
+    1 << (name.len() % 64)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::group::Server;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
 /// Servers among which requests are shared out.
 #[derive(Debug)]
@@ -21,7 +21,8 @@ pub(crate) struct Search<'a> {
     pub(crate) tried: &'a [usize],
     /// There is nobody else to ask, so failures do not count.
     pub(crate) is_single: bool,
-    pub(crate) now: Instant,
+    /// In milliseconds of uptime.
+    pub(crate) now_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +31,10 @@ struct State {
     effective: i64,
     requests: u32,
     fails: u32,
-    /// When it failed last.
-    failed: Option<Instant>,
-    /// When its failures were looked at last.
-    checked: Option<Instant>,
+    /// When it failed last, in milliseconds of uptime.
+    failed: Option<u64>,
+    /// When its failures were looked at last, in the same.
+    checked: Option<u64>,
 }
 
 impl Tier {
@@ -71,7 +72,7 @@ impl Tier {
     pub(crate) fn next(&self, search: Search<'_>, fits: impl Fn(&Server) -> bool) -> Option<usize> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let best = self.turn(&mut states, search, |index, _| fits(&self.servers[index]))?;
-        self.take(&mut states, best, search.now);
+        self.take(&mut states, best, search.now_ms);
         Some(best)
     }
 
@@ -92,7 +93,7 @@ impl Tier {
             self.load(states, index, least) == self.load(states, least, index)
         };
         let best = self.turn(&mut states, search, is_even)?;
-        self.take(&mut states, best, search.now);
+        self.take(&mut states, best, search.now_ms);
         Some(best)
     }
 
@@ -101,7 +102,7 @@ impl Tier {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = self.is_free(&states, index, search);
         if is_free {
-            self.take(&mut states, index, search.now);
+            self.take(&mut states, index, search.now_ms);
         }
         is_free
     }
@@ -119,7 +120,7 @@ impl Tier {
     }
 
     /// Takes note of how a request went; tells whether the server is left alone from now on.
-    pub(crate) fn done(&self, index: usize, failed: bool, is_single: bool, now: Instant) -> bool {
+    pub(crate) fn done(&self, index: usize, failed: bool, is_single: bool, now: u64) -> bool {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let (state, server) = (&mut states[index], &self.servers[index]);
         state.requests = state.requests.saturating_sub(1);
@@ -145,7 +146,7 @@ impl Tier {
     fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
         let (server, state) = (&self.servers[index], &states[index]);
         let is_full = server.max_conns > 0 && state.requests >= server.max_conns;
-        let is_failed = !search.is_single && state.is_failed(server, search.now);
+        let is_failed = !search.is_single && state.is_failed(server, search.now_ms);
         !server.down && !is_full && !is_failed && !search.tried.contains(&index)
     }
 
@@ -180,19 +181,24 @@ impl Tier {
         best
     }
 
-    fn take(&self, states: &mut [State], index: usize, now: Instant) {
+    fn take(&self, states: &mut [State], index: usize, now: u64) {
         let state = &mut states[index];
         state.requests += 1;
         let limit = self.servers[index].fail_timeout;
-        if state.checked.is_none_or(|checked| now.duration_since(checked) > limit) {
+        if state.checked.is_none_or(|checked| since(now, checked) > limit) {
             state.checked = Some(now);
         }
     }
 }
 
+fn since(now: u64, before: u64) -> Duration {
+    Duration::from_millis(now.saturating_sub(before))
+}
+
 impl State {
-    fn is_failed(&self, server: &Server, now: Instant) -> bool {
-        let recently = |checked| now.duration_since(checked) <= server.fail_timeout;
+    fn is_failed(&self, server: &Server, now: u64) -> bool {
+        // No time is over at once, also where the clock did not tick since.
+        let recently = |checked| !server.fail_timeout.is_zero() && since(now, checked) <= server.fail_timeout;
         server.max_fails > 0 && self.fails >= server.max_fails && self.checked.is_some_and(recently)
     }
 }

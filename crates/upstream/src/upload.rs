@@ -1,167 +1,122 @@
-//! The content of a request on its way to a server.
+//! The body of a request on its way to a server.
 
+use crate::dialogue::Dialogue;
 use bytes::Bytes;
-use contract::{BodyStream, RequestBody};
-use net::Stream;
+use contract::{RequestBody, Turn};
+use http::Status;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
+use wire::Buffer;
 
-/// How much is taken from a file at once.
+/// How much is taken from a file at once, and how much waits to be sent before more of the body is taken.
 const PIECE: usize = 64 * 1024;
 
-/// The content of a request.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub enum Upload {
+    /// There is none.
+    None,
     /// All of it is there, so that it can be sent again.
     Whole(RequestBody),
     /// It is passed on as it comes, once.
-    Stream(BodyStream),
+    Stream,
 }
 
 impl Upload {
-    /// The stream that it is.
-    pub fn stream(&self) -> Option<&BodyStream> {
+    pub(crate) fn start(&self) -> Rest {
         match self {
-            Upload::Whole(_) => None,
-            Upload::Stream(stream) => Some(stream),
-        }
-    }
-}
-
-/// How a protocol writes content.
-#[derive(Clone, Copy, Debug)]
-pub struct Coding {
-    /// Writes a piece that is not empty.
-    pub piece: fn(&[u8], &mut Vec<u8>),
-    /// Writes what follows the last one.
-    pub end: fn(&mut Vec<u8>),
-}
-
-impl Coding {
-    /// Content as it is.
-    pub const PLAIN: Coding = Coding { piece: |bytes, out| out.extend_from_slice(bytes), end: |_| {} };
-}
-
-/// What is left to send of a request.
-#[derive(Debug)]
-pub(crate) struct Sending {
-    rest: Rest,
-    coding: Coding,
-    /// What is written next.
-    out: Vec<u8>,
-    /// How much of that was written.
-    written: usize,
-}
-
-#[derive(Debug)]
-enum Rest {
-    Nothing,
-    Bytes(Bytes),
-    File { file: Arc<File>, at: u64, length: u64 },
-    Stream(BodyStream),
-}
-
-/// How far sending came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// All was sent.
-    All,
-    /// The client has to send more.
-    AwaitsClient,
-    /// The server has to take more.
-    AwaitsServer,
-}
-
-impl Sending {
-    pub(crate) fn new(head: &[u8], upload: Option<&Upload>, coding: Coding) -> Sending {
-        let rest = match upload {
-            None => Rest::Nothing,
-            Some(Upload::Whole(RequestBody::Memory(bytes))) => Rest::Bytes(bytes.clone()),
-            Some(Upload::Whole(RequestBody::File { file, length })) => {
+            Upload::None => Rest::End,
+            Upload::Whole(RequestBody::Memory(bytes)) => Rest::Bytes(bytes.clone()),
+            Upload::Whole(RequestBody::File { file, length }) => {
                 Rest::File { file: Arc::clone(file), at: 0, length: *length }
             }
-            Some(Upload::Stream(stream)) => Rest::Stream(stream.clone()),
-        };
-        let mut out = head.to_vec();
-        if upload.is_none() {
-            (coding.end)(&mut out);
+            Upload::Stream => Rest::Stream,
         }
-        Sending { rest, coding, out, written: 0 }
+    }
+}
+
+/// What is left to write of a request's body.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    /// Nothing.
+    Nothing,
+    /// The mark of its end.
+    End,
+    Bytes(Bytes),
+    File {
+        file: Arc<File>,
+        at: u64,
+        length: u64,
+    },
+    Stream,
+}
+
+/// Why the body cannot be written.
+pub(crate) enum Lost {
+    /// The client does not send the rest of it; the request ends with this status.
+    Client(Status),
+    /// The file cannot be read.
+    File(io::Error),
+}
+
+impl Rest {
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Rest::Nothing)
     }
 
-    /// Writes what there is to write and can be written now; `count` is told of each success.
-    pub(crate) fn poll(
+    /// Appends the next piece to what is sent, unless much waits there. Pending if the client has to send more.
+    pub(crate) fn poll_append(
         &mut self,
-        stream: &mut Stream,
-        cx: &mut Context<'_>,
-        mut count: impl FnMut(usize),
-    ) -> io::Result<Sent> {
-        loop {
-            // What follows the head at once leaves with it.
-            let filled = self.fill(cx)?;
-            while self.written < self.out.len() {
-                match stream.poll_write(cx, &self.out[self.written..])? {
-                    Poll::Ready(written) => {
-                        self.written += written;
-                        count(written);
-                    }
-                    Poll::Pending => return Ok(Sent::AwaitsServer),
-                }
-            }
-            self.out.clear();
-            self.written = 0;
-            match (filled, &self.rest) {
-                (Poll::Pending, _) => return Ok(Sent::AwaitsClient),
-                (Poll::Ready(()), Rest::Nothing) => return Ok(Sent::All),
-                (Poll::Ready(()), _) => {}
-            }
+        turn: &mut Turn<'_, '_>,
+        dialogue: &mut impl Dialogue,
+        out: &mut Buffer,
+    ) -> Poll<Result<(), Lost>> {
+        if out.bytes().len() >= PIECE {
+            return Poll::Ready(Ok(()));
         }
-    }
-
-    /// Adds the next piece to what is written, unless there is much of it already.
-    fn fill(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
-        if self.out.len() >= PIECE {
-            return Ok(Poll::Ready(()));
-        }
-        let (coding, out) = (self.coding, &mut self.out);
-        let over = match &mut self.rest {
-            Rest::Nothing => return Ok(Poll::Ready(())),
+        let mut append = |piece: &[u8]| {
+            if !piece.is_empty() {
+                out.append(|out| dialogue.append_piece(piece, out));
+            }
+        };
+        let has_more = match self {
+            Rest::Nothing => return Poll::Ready(Ok(())),
+            Rest::End => false,
             Rest::Bytes(bytes) => {
-                let piece = bytes.split_to(bytes.len().min(PIECE));
-                append(coding, &piece, out);
-                bytes.is_empty()
+                append(&bytes.split_to(bytes.len().min(PIECE)));
+                !bytes.is_empty()
             }
             Rest::File { file, at, length } => {
                 let wanted = usize::try_from(*length - *at).unwrap_or(PIECE).min(PIECE);
                 let mut piece = vec![0; wanted];
-                file.read_exact_at(&mut piece, *at)?;
-                append(coding, &piece, out);
+                if let Err(error) = file.read_exact_at(&mut piece, *at) {
+                    return Poll::Ready(Err(Lost::File(error)));
+                }
+                append(&piece);
                 *at += wanted as u64;
-                *at >= *length
+                *at < *length
             }
-            Rest::Stream(stream) => {
-                let taken = match stream.poll_take(cx) {
-                    Poll::Ready(taken) => taken,
-                    Poll::Pending => return Ok(Poll::Pending),
-                };
-                let piece = taken.map_err(|_| io::Error::from(ErrorKind::ConnectionAborted))?;
-                append(coding, &piece.unwrap_or_default(), out);
-                stream.is_over()
+            Rest::Stream => {
+                // What came in several pieces goes on in one.
+                let mut whole = Buffer::default();
+                let mut gather = |piece: &[u8]| whole.append(|whole| whole.extend_from_slice(piece));
+                match turn.body.poll_take(turn.cx, turn.exchange, &mut gather) {
+                    Poll::Ready(Ok(has_more)) => {
+                        append(whole.bytes());
+                        has_more
+                    }
+                    Poll::Ready(Err(status)) => return Poll::Ready(Err(Lost::Client(status))),
+                    Poll::Pending => return Poll::Pending,
+                }
             }
         };
-        if over {
-            (coding.end)(out);
-            self.rest = Rest::Nothing;
+        if !has_more {
+            out.append(|out| dialogue.append_end(out));
+            *self = Rest::Nothing;
         }
-        Ok(Poll::Ready(()))
-    }
-}
-
-fn append(coding: Coding, piece: &[u8], out: &mut Vec<u8>) {
-    if !piece.is_empty() {
-        (coding.piece)(piece, out);
+        Poll::Ready(Ok(()))
     }
 }

@@ -3,8 +3,9 @@
 //! is the same however it was cut.
 
 use bytes::Bytes;
-use contract::{Body, Piece, Pull};
+use contract::{Body, NoBody, Piece, Pull, Turn};
 use http::RequestHead;
+use std::task::{Context, Waker};
 
 use crate::{cuts, served};
 
@@ -45,16 +46,17 @@ fn uncompressed(body: Body) -> Result<Vec<u8>, Vec<u8>> {
     let scope = std::sync::Arc::clone(&exchange.scope);
     let body = scope.filters().iter().fold(body, |body, filter| filter.apply(&mut exchange, body));
     let Body::Source(mut source) = body else { panic!("it is left as it is") };
-    let mut out = Vec::new();
+    let (mut out, mut cx) = (Vec::new(), Context::from_waker(Waker::noop()));
     loop {
-        match source.pull() {
+        let mut turn = Turn { cx: &mut cx, exchange: &mut exchange, body: &mut NoBody };
+        match source.pull(&mut turn) {
             Pull::Piece(Piece::Bytes(bytes)) => {
                 assert!(!bytes.is_empty() && bytes.len() as u64 <= PIECE_MAX);
                 out.extend_from_slice(&bytes);
             }
             Pull::End => return Ok(out),
             Pull::Failed => return Err(out),
-            Pull::Piece(Piece::File { .. }) | Pull::Await(_) => {
+            Pull::Piece(Piece::File { .. }) | Pull::Await(_) | Pull::Pending { .. } => {
                 panic!("there is no file, and nothing to wait for")
             }
         }

@@ -1,7 +1,8 @@
 //! A connection's bytes: every request in them is read or refused, and the same wherever they are cut.
 
-use h1::{HeadLimits, HeadParser, HeadProgress, Target, examine, parse_all, parse_target};
+use h1::{HeadLimits, HeadParser, HeadProgress, examine, parse_all};
 use http::RequestHead;
+use http::uri::{Target, parse_target};
 
 /// Holds the parser to it.
 pub fn run(input: &[u8]) {
@@ -31,7 +32,7 @@ fn first_head(input: &[u8], step: usize) -> Option<Result<String, String>> {
 fn describe(head: &RequestHead, consumed: usize) -> String {
     let mut target = Target::default();
     let parsed = parse_target(head.target(), true, &mut target);
-    let framing = parsed.and_then(|()| examine(head, &mut target));
+    let framing = parsed.map_err(Into::into).and_then(|()| examine(head, &mut target));
     let fields: Vec<_> = head.fields.iter().collect();
     assert!(fields.iter().all(|field| !field.value.contains(&b'\n')));
     format!("{consumed} {:?} {fields:?} {framing:?}", head.line())

@@ -1,7 +1,7 @@
 //! What another server answers over HTTP/1: the same head, content and end, or the same error, however the bytes are
 //! cut. The first byte of the input says whether HEAD was asked for.
 
-use h1::{Chunk, ResponseDecoder, examine_response, parse_response};
+use h1::{Chunk, ReceivedHead, ResponseDecoder, examine_response, parse_response};
 
 /// Bytes that a head may have.
 const HEAD_LIMIT: usize = 512;
@@ -26,10 +26,11 @@ struct Answer {
 fn read(input: &[u8], step: usize, is_head: bool) -> Answer {
     let mut answer = Answer::default();
     let mut end = 0;
-    let (head, consumed) = loop {
+    let mut head = ReceivedHead::default();
+    let consumed = loop {
         end = (end + step).min(input.len());
-        match parse_response(&input[..end], HEAD_LIMIT) {
-            Ok(Some(parsed)) => break parsed,
+        match parse_response(&input[..end], HEAD_LIMIT, &mut head) {
+            Ok(Some(consumed)) => break consumed,
             Ok(None) if end == input.len() => return answer,
             Ok(None) => {}
             Err(error) => {

@@ -15,12 +15,12 @@ pub mod gunzip;
 pub mod h1_chunked;
 pub mod h1_request;
 pub mod h1_response;
-pub mod h1_target;
 pub mod htaccess;
 pub mod http_date;
 pub mod proxy_protocol;
 pub mod request_fields;
 pub mod request_range;
+pub mod request_target;
 mod served;
 pub mod site;
 pub mod tls_hello;
@@ -39,12 +39,12 @@ pub const ALL: [(&str, Target); 17] = [
     ("h1_chunked", h1_chunked::run),
     ("h1_request", h1_request::run),
     ("h1_response", h1_response::run),
-    ("h1_target", h1_target::run),
     ("htaccess", htaccess::run),
     ("http_date", http_date::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),
     ("request_range", request_range::run),
+    ("request_target", request_target::run),
     ("site", site::run),
     ("tls_hello", tls_hello::run),
 ];

@@ -11,8 +11,8 @@ use contract::{
     AnyDirective, Args, Config, Connection, Exchange, Loading, Peer, Policy, Request, Root, Scope,
     ScopeBuilder, Template, VariableTable,
 };
-use h1::{Target, parse_target};
 use http::RequestHead;
+use http::uri::{Target, parse_target};
 
 type Made = (Arc<Scope>, Arc<VariableTable>);
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use conf::{Memory, render};
 use contract::{Loading, Module};
-use server::{Options, Site, load};
+use site::{Options, Site, load};
 
 /// Features whose directives ask the system's resolver.
 const ASK_THE_RESOLVER: [&str; 3] = ["proxy", "fastcgi", "upstream"];

@@ -63,7 +63,7 @@ function chunks(response, count) {
   response.end();
 }
 
-// Server-sent events: what is told comes to all who listen.
+// Server-sent events: each message goes to all listeners.
 function events(url, response) {
   response.setHeader('Content-Type', 'text/event-stream');
   if (url.searchParams.has('unbuffered')) response.setHeader('X-Accel-Buffering', 'no');

@@ -34,7 +34,7 @@ fn accepted(http: &str) {
     }
 }
 
-/// K1: each mistake is told with its file and line, the test fails, and a server that runs is not touched.
+/// K1: each mistake is reported with its file and line, the test fails, and a server that runs is not touched.
 #[test]
 fn k1_texts_that_are_none() {
     let long = "x".repeat(1 << 20);
@@ -59,7 +59,7 @@ fn k1_texts_that_are_none() {
         let told = site.test(Server::Fulmar).expect_err("a mistake");
         let shown: String = text.escape_ascii().to_string().chars().take(60).collect();
         assert!(told.contains("bad.conf:") && told.contains("[emerg]"), "{shown}: {told}");
-        assert!(told.len() < 4_000, "{shown}: {} bytes are told", told.len());
+        assert!(told.len() < 4_000, "{shown}: {} bytes are printed", told.len());
         assert!(!told.contains("panicked"), "{shown}: {told}");
     }
     assert_eq!(running.ask("GET /\nConnection: close").last().text(), "good");

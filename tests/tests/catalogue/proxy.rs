@@ -1,4 +1,4 @@
-//! Other servers over HTTP (rows G1–G19): what they are told, what they answer, and when they fail.
+//! Other servers over HTTP (rows G1–G19): what they get, what they answer, and when they fail.
 //!
 //! | row | elsewhere |
 //! |---|---|
@@ -314,7 +314,7 @@ fn g17_servers_that_the_client_chooses() {
     }
 }
 
-/// G19: a body that the configuration makes has a length of its own.
+/// G19: a body that the configuration makes has its own length.
 #[test]
 fn g19_the_length_of_a_body_of_our_own() {
     let request = "POST /?x=12345678901234567890\nContent-Length: 3\n\nabc";

@@ -37,13 +37,6 @@ fn in_front_of(origin: &Origin, settings: &str) -> Running {
     Site::new(&http).start(Server::Fulmar)
 }
 
-/// Stops a server whose log has alerts that a test caused, and makes sure that it did not panic.
-fn stop_alerted(mut running: Running) {
-    running.signal(Signal::QUIT);
-    assert!(running.ends_within(PATIENCE), "{}", running.all_logs());
-    assert!(!running.all_logs().contains("panicked at"), "{}", running.all_logs());
-}
-
 fn upload(running: &Running, path: &str, length: usize) -> Option<u16> {
     let mut client = running.connect();
     client.extend(PATIENCE);
@@ -114,7 +107,7 @@ fn l1_no_room_for_a_log() {
         log.lines().filter(|line| line.contains("/resumed")).all(|line| line.starts_with("127.0.0.1 - "))
     );
     assert_eq!(worker::of(&running), process, "the worker is another one");
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L1: the same where the device says so (ENOSPC).
@@ -128,7 +121,7 @@ fn l1_a_full_device() {
     running.wait_for_log("error.log", "No space left on device");
     let complaints = running.log("error.log").matches("No space left on device").count();
     assert!(complaints < 20, "{complaints} complaints about 200 lines");
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L2: nobody waits for a reader of a log.
@@ -149,7 +142,7 @@ fn l2_a_log_that_nobody_reads() {
     assert!(log[..read].starts_with(b"127.0.0.1 - ") && read >= 4_000);
     drop(reader);
     assert_eq!(running.ask("GET /\nConnection: close").statuses(), [200], "nobody is at the other end");
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L2: a pipe without a reader neither hangs the start nor the reload.
@@ -202,7 +195,7 @@ fn l3_no_descriptor_left() {
         assert_eq!(client.response("GET").expect("an answer after all").text(), "file\n");
     }
     assert_eq!(worker::of(&running), process);
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L4: a worker that gets no memory is replaced; the sockets stay.
@@ -221,7 +214,7 @@ fn l4_no_memory() {
     let now = worker::of(&running);
     worker::limit(now, Resource::As, None);
     assert_eq!(upload(&running, "/", 1 << 20), Some(200), "{}", running.all_logs());
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L6: a connection that broke before it was taken is nobody's business, and does not keep the next one waiting.
@@ -356,7 +349,7 @@ fn l14_a_storm_of_signals() {
     });
     assert!(settled, "{:?}:\n{}", Running::children(supervisor), running.all_logs());
     assert_eq!(running.pid(), supervisor);
-    stop_alerted(running);
+    running.stop_alerted();
 }
 
 /// L19: a zone that is full forgets who came first; nothing breaks.

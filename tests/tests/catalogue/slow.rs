@@ -14,7 +14,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
-use tests::binary::Server;
+use tests::binary::{Server, have_nginx};
 use tests::client::Client;
 use tests::crowd::{Crowd, Manner, allowed, slow_reader};
 use tests::origin::{Origin, ok};
@@ -118,7 +118,7 @@ fn c1_c3_c4_crowds_are_shed_and_nobody_waits_for_them() {
 
 /// The full number, with times: `make slow-clients`. To be run on a machine that does nothing else.
 #[test]
-#[ignore = "takes a machine of its own: make slow-clients"]
+#[ignore = "takes its own machine: make slow-clients"]
 fn ten_thousand_slow_clients() {
     let settings = SHORT.replace("3s", "15s");
     let running = crowded(&settings, "");
@@ -356,6 +356,38 @@ fn c7_more_connections_than_places() {
     drop(download);
     drop(idle);
     running.stop();
+}
+
+/// C7: a client that asks now and then keeps its connection, whether the others were answered once or sent nothing: the
+/// connections that have been idle for longest are closed first.
+#[test]
+fn c7_a_client_that_asks_keeps_its_connection() {
+    for are_silent in [false, true] {
+        for server in [Server::Fulmar].into_iter().chain(have_nginx().then_some(Server::Nginx)) {
+            let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+            let running = Site::whole(&format!(
+                "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log warn; worker_processes 1;
+                events {{ worker_connections 64; }}
+                http {{ access_log off; server {{ listen 127.0.0.1:%%PORT%%; location /made {{ return 200 ok; }} }} }}"
+            ))
+            .start(server);
+            let mut good = running.connect();
+            let mut others = Vec::new();
+            for at in 0..150 {
+                let mut other = running.connect();
+                if !are_silent {
+                    assert!(other.exchange("GET /made").is_some(), "{}", running.all_logs());
+                }
+                others.push(other);
+                wait::pause(Duration::from_millis(2));
+                let answer = good.exchange("GET /made").map(|answer| answer.status);
+                assert_eq!(answer, Some(200), "{server:?}, {at} others, silent: {are_silent}");
+            }
+            running.wait_for_log("error.log", "worker_connections are not enough, reusing connections");
+            drop((good, others));
+            running.stop();
+        }
+    }
 }
 
 /// C8: a client that never ends its side, nor takes what it was sent, does not keep the connection.

@@ -1,4 +1,4 @@
-//! Servers in surroundings that a test makes: traced, with an environment and streams of their own.
+//! Servers in surroundings that a test makes: traced, with their own environment and streams.
 
 use std::fs;
 use std::net::TcpStream;
@@ -46,7 +46,7 @@ impl Drop for Tracer {
     }
 }
 
-/// A server that was started in surroundings of its own.
+/// A server that was started in separate surroundings.
 pub(super) struct Alone {
     child: Child,
     pub(super) pid: Pid,

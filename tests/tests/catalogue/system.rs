@@ -17,7 +17,7 @@ use super::surroundings::{Alone, Tracer, whole};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// L2: nobody waits for whoever reads the standard error stream, a pipe that others made such that writers wait.
+/// L2: the server does not wait for the reader of its standard error stream, a pipe that another process made blocking.
 #[test]
 fn l2_a_standard_error_stream_that_nobody_reads() {
     let site = Site::whole("");

@@ -14,7 +14,7 @@ use tests::site::{Running, Site};
 const RUNS: u64 = 24;
 /// How many one process serves at once.
 const TOGETHER: u64 = 40;
-/// What is told of a connection that closes without an answer.
+/// Stands for a connection that closes without an answer.
 const CLOSED: &str = "closed";
 /// How many requests meet each.
 const REQUESTS: usize = 25;

@@ -1,6 +1,6 @@
 //! `proxy_pass` in front of the same server.
 
-use tests::differential::{agree, agree_with_logs};
+use tests::differential::{agree, agree_on_mistake, agree_with_logs};
 use tests::origin::{After, Asked, Origin, Reply, ok, raw};
 use tests::site::Site;
 
@@ -118,7 +118,7 @@ fn requests_and_responses() {
         &site(&origin),
         &[
             "GET /",
-            "GET /path%20x/%3Fy?q=%20&r#f",
+            "GET /path%20x/%3Fy?q=%20&r",
             "GET /a/b/c%2Fd?x=1",
             "GET /a",
             "GET /a?x=1",
@@ -188,6 +188,156 @@ fn requests_and_responses() {
             "GET /headerror",
         ],
     );
+}
+
+/// The cookies of the query, joined by `|`, with a space for each `+`.
+fn baked(asked: &Asked) -> Reply {
+    let (path, query) = asked.target.split_once('?').unwrap_or_default();
+    let cookies = query.split('|').map(|cookie| format!("Set-Cookie: {}\r\n", cookie.replace('+', " ")));
+    let cookies: String = cookies.collect();
+    let accel = if path.ends_with("/accel") { "X-Accel-Redirect: /said\r\n" } else { "" };
+    raw(&format!("HTTP/1.1 200 OK\r\n{cookies}{accel}Content-Length: 0\r\n\r\n"), After::Keep)
+}
+
+const COOKIES: &str = r#"
+    log_format cookie '$status "$sent_http_set_cookie"';
+    access_log %%LOGS%%/access.log cookie;
+    proxy_cookie_path /http/ /inherited/;
+    proxy_cookie_flags inherited secure;
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        server_name localhost;
+        location / { proxy_pass http://127.0.0.1:ORIGIN; }
+        location /said { return 200 said; }
+        location /own/ {
+            proxy_pass http://127.0.0.1:ORIGIN;
+            proxy_cookie_path /one/ /two/;
+            proxy_cookie_path /two/ /three/;
+            proxy_cookie_path ~^/Case/(.+)$ /plain/$1;
+            proxy_cookie_path ~*^/any/(?<rest>.+)$ /$server_name/$rest;
+            proxy_cookie_path /$server_name/ /;
+            proxy_cookie_path ~middle all;
+            proxy_cookie_path "" /front;
+        }
+        location /prefix/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cookie_path / /wiki/; }
+        location /domain/ {
+            proxy_pass http://127.0.0.1:ORIGIN;
+            proxy_cookie_domain backend.example .front.example;
+            proxy_cookie_domain .dotted.$server_name $http_x_domain;
+            proxy_cookie_domain ~^(.+)\.com$ $1.org;
+        }
+        location /flags/ {
+            proxy_pass http://127.0.0.1:ORIGIN;
+            proxy_cookie_flags a secure httponly samesite=strict;
+            proxy_cookie_flags a nosecure;
+            proxy_cookie_flags b SameSite=LAX Secure;
+            proxy_cookie_flags c samesite=none;
+            proxy_cookie_flags d nosecure nohttponly nosamesite;
+            proxy_cookie_flags e secure nosecure;
+            proxy_cookie_flags f samesite=lax samesite=none nosamesite;
+            proxy_cookie_flags nothing "";
+            proxy_cookie_flags ~^PRE_(.*)$ $1 secure;
+            proxy_cookie_flags $http_x_name $http_x_flag bogus "";
+        }
+        location /all/ {
+            proxy_pass http://127.0.0.1:ORIGIN;
+            proxy_cookie_domain ~. localhost;
+            proxy_cookie_path / /all/;
+            proxy_cookie_flags ~ secure;
+            location /all/off/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_cookie_domain off;
+                proxy_cookie_path off;
+                proxy_cookie_flags off;
+            }
+            location /all/flags/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cookie_flags off; }
+            location /all/if/ { if ($arg_x = "") { proxy_pass http://127.0.0.1:ORIGIN; } return 204; }
+            location /all/hidden/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_hide_header Set-Cookie; }
+        }
+    }
+"#;
+
+#[test]
+fn cookies() {
+    let origin = Origin::start(baked);
+    let site = Site::new(&COOKIES.replace("ORIGIN", &origin.address().port().to_string()));
+    let agree_on = |cases: &[&str]| agree(&site, cases);
+    agree_on(&[
+        "GET /?a=b;+Path=/http/x;+Secure",
+        "GET /?inherited=b;Path=/http/",
+        "GET /?a=b;+Path=/x",
+        "GET /own/?a=b;+Path=/one/x",
+        "GET /own/?a=b;path=/two/x;PATH=/one/",
+        "GET /own/?a=b;+Path=/Case/x|c=d;+Path=/case/x|e",
+        "GET /own/?a=b;+Path=/ANY/x/y",
+        "GET /own/?a=b;+Path=/localhost/x",
+        "GET /own/?a=b;+Path=/x/middle/y",
+        "GET /own/?a=b;+Path=/http/x",
+        "GET /own/?a=b;+Path=",
+        "GET /own/?a=b;+Path",
+        "GET /own/?a;+Path=/one/",
+        "GET /own/?a=;+Path=/one/;",
+        "GET /own/?;+Path=/one/",
+        "GET /own/?++a++=++b+c++;++Path++=++/one/+;+;x+=+y=z",
+        "GET /own/?Path=/one/;+Domain=/one/",
+        "GET /prefix/?session=x;+Path=/;+HttpOnly|other=y;+Path=/wiki",
+        "GET /domain/?a=b;+Domain=BACKEND.example",
+        "GET /domain/?a=b;+Domain=.backend.example;+Path=/",
+        "GET /domain/?a=b;+Domain=www.backend.example",
+        "GET /domain/?a=b;+Domain=.Dotted.localhost\nX-Domain: .given",
+        "GET /domain/?a=b;+domain=dotted.localhost",
+        "GET /domain/?a=b;+domain=x.COM|c=d;+domain=.y.com",
+        "GET /domain/?a=b;+domain=.",
+        "GET /domain/?a=b;+domain=",
+    ]);
+    agree_on(&[
+        "GET /flags/?a=b",
+        "GET /flags/?A=b;SECURE;httponly;samesite=STRICT",
+        "GET /flags/?a=b;+SameSite=Lax;+Path=/|b=c|B=d;+samesite|x=y",
+        "GET /flags/?c=x;+Max-Age=1;+SameSite=none;+SameSite=lax",
+        "GET /flags/?d=x;+Secure;+HttpOnly;+SameSite=Lax;+Path=/",
+        "GET /flags/?d=x;Secure=1;httponly=2;samesite",
+        "GET /flags/?d",
+        "GET /flags/?e=x;+Secure;+secure",
+        "GET /flags/?e=x",
+        "GET /flags/?f=x;samesite=strict;samesite=strict;samesite=strict",
+        "GET /flags/?f=x",
+        "GET /flags/?nothing=x;y",
+        "GET /flags/?pre_httponly=x|Pre_nothing=x",
+        "GET /flags/?mine=x\nX-Name: MINE\nX-Flag: samesite=none",
+        "GET /flags/?mine=x;y\nX-Name: mine",
+        "GET /flags/?=x",
+        "GET /all/?a=b;+Domain=x;+Path=/|c=d",
+        "GET /all/accel?a=b;+Domain=x;+Path=/",
+        "GET /all/off/?a=b;+Domain=x;+Path=/",
+        "GET /all/flags/?a=b;+Domain=x;+Path=/",
+        "GET /all/if/?a=b;+Domain=x;+Path=/",
+        "GET /all/hidden/?a=b;+Domain=x;+Path=/",
+        "GET /all/hidden/accel?a=b;+Domain=x;+Path=/",
+        "HEAD /all/?a=b;+Domain=x;+Path=/",
+    ]);
+}
+
+#[test]
+fn mistakes_about_cookies() {
+    for directives in [
+        "proxy_cookie_path on;",
+        "proxy_cookie_path off; proxy_cookie_path / /x;",
+        "proxy_cookie_path / /x; proxy_cookie_path off;",
+        "proxy_cookie_path a b c;",
+        "proxy_cookie_domain on;",
+        "proxy_cookie_domain off; proxy_cookie_domain off;",
+        "proxy_cookie_flags a;",
+        "proxy_cookie_flags a b c d e;",
+        "proxy_cookie_flags off; proxy_cookie_flags a secure;",
+        "proxy_redirect off; proxy_redirect / /x;",
+        "proxy_redirect / /x; proxy_redirect off;",
+        "if ($arg_x) { proxy_cookie_path / /x; }",
+    ] {
+        agree_on_mistake(&Site::new(&format!(
+            "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://127.0.0.1:1; {directives} }} }}"
+        )));
+    }
 }
 
 /// Answers whose heads are odd.
@@ -401,7 +551,7 @@ fn relaying(origin: &Origin) -> Site {
     Site::new(&configuration.replace("ORIGIN", &port)).file("file", "the file\n").file("a.txt", "a text\n")
 }
 
-/// Conditions of a request are for whoever has the content; what another server answered is passed on.
+/// Conditions of a request are for the server that has the content; its answer is passed on.
 #[test]
 fn conditions_are_for_the_other_server() {
     let origin = Origin::start(relayed);

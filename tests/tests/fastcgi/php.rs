@@ -9,7 +9,7 @@ use tests::site::Site;
 /// The parameters that nginx is shipped with.
 const PARAMS: &str = include_str!("../../stock/debian/fastcgi_params");
 
-/// What a script is told, but for what differs between two servers.
+/// What a script gets, but for what differs between two servers.
 const INFO: &str = r#"<?php
 header('Content-Type: text/plain; charset=utf-8');
 ksort($_SERVER);

@@ -1,7 +1,7 @@
 //! What an application is sent.
 
 use tests::application::{Application, answer};
-use tests::binary::Server;
+use tests::binary::{Server, have_nginx};
 use tests::site::Site;
 
 /// A site whose locations all go to this application.
@@ -47,6 +47,64 @@ fn the_environment_and_the_body() {
     let twice: Vec<_> = request.names.iter().filter(|name| *name == "HTTP_X_ID").collect();
     assert_eq!(twice.len(), 1);
     running.stop();
+}
+
+#[test]
+fn the_host_is_the_one_that_the_request_is_for() {
+    use std::io::Write;
+    let application = Application::start(|_, stream| stream.write_all(&answer("\r\nfine")).is_err());
+    let configuration = format!(
+        "server {{ listen 127.0.0.1:%%PORT%%; server_name first.example; fastcgi_pass_request_headers on;
+            location / {{ fastcgi_pass {address}; }}
+            location /set/ {{ fastcgi_pass {address}; fastcgi_param HTTP_HOST $http_host; }}
+            location /empty/ {{ fastcgi_pass {address}; fastcgi_param HTTP_HOST \"\"; fastcgi_param HTTP_X_ID \"\"; }}
+            location /lower/ {{ fastcgi_pass {address}; fastcgi_param HTTP_x_id lower; }}
+            location /bare/ {{ fastcgi_pass {address}; fastcgi_pass_request_headers off; }}
+            location /blank/ {{ fastcgi_pass {address}; fastcgi_param HTTP_X_ID $arg_none; fastcgi_param X \"\"; }}
+            location = /is-it-kept {{ return 204; }} }}
+         server {{ listen 127.0.0.1:%%PORT_1%%; location / {{ fastcgi_pass {address}; }} }}",
+        address = application.address()
+    );
+    let site = Site::new(&configuration);
+    let sent = |server: Server| {
+        let running = site.start(server);
+        let requests = [
+            (0, "GET / HTTP/1.1\r\nHost: FIRST.example.:8080\r\nConnection: close\r\n\r\n"),
+            (0, "GET http://Other.Example:81/ HTTP/1.1\r\nHost: first.example\r\nConnection: close\r\n\r\n"),
+            (0, "GET / HTTP/1.1\r\nHost: first.example:\r\nConnection: close\r\n\r\n"),
+            (0, "GET / HTTP/1.0\r\n\r\n"),
+            (1, "GET / HTTP/1.0\r\n\r\n"),
+            (0, "GET /set/ HTTP/1.1\r\nHost: FIRST.example.:8080\r\nConnection: close\r\n\r\n"),
+            (0, "GET /empty/ HTTP/1.1\r\nHost: a\r\nX-Id: b\r\nConnection: close\r\n\r\n"),
+            (0, "GET /lower/ HTTP/1.1\r\nHost: a\r\nX-Id: b\r\nConnection: close\r\n\r\n"),
+            (0, "GET /bare/ HTTP/1.1\r\nHost: A\r\nX-Id: b\r\nConnection: close\r\n\r\n"),
+            (0, "GET /blank/ HTTP/1.1\r\nHost: a\r\nX-Id: b\r\nConnection: close\r\n\r\n"),
+        ];
+        let all = requests.map(|(port, request)| {
+            assert_eq!(tests::client::ask(running.address_of(port), request).last().status, 200, "{request}");
+            let params = application.requests().pop().unwrap().params;
+            let shown = params.into_iter().filter(|(name, _)| name != "HTTP_CONNECTION");
+            shown.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        });
+        running.stop();
+        all
+    };
+    let expected = [
+        "HTTP_HOST=first.example:8080",
+        "HTTP_HOST=other.example:81",
+        "HTTP_HOST=first.example",
+        "HTTP_HOST=first.example",
+        "",
+        "HTTP_HOST=FIRST.example.:8080",
+        "",
+        "HTTP_HOST=a HTTP_x_id=lower",
+        "HTTP_HOST=a",
+        "HTTP_HOST=a HTTP_X_ID= X=",
+    ];
+    assert_eq!(sent(Server::Fulmar), expected);
+    if have_nginx() {
+        assert_eq!(sent(Server::Nginx), expected);
+    }
 }
 
 #[test]

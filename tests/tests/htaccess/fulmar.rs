@@ -50,6 +50,92 @@ fn mistakes_are_told_with_their_place() {
     running.stop();
 }
 
+/// Apache, with the module, asks for a password or forbids: content must not be served instead.
+#[test]
+fn sections_that_restrict_access_are_not_skipped() {
+    const RULES: [&str; 9] = [
+        "AuthType Basic\nAuthName x\nAuthUserFile /none\nRequire valid-user\n",
+        "Require valid-user\n",
+        "Require all denied\n",
+        "Order allow,deny\n",
+        "Deny from all\n",
+        "<Limit GET POST>\nRequire valid-user\n</Limit>\n",
+        "<Files a.txt>\n<IfModule mod_authz_core.c>\nRequire ip 10\n</IfModule>\n</Files>\n",
+        "RewriteEngine on\nRewriteRule .* - [NC,F]\n",
+        "<RequireNone>\nRequire all granted\n</RequireNone>\n",
+    ];
+    const SECTIONS: [&str; 12] = [
+        "IfModule mod_auth_basic.c",
+        "IfModule auth_basic_module",
+        "IfModule mod_authn_file.c",
+        "IfModule mod_authn_core.c",
+        "IfModule mod_authz_user.c",
+        "IfModule mod_auth_digest.c",
+        "IfModule mod_authnz_ldap.c",
+        "IfModule mod_auth_openidc.c",
+        "IfModule mod_ssl.c",
+        "IfModule mod_session.c",
+        "IfDefine SECURE",
+        "IfModule mod_rewrite.c>\n<IfModule mod_auth_basic.c>\n</IfModule>\n<IfModule mod_auth_basic.c",
+    ];
+    let sections = SECTIONS.iter().flat_map(|section| RULES.map(|rules| (*section, rules)));
+    let texts: Vec<String> = sections
+        .map(|(section, rules)| {
+            let more = if section.contains('\n') { "</IfModule>\n" } else { "" };
+            format!("<{section}>\n{rules}</{}>\n{more}", &section[..8])
+        })
+        .collect();
+    let folders = texts.iter().enumerate();
+    let site = folders.fold(site(&[]), |site, (at, text)| {
+        site.file(&format!("{at}/.htaccess"), text).file(&format!("{at}/a.txt"), "secret")
+    });
+    let running = site.start(Server::Fulmar);
+    for (at, text) in texts.iter().enumerate() {
+        assert_eq!(status(&running, &format!("GET /{at}/a.txt")), 500, "{text}");
+    }
+    let text = "\"<IfModule mod_auth_basic.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
+    running.wait_for_log("error.log", text);
+    running.stop();
+}
+
+/// Rules for LiteSpeed, which WordPress's plugins write, are skipped as in Apache; rules about access are not.
+#[test]
+fn sections_for_unknown_modules() {
+    let site = site(&[
+        (
+            "cache/.htaccess",
+            "<IfModule LiteSpeed>\nRewriteEngine on\nRewriteRule \\.dat - [F]\n</IfModule>\n",
+        ),
+        ("closed/.htaccess", "<IfModule mod_access.c>\nOrder allow,deny\nDeny from all\n</IfModule>\n"),
+        ("cache/a.txt", "a"),
+        ("closed/a.txt", "a"),
+    ]);
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /cache/a.txt"), 200);
+    assert_eq!(status(&running, "GET /closed/a.txt"), 500);
+    running.wait_for_log("error.log", "nobody knows that module: access is denied");
+    running.stop();
+}
+
+#[test]
+fn what_is_not_built_is_told_from_what_is_unknown() {
+    let files = [
+        ("auth/.htaccess", "AuthType Basic\n"),
+        ("map/.htaccess", "RewriteMap a txt:b\n"),
+        ("php/.htaccess", "php_value a b\n"),
+    ];
+    let running = site(&files).start(Server::Fulmar);
+    for (folder, text) in [
+        ("auth", "\"AuthType\" of mod_authn_core is not built yet in "),
+        ("map", "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files in "),
+        ("php", "\"php_value\" belongs to mod_php, which is not part of Fulmar in "),
+    ] {
+        assert_eq!(status(&running, &format!("GET /{folder}/a.txt")), 500);
+        running.wait_for_log("error.log", text);
+    }
+    running.stop();
+}
+
 #[test]
 fn an_open_section_is_a_mistake() {
     let site = site(&[(".htaccess", "<IfModule mod_rewrite.c>\nRewriteEngine on\n")]);
@@ -146,7 +232,7 @@ fn texts_that_grow_are_ended() {
     }
     assert_eq!(status(&running, "GET /4/long-name.txt"), 200, "all rules are skipped");
     running.wait_for_log("error.log", "a text of more than 65536 bytes");
-    running.wait_for_log("error.log", "the rules have no end");
+    running.wait_for_log("error.log", "take too long for one request");
     running.stop();
 }
 

@@ -1,4 +1,4 @@
-//! What programs are told of the environment that `.htaccess` files make: the same PHP-FPM behind Apache and
+//! What programs get of the environment that `.htaccess` files make: the same PHP-FPM behind Apache and
 //! behind Fulmar.
 
 use std::fmt::Write;
@@ -9,7 +9,10 @@ use tests::binary::Server;
 use tests::php::{Php, have_php};
 use tests::site::Site;
 
-/// What the script is told, but for what does not come from the files.
+/// A line that sets a variable to a value.
+type Way = fn(&str, &str) -> String;
+
+/// What the script gets, but for what does not come from the files.
 const SHOW: &str = r#"<?php
 header('Content-Type: text/plain');
 ksort($_SERVER);
@@ -140,7 +143,7 @@ fn set_variables() {
         SetEnvIf X-Forwarded-Proto https HTTPS=on\nSetEnvIf Request_URI \"^/sub\" APP_SUB\n\
         SetEnvIf Remote_Addr ^127 APP_LOCAL=1\nSetEnvIf Server_Addr ^127\\. APP_SERVER=$0\n\
         SetEnvIf ^X-De.ug$ (.*) APP_MATCHED=$1\nSetEnvIfNoCase ^user-agent$ (bot) APP_BAD=$1\nSetEnvIf ^user-agent$ bot APP_NEVER\n\
-        SetEnvIf APP_LOCAL 1 APP_SECOND=1\nSetEnv HTTP_X_SEEN configured\nSetEnv REDIRECT_MY 1\n";
+        SetEnvIf APP_LOCAL 1 APP_SECOND=1\nSetEnv REDIRECT_MY 1\n";
     const SUB: &str = "SetEnv APP_ENV inner\nRewriteEngine on\nRewriteRule ^one$ two?x=%{ENV:APP_LOCAL}%{ENV:APP_ENV} [E=MY_ONE:1,E=MY_GONE:1]\n\
         RewriteRule ^two$ index.php [E=MY_TWO:%{QUERY_STRING},E=!MY_GONE,L,QSA]\n";
     agree(
@@ -149,7 +152,7 @@ fn set_variables() {
             "GET /index.php",
             "GET /",
             "GET /index.php\nX-Debug: a b\nX-De-ug: later\nUser-Agent: RoBot\nX-Forwarded-Proto: https",
-            "GET /index.php\nUser-Agent: Mozilla/5.0\nX-Seen: from the client",
+            "GET /index.php\nUser-Agent: Mozilla/5.0",
             "GET /index.php\nX-Token: Bearer own\nAuthorization: Bearer client",
             "GET /sub/index.php",
             "GET /sub/",
@@ -183,13 +186,71 @@ fn what_the_location_says_counts_more() {
     }
     let directory = TempDir::with_prefix("php-").unwrap();
     let php = Php::start(directory.path());
-    let text = "SetEnv APP_ENV file\nSetEnv APP_OTHER file\nSetEnv PHP_ADMIN_VALUE \"memory_limit=1G\"\n\
-        SetEnv PHP_VALUE \"precision=3\"\nSetEnv SCRIPT_FILENAME /etc/passwd\nSetEnv QUERY_STRING evil\n";
-    let site = site(&php, "fastcgi_param APP_ENV location;", &[(".htaccess", text)])
-        .file("own.php", "<?php echo ini_get('memory_limit'), ' ', ini_get('precision'), ' ', $_SERVER['APP_ENV'], ' ', \
-            $_SERVER['APP_OTHER'], ' ', $_SERVER['QUERY_STRING'], isset($_SERVER['PHP_ADMIN_VALUE']) ? ' set' : '';");
+    let text = "SetEnv APP_ENV file\nSetEnv APP_OTHER file\nSetEnv QUERY_STRING evil\n";
+    let site = site(&php, "fastcgi_param APP_ENV location;", &[(".htaccess", text)]).file(
+        "own.php",
+        "<?php echo $_SERVER['APP_ENV'], ' ', $_SERVER['APP_OTHER'], ' ', $_SERVER['QUERY_STRING'];",
+    );
     let running = site.start(Server::Fulmar);
-    assert_eq!(running.ask("GET /own.php?good").last().text(), "128M 3 location file good");
+    assert_eq!(running.ask("GET /own.php?good").last().text(), "location file good");
+    running.stop();
+}
+
+/// One site's files must not change what a PHP-FPM does for another site, whichever way they set the variable.
+#[test]
+fn reserved_names_are_not_passed_to_programs() {
+    if !have_php() {
+        return;
+    }
+    const SCRIPT: &str = "<?php echo ini_get('memory_limit'), ' ', ini_get('precision'), ' ', basename(__FILE__);
+        foreach (['PHP_VALUE', 'PHP_ADMIN_VALUE', 'LD_PRELOAD', 'PATH_TRANSLATED', 'PATH', 'DOCUMENT_ROOT', 'HTTP_X_EVIL', 'HTTP_AUTHORIZATION'] as $name)
+            if (isset($_SERVER[$name])) echo ' ', $name;";
+    const VALUES: [(&str, &str); 8] = [
+        ("PHP_VALUE", "precision=3"),
+        ("PHP_ADMIN_VALUE", "memory_limit=1G"),
+        ("LD_PRELOAD", "/x.so"),
+        ("SCRIPT_FILENAME", "/etc/passwd"),
+        ("PATH_TRANSLATED", "/etc/passwd"),
+        ("DOCUMENT_ROOT", "/etc"),
+        ("PATH", "/evil"),
+        ("HTTP_X_EVIL", "1"),
+    ];
+    let ways: [(&str, Way); 7] = [
+        ("SetEnv", |name, value| format!("SetEnv {name} {value}\n")),
+        ("SetEnvIf", |name, value| format!("SetEnvIf Request_URI . {name}={value}\n")),
+        ("SetEnvIfNoCase", |name, value| format!("SetEnvIfNoCase Request_URI . {name}={value}\n")),
+        ("BrowserMatch", |name, value| format!("BrowserMatch ^$ {name}={value}\n")),
+        ("BrowserMatchNoCase", |name, value| format!("BrowserMatchNoCase ^$ {name}={value}\n")),
+        ("RewriteRule", |name, value| format!("RewriteEngine on\nRewriteRule .* - [E={name}:{value}]\n")),
+        ("computed", |name, value| {
+            let (start, end) = name.split_at(2);
+            format!(
+                "RewriteEngine on\nSetEnv START {start}\nRewriteCond {start} (.*)\nRewriteRule .* - [E=%1{end}:{value}]\n"
+            )
+        }),
+    ];
+    let directory = TempDir::with_prefix("php-").unwrap();
+    let php = Php::start(directory.path());
+    let text = |way: &Way| VALUES.map(|(name, value)| way(name, value)).concat();
+    let site = site(&php, "", &[]).file("plain/own.php", SCRIPT);
+    let site = ways.iter().fold(site, |site, (folder, way)| {
+        site.file(&format!("{folder}/.htaccess"), text(way)).file(&format!("{folder}/own.php"), SCRIPT)
+    });
+    let running = site.start(Server::Fulmar);
+    for folder in ways.iter().map(|(folder, _)| *folder).chain(["plain"]) {
+        let answer = running.ask(&format!("GET /{folder}/own.php"));
+        assert_eq!(answer.last().text(), "128M 14 own.php", "{folder}");
+        if !["computed", "plain"].contains(&folder) {
+            let warning =
+                format!("\"{folder}\" sets \"PHP_VALUE\", which is reserved and is not passed to programs");
+            running.wait_for_log("error.log", &warning);
+        }
+    }
+    assert_eq!(
+        running.ask("GET /SetEnv/own.php\nAuthorization: x").last().text(),
+        "128M 14 own.php HTTP_AUTHORIZATION"
+    );
+    assert!(!running.all_logs().contains("computed/.htaccess"), "only literal names are known beforehand");
     running.stop();
 }
 

@@ -333,6 +333,53 @@ fn redirects() {
 }
 
 #[test]
+fn redirects_beside_rules() {
+    const TEXT: &str = "RewriteEngine on\nRewriteRule ^private/r$ http://example.com/rule [R=302]\n\
+        RewriteRule ^private/url$ http://example.com/rule\nRewriteRule ^private/f$ - [F]\nRewriteRule ^private/g$ - [G]\n\
+        RewriteRule ^private/s$ - [R=404]\nRewriteRule ^private/none$ - [L]\nRewriteRule ^private/end$ public/a.txt [END]\n\
+        RewriteRule ^private/pass$ /public/a.txt [PT]\nRewriteRule ^private/same$ private/same [L]\n\
+        RewriteRule ^to$ /gone/x [L]\nRewriteRule ^to-end$ /gone/x [END]\nRewriteRule ^args$ public/a.txt?rule=1 [QSA,L]\n\
+        RewriteRule ^private/(.*)$ public/$1 [L]\nRewriteRule ^gone/a$ a.txt [L]\nRewriteRule ^moved/(.*)$ public/$1\n\
+        RewriteRule ^open/(.*)$ public/$1 [L]\nRedirectMatch 403 ^/private\nRedirect gone /gone\n\
+        Redirect 301 /moved http://example.com/alias\nRedirect 302 /args http://example.com/args\n";
+    const SUB: &str = "RewriteEngine on\nRewriteRule ^(.*)$ /public/$1 [L]\n";
+    agree(
+        &[
+            (".htaccess", TEXT),
+            ("public/a.txt", "public"),
+            ("public/r", "public"),
+            ("public/pass", "public"),
+            ("private/a.txt", "private"),
+            ("private/sub/.htaccess", SUB),
+            ("moved/a.txt", "moved"),
+        ],
+        &[
+            "GET /private/a.txt",
+            "GET /private/r",
+            "GET /private/url",
+            "GET /private/f",
+            "GET /private/g",
+            "GET /private/s",
+            "GET /private/none",
+            "GET /private/end",
+            "GET /private/pass",
+            "GET /private/same",
+            "GET /private/sub/a.txt",
+            "GET /private",
+            "GET /open/a.txt",
+            "GET /to",
+            "GET /to-end",
+            "GET /gone/a",
+            "GET /gone/b",
+            "GET /moved/a.txt",
+            "GET /moved/a.txt?q=1",
+            "GET /args?q=1",
+            "GET /a.txt",
+        ],
+    );
+}
+
+#[test]
 fn documents_of_errors() {
     const TEXT: &str = "ErrorDocument 404 /error.html\nErrorDocument 403 \"Keep out.\"\nErrorDocument 410 http://example.com/gone\n\
         RewriteEngine on\nRewriteRule ^no$ - [F]\nRewriteRule ^gone$ - [G]\nHeader set X-Set 1\nHeader always set X-Always 1\n";
@@ -404,6 +451,57 @@ fn mistakes_close_their_directory() {
             "GET /folder/a.txt",
         ],
     );
+}
+
+#[test]
+fn versions() {
+    let conditions = [
+        ">= 2.4",
+        "< 2.4",
+        "2.4",
+        "= 2.4",
+        "!= 2.4",
+        "> 2",
+        ">= 3",
+        "<= 2.4",
+        "!<= 2.4",
+        "= /^2\\.4/",
+        "~ ^2\\.5",
+        "!~ ^2",
+        "> 2.4.100",
+        "< 2.5.0",
+        "== 2.4.0",
+    ];
+    let section = |(at, condition)| format!("<IfVersion {condition}>\nHeader set X-{at} yes\n</IfVersion>\n");
+    let text: String = conditions.into_iter().enumerate().map(section).collect();
+    agree(&[(".htaccess", &text)], &["GET /a.txt"]);
+}
+
+#[test]
+fn sections_that_are_skipped() {
+    let files = [
+        (
+            "grants/.htaccess",
+            "<IfModule mod_cern_meta.c>\nRequire all granted\nOrder allow,deny\nAllow from all\n</IfModule>\n",
+        ),
+        ("older/.htaccess", "<IfModule !mod_authz_core.c>\nDeny from all\n</IfModule>\n"),
+        (
+            "inner/.htaccess",
+            "<IfModule mod_cern_meta.c>\n<IfModule !mod_authz_core.c>\nDeny from all\n</IfModule>\n</IfModule>\n",
+        ),
+        ("third/.htaccess", "<IfModule mod_php5.c>\nphp_flag x on\n</IfModule>\n"),
+        ("missing/.htaccess", "<IfModule !mod_cern_meta.c>\nDeny from all\n</IfModule>\n"),
+        ("tuned/.htaccess", "<IfModule mod_deflate.c>\nSetOutputFilter DEFLATE\n</IfModule>\n"),
+        (
+            "named/.htaccess",
+            "<IfDefine NAME>\nHeader set X-A b\n</IfDefine>\n<IfDefine !NAME>\nHeader set X-B b\n</IfDefine>\n",
+        ),
+    ];
+    let pages: Vec<String> = files.iter().map(|(path, _)| path.replace(".htaccess", "a.txt")).collect();
+    let all: Vec<(&str, &str)> =
+        files.into_iter().chain(pages.iter().map(|path| (path.as_str(), "x"))).collect();
+    let requests: Vec<String> = pages.iter().map(|path| format!("GET /{path}")).collect();
+    agree(&all, &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 #[test]

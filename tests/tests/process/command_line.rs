@@ -1,10 +1,7 @@
 //! Options, messages and exit codes.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -187,48 +184,6 @@ fn a_daemon_that_cannot_write_its_pid_file() {
     assert!(code == Some(1) && stderr.contains("none/pid\" failed (2: "), "{code:?} {stderr}");
 }
 
-/// Without a configuration: a directory is served.
-#[test]
-fn serve() {
-    let site = Site::whole("%%PORT%%").file("f.txt", "file\n").file("d/x", "x");
-    let port = site.write_configuration(Server::Fulmar, "%%PORT%%")[&0];
-    let listen = format!("127.0.0.1:{port}");
-    let mut command = Command::new(Server::Fulmar.path());
-    command
-        .arg("serve")
-        .arg(site.root())
-        .args(["--listen", &listen])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut child = Guard(command.spawn().expect("run"));
-    let address = listen.parse().expect("address");
-    assert!(wait::until(Duration::from_secs(5), || Client::try_connect(address).is_ok()), "does not listen");
-    assert_eq!(tests::client::ask(address, "GET /f.txt").last().text(), "file\n");
-    let listing = tests::client::ask(address, "GET /d/");
-    assert!(listing.last().status == 200 && listing.last().text().contains("x"), "{}", listing.last());
-    kill_process(Pid::from_child(&child.0), Signal::INT).expect("signal");
-    assert!(wait::until(Duration::from_secs(5), || child.0.try_wait().expect("wait").is_some()), "Ctrl-C");
-}
-
-/// As a service, or over a remote shell: the standard output is a socket, which nobody can open by its name.
-#[test]
-fn serve_writes_its_log_to_a_socket() {
-    let site = Site::whole("%%PORT%%").file("f.txt", "file\n");
-    let port = site.write_configuration(Server::Fulmar, "%%PORT%%")[&0];
-    let listen = format!("127.0.0.1:{port}");
-    let (receiver, output) = UnixStream::pair().expect("sockets");
-    let mut command = Command::new(Server::Fulmar.path());
-    command.arg("serve").arg(site.root()).args(["--listen", &listen]).stdout(OwnedFd::from(output));
-    let _child = Guard(command.stderr(Stdio::null()).spawn().expect("run"));
-    drop(command);
-    let address = listen.parse().expect("address");
-    assert!(wait::until(Duration::from_secs(5), || Client::try_connect(address).is_ok()), "does not listen");
-    assert_eq!(tests::client::ask(address, "GET /f.txt").last().text(), "file\n");
-    receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
-    let told = BufReader::new(receiver).lines().map_while(Result::ok).find(|line| line.starts_with("GET "));
-    assert!(told.as_ref().is_some_and(|line| line.starts_with("GET /f.txt 200 ")), "{told:?}");
-}
-
 /// What is wrong with a configuration is said in nginx's words, with file and line.
 #[test]
 fn diagnostics_are_nginx_s() {
@@ -379,7 +334,7 @@ const BROKEN: &[&str] = &[
 ];
 
 /// A process that ends with the test.
-struct Guard(Child);
+pub(crate) struct Guard(pub(crate) Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {

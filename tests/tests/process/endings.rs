@@ -112,7 +112,7 @@ fn what_stands_behind_a_last_request_costs_nothing() {
     }
 }
 
-/// A client that leaves in the middle was sent something, which whoever counts traffic has to find in the log.
+/// The log has the bytes that were sent to a client that leaves in the middle, for those who count traffic.
 #[test]
 fn a_download_that_is_broken_off_is_logged_with_what_was_sent() {
     for server in servers() {

@@ -159,7 +159,7 @@ fn a_request_is_answered_as_it_began() {
     running.stop();
 }
 
-/// The address that goes is told to close, by the configuration that had it; the other one stays.
+/// Connections of a removed address get `Connection: close`, by the configuration that had it; the other one stays.
 #[test]
 fn an_address_that_is_gone_ends_its_connections() {
     let first = "server { listen 127.0.0.1:%%PORT%%; listen 127.0.0.1:%%PORT_1%%; return 200 first; }";
@@ -174,7 +174,7 @@ fn an_address_that_is_gone_ends_its_connections() {
     }
     let before = worker::of(&running);
     must_reload(&site, &running, second);
-    // A connection that is told to go is given a second; a slow machine may take it whole.
+    // A connection that has to end is given a second; a slow machine may take it whole.
     let told = goes.exchange("GET /made").map(|response| (response.text(), response.announces_close()));
     assert!(told.is_none_or(|told| told == ("first".to_owned(), true)));
     assert!(idle.closes_within(LIMIT), "an idle connection to an address that is gone stays");
@@ -387,7 +387,7 @@ fn metrics_tell_of_reloads() {
             "reloads_total{result=\"failure\"}",
             "configuration_generation",
         ];
-        // The worker is told after whoever asked for the reload.
+        // The worker gets the result after the requester of the reload.
         assert!(
             wait::until(LIMIT, || names.map(value) == wanted.map(Some)),
             "{wanted:?}: {:?}",

@@ -1,10 +1,20 @@
 //! What `-t` says of a configuration, for people: all refusals at once, and each thing once.
 
+use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use tests::binary::Server;
+use rustix::process::geteuid;
+use tests::binary::{Server, have_nginx};
+use tests::client::{self, Client};
 use tests::site::Site;
+use tests::wait;
+
+use crate::process::command_line::Guard;
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether `-t` takes this file, and what it prints.
 fn judged(configuration: &str) -> (bool, String) {
@@ -54,6 +64,52 @@ fn all_refusals_are_told_at_once() {
     assert_eq!((good, headlines(&printed, "emerg").len()), (false, refused.len()), "{printed}");
 }
 
+/// Parameters, values and variables are refused as directives are, and hide nothing.
+#[test]
+fn refused_parameters_hide_nothing() {
+    let text = "load_module modules/mine.so;
+        error_log memory:32m;
+        events { use kqueue; }
+        http {
+            access_log off;
+            upstream u { server no.such.host.invalid:80 service=http resolve; server 127.0.0.1:2 slow_start=1s; }
+            server {
+                listen 127.0.0.1:8080 spdy setfib=1;
+                ssl_certificate $ssl_server_name.pem;
+                ssl_verify_client on;
+                location / { proxy_pass https://127.0.0.1:3; proxy_ssl_conf_command Options x; }
+                location /b { return 200 $geoip_country_code$geoip_city; }
+                LAST
+            }
+        }
+    ";
+    let (good, printed) = judged(&text.replace("LAST", ""));
+    let told = headlines(&printed, "emerg");
+    let expected = [
+        "\"load_module\" knows no module in \"modules/mine.so\"",
+        "\"error_log\" to a buffer in memory",
+        "parameter \"kqueue\" of \"use\"",
+        "parameter \"service\" of \"server\"",
+        "parameter \"resolve\" of \"server\"",
+        "parameter \"slow_start\" of \"server\"",
+        "parameter \"spdy\" of \"listen\"",
+        "parameter \"setfib\" of \"listen\"",
+        "variables in \"ssl_certificate\"",
+        "\"ssl_verify_client\"",
+        "\"proxy_ssl_conf_command\"",
+        "variable \"geoip_country_code\"",
+        "variable \"geoip_city\"",
+    ];
+    assert!(!good && told.len() == expected.len(), "{printed}");
+    assert!(told.iter().zip(expected).all(|(told, expected)| told.starts_with(expected)), "{printed}");
+
+    // After an error of another kind nobody knows which variables would have been defined.
+    let (_, printed) = judged(&text.replace("LAST", "lisen 80;"));
+    let told = headlines(&printed, "emerg");
+    assert!(told.len() == expected.len() - 1 && !printed.contains("geoip"), "{printed}");
+    assert!(told.last().is_some_and(|told| told.starts_with("unknown directive \"lisen\"")), "{printed}");
+}
+
 #[test]
 fn what_is_no_refusal_ends_the_reading() {
     let (_, printed) = judged("events {} http { server { root a; root b; lisen 1; } } stream { }");
@@ -69,27 +125,171 @@ fn very_many_refusals_are_counted() {
     assert_eq!(told[20], "5 more directives are refused");
 }
 
+/// A command that runs the server on a site's configuration, with the packaged places for logs.
+fn packaged(site: &Site) -> Command {
+    let mut command = Command::new(Server::Fulmar.path());
+    command.arg("-c").arg(site.prefix().join("fulmar.conf"));
+    command
+}
+
+fn has_packaged_logs() -> bool {
+    Path::new("/var/log/fulmar").exists()
+}
+
 #[test]
-fn where_logs_are_by_default_is_told() {
-    if Path::new("/var/log/fulmar").exists() {
+fn a_default_log_that_cannot_be_opened_is_a_warning() {
+    if has_packaged_logs() {
         return;
     }
     let site = Site::whole("");
-    site.write_configuration(Server::Fulmar, "events {} http { server { listen 127.0.0.1:8080; } }");
-    let path = site.prefix().join("fulmar.conf");
-    let judge = |arguments: &[&str]| {
-        let mut command = Command::new(Server::Fulmar.path());
-        let output = command.arg("-t").arg("-c").arg(&path).args(arguments).output().unwrap();
-        String::from_utf8(output.stderr).unwrap()
+    let judge = |configuration: &str, arguments: &[&str]| {
+        site.write_configuration(Server::Fulmar, configuration);
+        let output = packaged(&site).arg("-t").args(arguments).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
-    let hint = |printed: &str, file: &str| {
-        let mut lines = printed.lines().skip_while(|line| !line.contains(file));
-        lines.nth(1).is_some_and(|line| line.starts_with("  hint: this is where "))
+    for configuration in
+        ["events {} http { server { listen 127.0.0.1:8080; } }", "server { listen 127.0.0.1:8080; }"]
+    {
+        let (good, printed) = judge(configuration, &[]);
+        let told = headlines(&printed, "warn");
+        let start =
+            |file: &str| format!("open() \"/var/log/fulmar/{file}\" failed (2: No such file or directory), ");
+        assert!(good && told.len() == 2, "{printed}");
+        assert!(
+            told[0].starts_with(&start("error.log")) && told[1].starts_with(&start("access.log")),
+            "{printed}"
+        );
+        assert_eq!(printed.matches("\n  hint: this is the default place: ").count(), 2, "{printed}");
+    }
+    // The same places are no defaults where somebody names them.
+    for (directive, arguments, path) in [
+        ("", &["-e", "/none/e"][..], "/none/e"),
+        ("", &["-e", "/var/log/fulmar/error.log"], "/var/log/fulmar/error.log"),
+        ("error_log /var/log/fulmar/error.log;", &[], "/var/log/fulmar/error.log"),
+    ] {
+        let (good, printed) =
+            judge(&format!("{directive} events {{}} http {{ access_log off; server {{ }} }}"), arguments);
+        let expected = format!("open() \"{path}\" failed (2: No such file or directory)");
+        assert!(!good && headlines(&printed, "emerg") == [expected], "{printed}");
+    }
+}
+
+#[test]
+fn without_default_logs_a_server_writes_to_its_error_stream() {
+    if has_packaged_logs() {
+        return;
+    }
+    let site = Site::whole("");
+    let configuration = "daemon off; USER pid %%LOGS%%/pid; events { }
+        http { server { listen 127.0.0.1:%%PORT%%; return 200 TEXT; } }";
+    let configuration = configuration.replace("USER", if geteuid().is_root() { "user root;" } else { "" });
+    let ports = site.write_configuration(Server::Fulmar, &configuration.replace("TEXT", "first"));
+    let console = site.prefix().join("console");
+    let command = packaged(&site).stderr(File::create(&console).unwrap()).spawn().unwrap();
+    let server = Guard(command);
+    let printed = || fs::read_to_string(&console).unwrap_or_default();
+    let address = SocketAddr::from(([127, 0, 0, 1], ports[&0]));
+    assert!(wait::until(PATIENCE, || Client::try_connect(address).is_ok()), "{}", printed());
+    for target in ["/started", "/reloaded"] {
+        assert_eq!(client::ask(address, &format!("GET {target}\nConnection: close")).statuses(), [200]);
+        assert!(
+            wait::until(PATIENCE, || printed().contains(&format!("\"GET {target} HTTP"))),
+            "{}",
+            printed()
+        );
+        for order in ["reload", "reopen"] {
+            let told = packaged(&site).args(["-s", order]).output().unwrap();
+            assert!(told.status.success(), "{order}: {told:?} {}", printed());
+        }
+    }
+    let (told, warned) = (printed(), "failed (2: No such file or directory), requests are logged to ");
+    assert!(told.contains(warned) && !told.contains("[emerg]"), "{told}");
+    assert!(!told.contains("worker process"), "no worker complains of what is known: {told}");
+    drop(server);
+}
+
+/// Everything below a directory: paths with their kinds, contents and times of change.
+fn inventory(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        let content = if metadata.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        found.push(format!(
+            "{path:?} {:?} {:?} {content:?}",
+            metadata.file_type(),
+            metadata.modified().unwrap()
+        ));
+        if metadata.is_dir() {
+            found.extend(inventory(&path));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_test_creates_and_changes_nothing() {
+    let site = Site::whole("").beside("here.log", "a line\n").dir("logs");
+    site.write_configuration(
+        Server::Fulmar,
+        "pid pid; error_log new-error.log; events {}
+        http {
+            access_log here.log; access_log new-access.log; client_body_temp_path bodies; proxy_temp_path proxied 1 2;
+            fastcgi_temp_path answers;
+            server { listen unix:%%DIR%%/socket; listen 127.0.0.1:%%PORT%%; location / { proxy_pass http://[::1]:1; } }
+        }",
+    );
+    let before = inventory(&site.prefix());
+    for arguments in
+        [&["-t"][..], &["-T", "-q"], &["-t", "-e", "another.log"], &["-t", "-g", "lock_file lock;"]]
+    {
+        let output = site.command(Server::Fulmar).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        assert_eq!(inventory(&site.prefix()), before, "{arguments:?}");
+    }
+    // A test that fails does not log why, either.
+    site.write_configuration(Server::Fulmar, "nonsense;");
+    let before = inventory(&site.prefix());
+    assert!(!site.command(Server::Fulmar).arg("-t").status().unwrap().success());
+    assert_eq!(inventory(&site.prefix()), before);
+}
+
+/// What keeps a log from being created is found without creating one, and said as nginx says it.
+#[test]
+fn a_log_that_cannot_be_created_is_found() {
+    let site = Site::whole("").beside("file", "").link_beside("dangling", "none/log");
+    let judge = |server: Server, log: &str| {
+        let temporary = if server == Server::Nginx { "client_body_temp_path %%LOGS%%/b;" } else { "" };
+        let configuration = format!(
+            "pid %%LOGS%%/pid; error_log %%LOGS%%/e; events {{}}
+            http {{ access_log {log}; {temporary} server {{ listen 127.0.0.1:%%PORT%%; }} }}"
+        );
+        site.write_configuration(server, &configuration);
+        let output = site.command(server).arg("-t").output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let told =
+            printed.lines().find_map(|line| line.split_once("[emerg] ")).map(|(_, text)| text.to_owned());
+        (output.status.success(), told)
     };
-    let printed = judge(&[]);
-    assert!(hint(&printed, "/fulmar/error.log") && hint(&printed, "/fulmar/access.log"), "{printed}");
-    let printed = judge(&["-e", "/none/e"]);
-    assert!(printed.contains("[emerg] open() \"/none/e\"") && !hint(&printed, "/none/e\""), "{printed}");
+    for (log, reason) in [
+        ("new.log", None),
+        ("none/log", Some("2: No such file or directory")),
+        ("file/log", Some("20: Not a directory")),
+        ("html", Some("21: Is a directory")),
+        ("dangling", Some("2: No such file or directory")),
+    ] {
+        let told = judge(Server::Fulmar, log);
+        let path = site.prefix().join(log).display().to_string();
+        let expected = reason.map(|reason| format!("open() \"{path}\" failed ({reason})"));
+        assert_eq!(told, (reason.is_none(), expected), "{log}");
+        assert!(!site.prefix().join("new.log").exists());
+    }
+    if have_nginx() {
+        for log in ["none/log", "file/log", "html", "dangling"] {
+            assert_eq!(judge(Server::Nginx, log), judge(Server::Fulmar, log), "{log}");
+        }
+    }
 }
 
 #[test]
@@ -124,7 +324,7 @@ fn what_is_copied_along_with_an_empty_answer_is_no_error() {
 }
 
 #[test]
-fn a_directory_for_bodies_is_made_and_none_around_it() {
+fn a_directory_for_bodies_can_be_made_and_none_around_it() {
     let site = Site::whole("");
     let judge = |name: &str| {
         let server = "server { listen 127.0.0.1:8080; }";
@@ -138,8 +338,8 @@ fn a_directory_for_bodies_is_made_and_none_around_it() {
     assert!(!good && told.len() == 1 && told[0].starts_with("mkdir() \""), "{printed}");
     assert!(told[0].contains("/none/bodies\" failed (2: No such file or directory) in "), "{printed}");
     assert!(told[0].ends_with("fulmar.conf:3") && !site.prefix().join("none").exists(), "{printed}");
-    assert!(judge("bodies").0 && site.prefix().join("bodies").is_dir());
-    assert!(judge("bodies").0, "it may be there");
+    assert!(judge("bodies").0 && !site.prefix().join("bodies").exists());
+    assert!(judge("html").0, "it may be there");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn five_upgrades_under_load() {
     running.stop();
 }
 
-/// Connections that are kept over an upgrade are answered as before until the program before is told to go; then each has
+/// Connections that are kept over an upgrade are answered as before until the program before has to end; then each has
 /// one more answer, which says that it is the last. No request is without an answer.
 #[test]
 fn an_upgrade_tells_kept_connections() {
@@ -149,7 +149,7 @@ fn an_upgrade_tells_kept_connections() {
     running.stop();
 }
 
-/// The old supervisor takes over again when the new one is told to go.
+/// The old supervisor takes over again when the new one stops.
 #[test]
 fn an_upgrade_taken_back() {
     let running = Site::whole(&whole("daemon on;", &server("x"))).start(Server::Fulmar);

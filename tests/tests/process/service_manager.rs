@@ -55,6 +55,10 @@ impl Manager {
 
     /// Starts the service with at most two sockets under these names.
     fn start(&self, sockets: Vec<OwnedFd>, names: &str) -> Service {
+        Service(self.command(sockets, names).spawn().expect("run"))
+    }
+
+    fn command(&self, sockets: Vec<OwnedFd>, names: &str) -> Command {
         let fulmar = self.site.command(Server::Fulmar);
         // Sockets come in as streams that every child has, and are put where a service manager puts them.
         let script = "exec 3<&0 4<&1 < /dev/null > /dev/null\nLISTEN_PID=$$ exec \"$@\"";
@@ -66,7 +70,7 @@ impl Manager {
         command.stdin(sockets.next().unwrap_or_else(Stdio::null));
         command.stdout(sockets.next().unwrap_or_else(Stdio::null));
         command.stderr(Stdio::null());
-        Service(command.spawn().expect("run"))
+        command
     }
 
     /// The next message.
@@ -278,6 +282,27 @@ fn what_is_passed_in_by_mistake_is_told_or_left_alone() {
     assert!(manager.log().contains("the inherited socket #3 is ignored (not a listening socket)"));
     assert_eq!(ask(address), "ok");
     drop(service);
+}
+
+/// A number that no service manager gives takes one line, and not one for each descriptor.
+#[test]
+fn a_wrong_number_of_sockets_is_told_briefly() {
+    for (count, lines) in [("999999999", 1), ("60000", 9), ("many", 1)] {
+        let (free, address) = listener();
+        drop(free);
+        let manager = Manager::new(&server(address, "ok"));
+        let mut command = manager.command(Vec::new(), "");
+        let service = Service(command.env("LISTEN_FDS", count).spawn().expect("run"));
+        assert!(manager.next_state().starts_with("READY=1\n"), "{}", manager.log());
+        let log = manager.log();
+        assert_eq!(
+            log.lines().filter(|line| line.ends_with("ignored") || line.contains("inherited socket")).count(),
+            lines,
+            "{log}"
+        );
+        assert_eq!(ask(address), "ok");
+        drop(service);
+    }
 }
 
 /// A server that was killed leaves its queues with the manager; who came meanwhile is answered by the next one.

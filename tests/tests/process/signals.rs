@@ -42,7 +42,7 @@ fn quit_lets_a_download_finish() {
     running.assert_healthy();
 }
 
-/// A request that is on its way when the server is told to stop is answered, and the connection ends with it. The time
+/// A request that is on its way when the server gets a signal to stop is answered, and the connection ends with it. The time
 /// for that is a second, which a busy machine may take whole: then the test begins anew.
 #[test]
 fn quit_leaves_kept_connections_time_for_a_request() {
@@ -192,6 +192,6 @@ fn winch_and_hup() {
     running.stop();
 }
 
-fn root_user() -> &'static str {
+pub(super) fn root_user() -> &'static str {
     if rustix::process::geteuid().is_root() { "user root;" } else { "" }
 }

@@ -13,7 +13,7 @@ use super::prose;
 /// The directives that the server itself reads, and every feature in the order of the list.
 pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
     let modules: &[&Module] = modules::ALL;
-    let mut features = vec![feature(root, "structure", "crates/server/src/structure.rs", server::STRUCTURE)?];
+    let mut features = vec![feature(root, "structure", "crates/site/src/structure.rs", site::STRUCTURE)?];
     features[0].directives.push(include());
     for module in modules {
         let file = format!("crates/modules/src/{}.rs", module.name);
@@ -85,6 +85,7 @@ fn inheritance(rule: Rule) -> &'static str {
     match rule {
         Rule::Value => "the nearest level's",
         Rule::List => "the nearest level's, all of them",
+        Rule::Gather => "those of all levels, the outermost first",
         Rule::Never => "no",
         Rule::Unnamed => "into `if` and `limit_except` only",
     }

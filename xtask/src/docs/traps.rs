@@ -13,15 +13,21 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask docs`. -->
 
 `fulmar lint -c FILE` looks for what loads and probably does not do what was meant. Each finding has a place, a reason
-and a mend. It reads the configuration with all that it includes, serves nothing and writes nothing. `.htaccess` files
-stand beside the content, and are not looked at; nor is what needs more than the text, such as whether a file is there.
+and a mend. It reads the configuration with all that it includes, serves nothing and writes nothing. What needs
+more than the text, such as whether a file is there, is not looked at.
+
+Where the configuration could be served and `htaccess` is on, it also reads the [`.htaccess` files](htaccess.md) below the
+roots, and tells each one that requests would not be answered by as a finding of the rule `htaccess`, of level `warn`.
+`fulmar -t` warns of the same files, and does not fail by them. Both say how many files they looked at. They do not follow
+symbolic links to directories, and stop after 20 000 directories, 32 levels, 2 000 files or 16 MiB of them. A root with
+variables is left out.
 
 | option | does |
 |---|---|
 | `-c`, `-p`, `-g` | as for the server itself |
 | `--deny LEVEL` | the least bad kind of finding that makes the exit status 1: `error` (where none is given), `warn`, `notice`, or `nothing` |
 | `--allow RULE` | leaves a rule out; may be given again |
-| `--json` | prints an object for each finding: `rule`, `level`, `file`, `line`, `column`, `text`, `why`, `mend`, `excerpt` |
+| `--json` | prints an object for each finding: `rule`, `level`, `file`, `line`, `column`, `text`, `why`, `mend`, `excerpt`; for `.htaccess` files `rule`, `level`, `file`, `text` |
 
 The exit status is 0; 1 if something was found that `--deny` names; 2 if the configuration cannot be read.
 

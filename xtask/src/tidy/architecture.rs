@@ -6,6 +6,12 @@ use crate::tree::{File, Tree};
 const PATH: &str = "ARCHITECTURE.md";
 const LINES_MAX: usize = 300;
 
+/// Lower it with each text that becomes shorter.
+const WORDS_MAX: usize = 2500;
+
+/// What the bound on words is to become.
+const WORDS_AIM: usize = 2500;
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(file) = tree.file(PATH) else {
         return vec![Finding::new(
@@ -20,6 +26,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     if length > LINES_MAX {
         let message = format!("{length} lines, more than {LINES_MAX}");
         found.push(Finding::new(PATH, LINES_MAX + 1, message, "say less, or say it in the code"));
+    }
+    let words = count_words(file);
+    if words > WORDS_MAX {
+        let message = format!("{words} words, more than {WORDS_MAX}");
+        found.push(Finding::new(PATH, 1, message, "say less, or say it in the code"));
     }
     match section(file, "invariant") {
         None => found.push(Finding::new(PATH, 1, "no section of invariants", "write one, numbered")),
@@ -37,6 +48,16 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         found.push(Finding::new(PATH, 1, "no glossary", "write one: our words, each in a line"));
     }
     found
+}
+
+/// How long the file is.
+pub(super) fn report(tree: &Tree) -> Option<String> {
+    let words = count_words(tree.file(PATH)?);
+    Some(format!("{PATH} has {words} words of {WORDS_MAX}; the aim is {WORDS_AIM}"))
+}
+
+fn count_words(file: &File) -> usize {
+    file.text.split_whitespace().count()
 }
 
 /// The line of the heading that contains `word`, and the lines below it up to the next heading of any level.
@@ -73,6 +94,8 @@ mod tests {
     #[test]
     fn length_and_missing_parts_are_found() {
         assert_eq!(check_text(&format!("{GOOD}{}", "more\n".repeat(300))), ["ARCHITECTURE.md:301"]);
+        let words = "word ".repeat(WORDS_MAX);
+        assert_eq!(check_text(&format!("{GOOD}{words}\n")), ["ARCHITECTURE.md:1"]);
         assert_eq!(check_text("# Map\n## Invariants\n- No a.\n## Glossary\n"), ["ARCHITECTURE.md:2"]);
         assert_eq!(check_text("# Map\n"), ["ARCHITECTURE.md:1", "ARCHITECTURE.md:1"]);
         assert_eq!(places(&check(&Tree::of(&[]))), ["ARCHITECTURE.md:1"]);

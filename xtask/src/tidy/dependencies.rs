@@ -3,83 +3,78 @@
 use super::{Finding, has_words, spdx};
 use crate::metadata::Package;
 use crate::tree::{File, Tree};
+use serde::Deserialize;
 
-const LICENCES: &[&str] = &[
-    "0BSD",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-0",
-    "Unicode-3.0",
-    "Unicode-DFS-2016",
-    "Unlicense",
-    "Zlib",
-];
+/// The policy that cargo-deny reads, too.
+const POLICY: &str = "deny.toml";
 
-/// Packages that nothing of ours may pull in, and why with what else.
-const BANNED: &[(&str, &str)] = &[
-    ("async-std", "discontinued; use tokio"),
-    ("atty", "unmaintained and unsound; use std::io::IsTerminal"),
-    ("chrono", "its local time is costly and was unsound; use jiff and httpdate"),
-    ("daemonize", "unmaintained; use crates/net"),
-    ("failure", "discontinued; use thiserror"),
-    ("htpasswd-verify", "panics on odd input; use own apr1 and {SHA}, bcrypt and sha-crypt"),
-    ("lru", "unsound iterators; use quick_cache"),
-    ("memmap", "unmaintained; use pread or sendfile through rustix"),
-    ("monoio", "a second runtime; use tokio"),
-    ("openssl", "a C library with its own configuration; use rustls"),
-    ("rlua", "unmaintained; use mlua"),
-    ("rust-crypto", "unmaintained; use the RustCrypto packages"),
-    ("rustls-pemfile", "unmaintained; use rustls-pki-types"),
-    ("structopt", "superseded; use clap"),
-    ("tokio-uring", "unmaintained; use tokio"),
-    ("trust-dns-client", "renamed; use hickory-client"),
-    ("trust-dns-proto", "renamed; use hickory-proto"),
-    ("trust-dns-resolver", "renamed; use hickory-resolver"),
-    ("users", "unmaintained; use nix"),
-];
+/// What the policy says of third parties' packages. What is here for cargo-deny alone is passed over.
+#[derive(Debug, Deserialize)]
+struct Policy {
+    licenses: Licences,
+    bans: Bans,
+    sources: Sources,
+}
 
-/// Packages that only tests may use.
-const TESTS_ONLY: &[(&str, &str)] =
-    &[("hyper", "hides the request line and cannot send files; use crates/h1")];
+#[derive(Debug, Deserialize)]
+struct Licences {
+    allow: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Bans {
+    deny: Vec<Ban>,
+}
+
+/// A package that nothing of ours may pull in, and why with what else.
+#[derive(Debug, Deserialize)]
+struct Ban {
+    #[serde(rename = "crate")]
+    name: String,
+    reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Sources {
+    allow_registry: Vec<String>,
+}
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = reasons(tree);
     found.extend(unused(tree));
-    for package in tree.packages.iter().filter(|package| package.dir.is_none()) {
-        found.extend(third_party(tree, package));
-    }
-    for package in tree.packages.iter().filter(|package| package.is_product()) {
-        for (name, instead) in TESTS_ONLY {
-            if package.dependencies.iter().any(|dependency| dependency.name == *name && !dependency.dev) {
-                let message = format!("{} depends on {name}, which is for tests", package.name);
-                let line = line_of(tree, &package.manifest(), name);
-                found.push(Finding::new(&package.manifest(), line, message, *instead));
-            }
+    match Policy::read(tree) {
+        Ok(policy) => {
+            let outside = tree.packages.iter().filter(|package| package.dir.is_none());
+            found.extend(outside.flat_map(|package| third_party(tree, &policy, package)));
         }
+        Err(message) => found.push(Finding::new(POLICY, 1, message, "write it as cargo-deny reads it")),
     }
     found
 }
 
-fn third_party(tree: &Tree, package: &Package) -> Vec<Finding> {
+impl Policy {
+    fn read(tree: &Tree) -> Result<Policy, String> {
+        let text = &tree.file(POLICY).ok_or("there is no such file")?.text;
+        toml::from_str(text).map_err(|error| error.message().to_owned())
+    }
+}
+
+fn third_party(tree: &Tree, policy: &Policy, package: &Package) -> Vec<Finding> {
     let name = &package.name;
     let (path, line) = place(tree, name);
     let mut found = Vec::new();
     let mut add = |message: String, instead: &str| found.push(Finding::new(&path, line, message, instead));
-    if let Some((_, instead)) = BANNED.iter().find(|(banned, _)| banned == name) {
-        add(format!("{name} is banned"), instead);
+    if let Some(ban) = policy.bans.deny.iter().find(|ban| ban.name == *name) {
+        add(format!("{name} is banned"), &ban.reason);
     }
-    if package.source.as_ref().is_none_or(|source| !source.starts_with("registry+")) {
+    let registry = package.source.as_ref().and_then(|source| source.strip_prefix("registry+"));
+    if !registry.is_some_and(|url| policy.sources.allow_registry.iter().any(|known| known == url)) {
         add(format!("{name} does not come from the registry"), "use a published version");
     }
     let licence = package.licence.as_deref().unwrap_or_default();
-    if !spdx::allows(licence, LICENCES) {
-        let instead =
-            "use another package, or add a licence that asks for no more to xtask/src/tidy/dependencies.rs";
+    if !spdx::allows(licence, &policy.licenses.allow) {
+        let instead = "use another package, or add a licence that asks for no more to deny.toml";
         add(format!("{name} has the licence \"{licence}\""), instead);
     }
     found
@@ -108,17 +103,17 @@ fn unused(tree: &Tree) -> Vec<Finding> {
         let sources: Vec<&File> =
             tree.sources().filter(|file| file.path.starts_with(&format!("{dir}/"))).collect();
         for dependency in &package.dependencies {
-            let name = dependency.name.replace('-', "_");
+            let name = dependency.replace('-', "_");
             if !sources.iter().any(|file| has_words(&file.text, &name)) {
-                let line = line_of(tree, &package.manifest(), &dependency.name);
-                let message = format!("no source of {} names {}", package.name, dependency.name);
+                let line = line_of(tree, &package.manifest(), dependency);
+                let message = format!("no source of {} names {dependency}", package.name);
                 found.push(Finding::new(&package.manifest(), line, message, "remove the line"));
             }
         }
     }
     for (number, name) in shared_lines(tree) {
         let used =
-            ours().any(|(package, _)| package.dependencies.iter().any(|dependency| dependency.name == name));
+            ours().any(|(package, _)| package.dependencies.iter().any(|dependency| dependency == name));
         if !used {
             found.push(Finding::new(
                 "Cargo.toml",
@@ -140,7 +135,7 @@ fn shared_lines(tree: &Tree) -> Vec<(usize, &str)> {
     named.map(|(number, line)| (number, line.split([' ', '=', '.']).next().unwrap_or_default())).collect()
 }
 
-/// Each third party's line of `[workspace.dependencies]` has a comment of its own above it.
+/// Each third party's line of `[workspace.dependencies]` has its own comment above it.
 fn reasons(tree: &Tree) -> Vec<Finding> {
     let lines: Vec<&str> = tree.file("Cargo.toml").map_or("", |file| &file.text).lines().collect();
     let line = |number: usize| lines.get(number.wrapping_sub(1)).copied().unwrap_or_default();
@@ -156,10 +151,12 @@ fn reasons(tree: &Tree) -> Vec<Finding> {
 mod tests {
     use super::super::places;
     use super::*;
-    use crate::metadata::Dependency;
 
     const MANIFEST: &str =
         "[workspace.dependencies]\nconf = { path = \"crates/conf\" }\n# Why.\nserde = \"1\"\n";
+
+    const DENY: &str = "licenses.allow = [\"MIT\"]\nsources.allow-registry = [\"x\"]
+        [bans]\ndeny = [{ crate = \"atty\", reason = \"use std\" }]";
 
     fn outside(name: &str, licence: &str, source: &str) -> Package {
         Package {
@@ -171,8 +168,7 @@ mod tests {
     }
 
     fn package(dir: &str, uses: &[&str]) -> Package {
-        let dependency = |name: &&str| Dependency { name: (*name).into(), dev: false };
-        let dependencies = uses.iter().map(dependency).collect();
+        let dependencies = uses.iter().map(|name| (*name).into()).collect();
         Package { dir: Some(dir.into()), dependencies, ..Package::default() }
     }
 
@@ -181,8 +177,9 @@ mod tests {
         let mut tree = Tree::of(&[
             ("Cargo.toml", MANIFEST),
             ("Cargo.lock", lock),
-            ("crates/a/Cargo.toml", "[package]\n[dependencies]\nhyper = \"1\"\n"),
-            ("crates/a/src/lib.rs", "use hyper::Body; use conf::Node; // serde"),
+            (POLICY, DENY),
+            ("crates/a/Cargo.toml", "[package]\n[dependencies]\n"),
+            ("crates/a/src/lib.rs", "use conf::Node; // serde"),
         ]);
         tree.packages = packages;
         tree.packages.push(package("crates/a", &["conf", "serde"]));
@@ -191,17 +188,25 @@ mod tests {
 
     #[test]
     fn good_ones_pass() {
-        let mut ours = package("crates/a", &["hyper"]);
-        ours.dependencies[0].dev = true;
-        assert_eq!(check_packages(vec![outside("serde", "MIT OR GPL-3.0", "registry+x"), ours]), [""; 0]);
+        assert_eq!(check_packages(vec![outside("serde", "MIT OR GPL-3.0", "registry+x")]), [""; 0]);
     }
 
     #[test]
     fn licences_sources_and_bans_are_found() {
         assert_eq!(check_packages(vec![outside("serde", "GPL-3.0", "registry+x")]), ["Cargo.toml:4"]);
         assert_eq!(check_packages(vec![outside("serde", "MIT", "git+x")]), ["Cargo.toml:4"]);
+        assert_eq!(check_packages(vec![outside("serde", "MIT", "registry+y")]), ["Cargo.toml:4"]);
         assert_eq!(check_packages(vec![outside("atty", "MIT", "registry+x")]), ["Cargo.lock:2"]);
-        assert_eq!(check_packages(vec![package("crates/a", &["hyper"])]), ["crates/a/Cargo.toml:3"]);
+    }
+
+    #[test]
+    fn a_policy_that_says_less_is_found() {
+        let read = |text: &str| Policy::read(&Tree::of(&[(POLICY, text)])).map(|_| ());
+        assert_eq!(read(DENY), Ok(()));
+        for part in ["licenses.allow", "sources.allow-registry", "reason"] {
+            assert!(read(&DENY.replace(part, "other.x")).unwrap_err().starts_with("missing field"), "{part}");
+        }
+        assert_eq!(places(&check(&Tree::of(&[]))), ["deny.toml:1"]);
     }
 
     #[test]
@@ -212,7 +217,7 @@ mod tests {
             ("crates/a/src/lib.rs", "use conf::Node; fn my_serde_json() {}"),
         ]);
         tree.packages = vec![package("crates/a", &["conf", "serde-json"])];
-        assert_eq!(places(&check(&tree)), ["crates/a/Cargo.toml:3", "Cargo.toml:4"]);
+        assert_eq!(places(&unused(&tree)), ["crates/a/Cargo.toml:3", "Cargo.toml:4"]);
     }
 
     #[test]

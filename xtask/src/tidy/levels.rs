@@ -13,13 +13,17 @@ const LEVELS: &[(&str, u8)] = &[
     ("h2", 1),
     ("fcgi", 1),
     ("net", 1),
-    ("contract", 2),
+    ("journal", 2),
     ("lint", 2),
     ("tls", 2),
-    ("upstream", 3),
-    ("modules", 4),
-    ("server", 4),
-    ("fulmar", 5),
+    ("contract", 3),
+    ("wire", 3),
+    ("site", 4),
+    ("upstream", 4),
+    ("modules", 5),
+    ("engine", 5),
+    ("server", 6),
+    ("fulmar", 7),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -56,7 +60,7 @@ fn check_crate(tree: &Tree, package: &Package) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     for dependency in &package.dependencies {
-        let ours = tree.packages.iter().find(|other| other.dir.is_some() && other.name == dependency.name);
+        let ours = tree.packages.iter().find(|other| other.dir.is_some() && other.name == *dependency);
         let Some(ours) = ours else { continue };
         let message = match self::level(&ours.name) {
             _ if !ours.is_product() => format!("{} depends on the tool {}", package.name, ours.name),
@@ -79,12 +83,10 @@ fn level(name: &str) -> Option<u8> {
 mod tests {
     use super::super::places;
     use super::*;
-    use crate::metadata::Dependency;
 
     fn package(dir: &str, uses: &[&str]) -> Package {
         let name = dir.rsplit('/').next().unwrap().into();
-        let dependency = |name: &&str| Dependency { name: (*name).into(), dev: false };
-        let dependencies = uses.iter().map(dependency).collect();
+        let dependencies = uses.iter().map(|name| (*name).into()).collect();
         Package { name, dir: Some(dir.into()), dependencies, ..Package::default() }
     }
 

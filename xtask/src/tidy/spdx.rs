@@ -4,19 +4,19 @@
 ///
 /// `AND` asks for both sides, `OR` and the `/` of old manifests for one; `WITH` only adds
 /// permissions. What does not parse is not allowed.
-pub(super) fn allows(expression: &str, allowed: &[&str]) -> bool {
+pub(super) fn allows(expression: &str, allowed: &[impl AsRef<str>]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut parser = Parser { tokens: spaced.split_whitespace().collect(), at: 0, allowed };
     parser.any() == Some(true) && parser.at == parser.tokens.len()
 }
 
-struct Parser<'a> {
+struct Parser<'a, T> {
     tokens: Vec<&'a str>,
     at: usize,
-    allowed: &'a [&'a str],
+    allowed: &'a [T],
 }
 
-impl<'a> Parser<'a> {
+impl<'a, T: AsRef<str>> Parser<'a, T> {
     fn any(&mut self) -> Option<bool> {
         let mut result = self.all()?;
         while self.takes("OR") {
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         if self.takes("WITH") {
             self.next()?;
         }
-        Some(self.allowed.contains(&name))
+        Some(self.allowed.iter().any(|allowed| allowed.as_ref() == name))
     }
 
     fn next(&mut self) -> Option<&'a str> {

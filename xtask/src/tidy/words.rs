@@ -14,7 +14,41 @@ const PHRASES: &[(&str, &str)] = &[
     ("placeholder", "write the thing itself"),
     ("legacy", "name the version or the standard that you mean"),
     ("../shared", "copy nothing from outside: say it here"),
+    ("have it that", "use an active verb: \"X rejects Y\""),
+    ("has it that", "use an active verb: \"X rejects Y\""),
+    ("is told", "use an active verb: \"X gets Y\", \"X reports Y\""),
+    ("are told", "use an active verb: \"X gets Y\", \"X reports Y\""),
+    ("is had by", "name the subject: \"only X can do Y\""),
+    ("give way", "write \"yield\", or \"is dropped\""),
+    ("gives way", "write \"yields\", or \"is dropped\""),
+    ("of no use to", "write \"X cannot use it\", or \"X discards it\""),
+    ("who asks", "name the noun: the client, the request, the caller"),
+    ("whoever", "name the noun: the client, the user, the caller, the process"),
+    ("in vain", "say what happens: \"gets no answer\", \"matches nothing\", \"returns `Pending`\""),
+    ("is not said to", "write \"does not\""),
+    ("is none of those that", "write \"is not\", \"matches no\" or \"refers only to\""),
+    ("by it all", "name the subject, and use an active verb"),
+    ("is gone on with", "write \"continues\""),
+    ("let others go first", "write \"yield\""),
+    ("can ask for any more", "write \"is dropped\", or \"is no longer used\""),
+    ("for somebody", "name the noun: the client, the user, the request"),
 ];
+
+/// Phrases that are wrong only where no noun follows: "the target of its own redirections" is plain.
+const WITHOUT_NOUN: &[(&str, &str)] = &[
+    ("of its own", "write \"its own X\", or \"a separate X\""),
+    ("of their own", "write \"their own X\", or \"separate X\""),
+];
+
+/// Phrases that may stand as often as they do, and no more: lower the number with each one that is reworded.
+const PHRASES_LEFT: &[(&str, usize, &str)] = &[
+    ("beside", 280, "write \"besides\", \"next to\", \"with\" or \"in addition to\""),
+    ("behind", 425, "write \"after\", \"upstream\", \"backend\" or \"following\""),
+    ("nobody", 306, "write \"no client\", \"no user\", \"is not\" or \"does not\""),
+];
+
+/// Folders and files that are made from others, where a phrase would count twice.
+const MADE: &[&str] = &["docs/directives/", "docs/lint.md", "docs/lab/"];
 
 /// Ends of identifiers that tell a history instead of a meaning.
 const SUFFIXES: &[&str] = &["_v2", "_old", "_new"];
@@ -45,6 +79,7 @@ const PROSE_AND_CODE: &[&str] = &["rs", "md", "toml", "yml", "sh", "conf", "css"
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let texts = tree.files.iter().filter(|file| is_written(&file.path));
     let mut found: Vec<Finding> = texts.flat_map(check_text).collect();
+    found.extend(PHRASES_LEFT.iter().filter_map(|left| check_left(tree, *left)));
     found.extend(tree.sources().filter(|file| file.path != THIS_FILE).flat_map(check_identifiers));
     found.extend(tree.sources().flat_map(check_macros));
     found.extend(tree.product().flat_map(|file| check_anyhow(file).into_iter().chain(check_units(file))));
@@ -67,12 +102,39 @@ fn check_text(file: &File) -> Vec<Finding> {
                 found.push(Finding::new(&file.path, number, format!("\"{phrase}\""), *instead));
             }
         }
+        for (phrase, instead) in WITHOUT_NOUN {
+            let mut ends = lower.match_indices(phrase).map(|(at, _)| &lower[at + phrase.len()..]);
+            if ends.any(|end| !end.starts_with(|c: char| c == ' ' || c.is_alphanumeric())) {
+                found.push(Finding::new(
+                    &file.path,
+                    number,
+                    format!("\"{phrase}\" without a noun"),
+                    *instead,
+                ));
+            }
+        }
         if let Some(path) = machine_path(line) {
             let message = format!("\"{path}\" is a folder of one machine");
             found.push(Finding::new(&file.path, number, message, "use a relative path, or /srv in examples"));
         }
     }
     found
+}
+
+/// One finding, at the place that has the phrase most often, if the project has it more often than it may.
+fn check_left(tree: &Tree, (phrase, most, instead): (&str, usize, &str)) -> Option<Finding> {
+    let by_hand =
+        |file: &&File| is_written(&file.path) && !MADE.iter().any(|made| file.path.starts_with(made));
+    let count = |file: &File| {
+        let text = file.text.to_ascii_lowercase();
+        text.lines().filter(|line| has_words(line, phrase)).count()
+    };
+    let counts: Vec<(usize, &File)> =
+        tree.files.iter().filter(by_hand).map(|file| (count(file), file)).collect();
+    let all: usize = counts.iter().map(|(count, _)| count).sum();
+    let (_, file) = counts.into_iter().max_by_key(|(count, _)| *count).filter(|_| all > most)?;
+    let message = format!("{all} lines of the project have \"{phrase}\", more than {most}");
+    Some(Finding::new(&file.path, 1, message, instead))
 }
 
 fn machine_path(line: &str) -> Option<&'static str> {
@@ -166,6 +228,26 @@ mod tests {
         assert_eq!(
             check_one("a/src/lib.rs", "// A Placeholder.\n// FIXME(b)\n"),
             ["a/src/lib.rs:1", "a/src/lib.rs:2"]
+        );
+    }
+
+    #[test]
+    fn phrases_that_are_left_may_not_become_more() {
+        let tree = Tree::of(&[
+            ("a.md", "a\nBehind it\n"),
+            ("b.md", "behind\nbehind, behind\n"),
+            ("docs/lint.md", "behind\n"),
+        ]);
+        assert_eq!(check_left(&tree, ("behind", 3, "")), None);
+        assert_eq!(check_left(&tree, ("behind", 2, "")).unwrap().path, "b.md");
+    }
+
+    #[test]
+    fn some_phrases_need_a_noun() {
+        assert_eq!(check_one("a.md", "the target of its own redirections\n"), [""; 0]);
+        assert_eq!(
+            check_one("a.md", "a folder of its own\na\nparts of their own, which\n"),
+            ["a.md:1", "a.md:3"]
         );
     }
 

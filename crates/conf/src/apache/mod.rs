@@ -1,5 +1,7 @@
 //! Apache's configuration language: lines of words, and sections in angle brackets, as the same tree.
 
+mod directives;
+mod elsewhere;
 mod line;
 
 use std::path::Path;
@@ -9,6 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::loader::Loaded;
 use crate::source::{Sources, Span};
 use crate::tree::{Node, Word, printable};
+pub use directives::{is_module, module_of, not_honoured};
+pub use elsewhere::in_place_of_nginx;
 use line::{Line, Lines};
 
 /// Sections within sections.

@@ -174,7 +174,7 @@ pub fn http_only_names() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A parameter with a verdict of its own.
+/// A parameter with its own verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     directive: &'static str,

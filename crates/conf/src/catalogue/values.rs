@@ -1,4 +1,4 @@
-//! What stands behind a directive that nobody reads: a slip is told all the same, as it would be in nginx.
+//! What stands behind a directive that nobody reads: a slip is reported all the same, as it would be in nginx.
 
 use crate::diagnostic::Diagnostic;
 use crate::tree::{Node, Word};

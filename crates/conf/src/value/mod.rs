@@ -2,6 +2,7 @@
 
 mod address;
 mod choice;
+mod literal;
 mod network;
 mod number;
 mod path;

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use super::ValueError;
+use super::literal::Literal;
 use super::subset;
 use crate::tree::{Word, printable};
 
@@ -18,12 +19,26 @@ const BYTES_MAX: usize = 10 * 1024 * 1024;
 const LIMITED_BYTES: usize = 8 * 1024;
 const LIMITED_BYTES_PER_BYTE: usize = 128;
 
+/// Steps of a limited pattern in one subject. PCRE2 counts the steps from each start in the subject apart, so that the
+/// limit for one start must be lower in a long subject.
+const LIMITED_STEPS_MAX: usize = 10_000_000;
+
+/// Memory of a compiled pattern, in bytes, and for each byte of its text. These are measured sizes, rounded up.
+const LITERAL_BYTES: usize = 192;
+const LINEAR_BYTES: (usize, usize) = (8 * 1024, 64);
+const BACKTRACKING_BYTES: (usize, usize) = (3 * 1024, 48);
+
+/// The length of a pattern, multiplied by that of a subject, up to which a match takes some microseconds at most.
+const QUICK_PRODUCT_MAX: usize = 4096;
+
 /// A compiled pattern. Bytes are bytes: there is no Unicode unless the pattern asks PCRE2 for it.
 pub struct Pattern {
     text: Box<[u8]>,
     case_insensitive: bool,
     names: Box<[Option<Box<str>>]>,
     limit: u32,
+    /// Whether the pattern comes from a file that is not trusted.
+    is_limited: bool,
     engine: Engine,
 }
 
@@ -42,6 +57,7 @@ pub struct Wrong {
 pub struct TooManySteps;
 
 enum Engine {
+    Literal(Literal),
     /// `$` means the very end here, but for PCRE also the place before a final newline: subjects that end in
     /// one go to `for_newline`.
     Linear {
@@ -72,39 +88,43 @@ impl Pattern {
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn new(text: &[u8], case_insensitive: bool) -> Result<Pattern, ValueError> {
-        Pattern::compile(text, case_insensitive, LIMIT, BYTES_MAX)
+        let (engine, names) = compile(text, case_insensitive, LIMIT, BYTES_MAX)?;
+        Ok(Pattern { text: text.into(), case_insensitive, names, limit: LIMIT, is_limited: false, engine })
     }
 
-    /// As [`Pattern::new`], for patterns of whom nobody trusts: with a limit of its own for backtracking, and small
+    /// As [`Pattern::new`], for patterns of whom nobody trusts: with its own limit for backtracking, and small
     /// beside their text.
     ///
     /// # Errors
     /// [`ValueError::Pattern`] with PCRE2's message.
     pub fn limited(text: &[u8], case_insensitive: bool, limit: u32) -> Result<Pattern, ValueError> {
         let bytes_max = LIMITED_BYTES + LIMITED_BYTES_PER_BYTE * text.len();
-        Pattern::compile(text, case_insensitive, limit, bytes_max)
+        let (engine, names) = match Literal::parse(text, case_insensitive) {
+            Some(literal) => (Engine::Literal(literal), Box::from([None])),
+            None => compile(text, case_insensitive, limit, bytes_max)?,
+        };
+        Ok(Pattern { text: text.into(), case_insensitive, names, limit, is_limited: true, engine })
     }
 
-    /// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps
-    /// it small.
-    fn compile(
-        text: &[u8],
-        case_insensitive: bool,
-        limit: u32,
-        bytes_max: usize,
-    ) -> Result<Pattern, ValueError> {
-        let (engine, names) = match linear(text, case_insensitive, bytes_max) {
-            Some(regex) => {
-                let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
-                (Engine::Linear { regex, for_newline: OnceLock::new() }, names)
-            }
-            None => {
-                let regex = backtracking(text, case_insensitive, limit)?;
-                let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
-                (Engine::Backtracking(regex), names)
-            }
+    /// About how much memory the compiled pattern takes, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let (base, per_byte) = match self.engine {
+            Engine::Literal(_) => (LITERAL_BYTES, 2),
+            Engine::Linear { .. } => LINEAR_BYTES,
+            Engine::Backtracking(_) => BACKTRACKING_BYTES,
         };
-        Ok(Pattern { text: text.into(), case_insensitive, names, limit, engine })
+        base.saturating_add(per_byte.saturating_mul(self.text.len()))
+    }
+
+    /// Whether a match in a subject of this length cannot take more than some microseconds.
+    pub fn is_quick(&self, subject_bytes: usize) -> bool {
+        let product = self.text.len().max(1).saturating_mul(subject_bytes);
+        let repeats = self.text.contains(&b'{');
+        match self.engine {
+            Engine::Literal(_) => product <= QUICK_PRODUCT_MAX,
+            Engine::Linear { .. } => product <= QUICK_PRODUCT_MAX && !repeats,
+            Engine::Backtracking(_) => false,
+        }
     }
 
     /// Whether the pattern matches anywhere in the subject. Reaching the match limit is no match.
@@ -112,6 +132,8 @@ impl Pattern {
         match self.engine_for(subject) {
             Some(Chosen::Linear(regex)) => regex.is_match(subject),
             Some(Chosen::Backtracking(regex)) => regex.is_match(subject).unwrap_or(false),
+            Some(Chosen::Once(regex)) => regex.is_match(subject).unwrap_or(false),
+            Some(Chosen::Literal(literal)) => literal.find(subject).is_some(),
             None => false,
         }
     }
@@ -136,11 +158,12 @@ impl Pattern {
                 let found = regex.captures_read(&mut places, subject).is_some();
                 found && captures.fill((0..places.len()).map(|group| places.get(group)))
             }
-            Some(Chosen::Backtracking(regex)) => {
-                let mut places = regex.capture_locations();
-                let found = regex.captures_read(&mut places, subject).map_err(|_| TooManySteps)?;
-                found.is_some() && captures.fill((0..places.len()).map(|group| places.get(group)))
-            }
+            Some(Chosen::Backtracking(regex)) => backtrack(regex, subject, captures)?,
+            Some(Chosen::Once(regex)) => backtrack(&regex, subject, captures)?,
+            Some(Chosen::Literal(literal)) => match literal.find(subject) {
+                Some(place) => captures.fill([Some(place)]),
+                None => false,
+            },
             None => false,
         };
         Ok(found)
@@ -158,7 +181,7 @@ impl Pattern {
 
     /// Whether subjects are matched in linear time (but for those that end in a newline).
     pub fn is_linear(&self) -> bool {
-        matches!(self.engine, Engine::Linear { .. })
+        matches!(self.engine, Engine::Linear { .. } | Engine::Literal(_))
     }
 
     /// The pattern for an automaton of several, where it can be a part of one.
@@ -172,13 +195,35 @@ impl Pattern {
             return None;
         }
         match &self.engine {
+            Engine::Literal(literal) => Some(Chosen::Literal(literal)),
+            Engine::Backtracking(_) if self.limit_for(subject) < self.limit => self.compiled_once(subject),
             Engine::Backtracking(regex) => Some(Chosen::Backtracking(regex)),
+            Engine::Linear { .. } if subject.ends_with(b"\n") && self.is_limited => {
+                self.compiled_once(subject)
+            }
             Engine::Linear { for_newline, .. } if subject.ends_with(b"\n") => {
                 let compile = || backtracking(&self.text, self.case_insensitive, self.limit).ok();
                 for_newline.get_or_init(compile).as_ref().map(Chosen::Backtracking)
             }
             Engine::Linear { regex, .. } => Some(Chosen::Linear(regex)),
         }
+    }
+
+    /// The limit of steps from one start in the subject.
+    fn limit_for(&self, subject: &[u8]) -> u32 {
+        // Without alternatives such a pattern matches at the start of a subject only.
+        let has_one_start = self.text.starts_with(b"^") && !self.text.contains(&b'|');
+        if !self.is_limited || has_one_start {
+            return self.limit;
+        }
+        let steps = LIMITED_STEPS_MAX / (subject.len() + 1);
+        self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX))
+    }
+
+    /// The pattern for one rare subject, compiled for it alone: files that are not trusted must not fill the memory.
+    fn compiled_once(&self, subject: &[u8]) -> Option<Chosen<'_>> {
+        let regex = backtracking(&self.text, self.case_insensitive, self.limit_for(subject)).ok()?;
+        Some(Chosen::Once(Box::new(regex)))
     }
 }
 
@@ -214,6 +259,37 @@ impl fmt::Debug for Pattern {
 enum Chosen<'p> {
     Linear(&'p regex::bytes::Regex),
     Backtracking(&'p pcre2::bytes::Regex),
+    Once(Box<pcre2::bytes::Regex>),
+    Literal(&'p Literal),
+}
+
+/// Group names by number; group 0 has none.
+type Names = Box<[Option<Box<str>>]>;
+
+/// Repetitions make a pattern large; one that would be too large for linear time is left to PCRE2, which keeps it small.
+fn compile(
+    text: &[u8],
+    case_insensitive: bool,
+    limit: u32,
+    bytes_max: usize,
+) -> Result<(Engine, Names), ValueError> {
+    if let Some(regex) = linear(text, case_insensitive, bytes_max) {
+        let names = regex.capture_names().map(|name| name.map(Box::from)).collect();
+        return Ok((Engine::Linear { regex, for_newline: OnceLock::new() }, names));
+    }
+    let regex = backtracking(text, case_insensitive, limit)?;
+    let names = regex.capture_names().iter().map(|name| name.as_deref().map(Box::from)).collect();
+    Ok((Engine::Backtracking(regex), names))
+}
+
+fn backtrack(
+    regex: &pcre2::bytes::Regex,
+    subject: &[u8],
+    captures: &mut Captures,
+) -> Result<bool, TooManySteps> {
+    let mut places = regex.capture_locations();
+    let found = regex.captures_read(&mut places, subject).map_err(|_| TooManySteps)?;
+    Ok(found.is_some() && captures.fill((0..places.len()).map(|group| places.get(group))))
 }
 
 impl Captures {
@@ -334,6 +410,23 @@ mod tests {
         assert!(Pattern::new(b"(a{100}){80}", false).unwrap().is_linear());
     }
 
+    /// PCRE2 counts the steps from each start apart: 900 steps are few, but not 60,000 times.
+    #[test]
+    fn the_limit_is_lower_in_long_subjects() {
+        let pattern = Pattern::limited(b"(?:a(?:)){0,900}(?=x)", false, 20_000).unwrap();
+        let found = |length: usize| pattern.try_captures(&vec![b'a'; length], &mut Captures::default());
+        assert_eq!((found(400), found(60_000)), (Ok(false), Err(TooManySteps)));
+        let pattern = Pattern::limited(b"^(?=a).*b", false, 20_000).unwrap();
+        assert_eq!(pattern.try_captures(&[b'a'; 8000], &mut Captures::default()), Ok(false));
+    }
+
+    #[test]
+    fn literals_take_little_memory() {
+        let size = |text: &str| Pattern::limited(text.as_bytes(), false, LIMIT).unwrap().size_bytes();
+        assert!(size("^old-page/?$") < 300 && size(r"^a\.html$") < 300);
+        assert!(size("^(.*)$") > 4096 && size("^(?!x)") > 2048);
+    }
+
     #[test]
     fn errors_name_the_place() {
         let error = |text: &str| Pattern::new(text.as_bytes(), false).unwrap_err().to_string();
@@ -364,11 +457,13 @@ mod tests {
         case_insensitive: bool,
     ) -> Option<Vec<Option<(u32, u32)>>> {
         let count = match &engine {
+            Engine::Literal(_) => 1,
             Engine::Linear { regex, .. } => regex.captures_len(),
             Engine::Backtracking(regex) => regex.captures_len(),
         };
         let names = vec![None; count].into();
-        let pattern = Pattern { text: text.as_bytes().into(), case_insensitive, names, limit: LIMIT, engine };
+        let (text, limit) = (text.as_bytes().into(), LIMIT);
+        let pattern = Pattern { text, case_insensitive, names, limit, is_limited: false, engine };
         let mut captures = Captures::default();
         let found = pattern.captures(subject.as_bytes(), &mut captures);
         assert_eq!(found, pattern.is_match(subject.as_bytes()));
@@ -388,6 +483,18 @@ mod tests {
                 let expected = groups_of(exact, &text, &subject, case_insensitive);
                 prop_assert_eq!(groups_of(linear, &text, &subject, case_insensitive), expected, "{} on {:?}", text, subject);
             }
+        }
+
+        #[test]
+        fn literals_agree_with_pcre(
+            text in r"\^?([abA/-]|\\[.]){0,4}(/\?)?\$?", subject in "[abA/.-]{0,8}\n?", case_insensitive: bool,
+        ) {
+            let literal = Literal::parse(text.as_bytes(), case_insensitive);
+            prop_assert!(literal.is_some(), "{text}");
+            let exact = Engine::Backtracking(backtracking(text.as_bytes(), case_insensitive, LIMIT).unwrap());
+            let expected = groups_of(exact, &text, &subject, case_insensitive);
+            let literal = Engine::Literal(literal.unwrap());
+            prop_assert_eq!(groups_of(literal, &text, &subject, case_insensitive), expected, "{} {:?}", text, subject);
         }
 
         #[test]

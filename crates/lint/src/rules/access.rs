@@ -30,7 +30,7 @@ pub(crate) static REFERER_NONE: Rule = Rule {
     id: "referer-none",
     level: Level::Notice,
     title: "`valid_referers none` lets those in who say nothing",
-    why: "Whoever sends no `Referer` is valid with `none`, and any page can see to it that none is sent \
+    why: "With `none`, a request without `Referer` is valid, and any page can have its requests sent without one \
           (`referrerpolicy=\"no-referrer\"`). Against strangers that embed a picture it keeps honest ones out only; \
           as a protection of forms it is none.",
     bad: "server { location /transfer/ { valid_referers none server_names; if ($invalid_referer) { return 403; } \

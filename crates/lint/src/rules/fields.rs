@@ -32,7 +32,7 @@ pub(crate) static ADD_HEADER_LOST: Rule = Rule {
     id: "add-header-lost",
     level: Level::Warn,
     title: "fields for security that an inner level takes away",
-    why: "A level with an `add_header` of its own inherits none of those around it. What protects the whole site \
+    why: "A level with its own `add_header` inherits none of those around it. What protects the whole site \
           (`Strict-Transport-Security` and its kin) is missing in the answers of such a location.",
     bad: "server { add_header X-Frame-Options DENY; location /a/ { add_header Cache-Control no-store; } }",
     good: "server { add_header X-Frame-Options DENY; \
@@ -90,7 +90,7 @@ pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
     id: "proxy-fields-lost",
     level: Level::Warn,
     title: "fields of passed requests that an inner level takes away",
-    why: "A location with a `proxy_set_header` of its own inherits none of those around it: `Host` is the other \
+    why: "A location with its own `proxy_set_header` inherits none of those around it: `Host` is the other \
           server's name again, and the client's address is not passed on.",
     bad: "server { proxy_set_header Host $host; \
           location / { proxy_set_header X-A 1; proxy_pass http://127.0.0.1:8080; } }",

@@ -27,6 +27,31 @@ pub(crate) static ALIAS_TRAVERSAL: Rule = Rule {
     },
 };
 
+pub(crate) static ALIAS_WITHOUT_SLASH: Rule = Rule {
+    id: "alias-without-slash",
+    level: Level::Warn,
+    title: "`alias` has no slash at its end, and its location has one",
+    why: "An `alias` takes the place of the location's text. With `location /i/` and `alias /srv/images`, `/i/x` is the \
+          file `/srv/imagesx`.",
+    bad: "server { location /i/ { alias /srv/images; } }",
+    good: "server { location /i/ { alias /srv/images/; } }",
+    check: |tree| {
+        tree.named("alias")
+            .filter_map(|spot| {
+                let location = spot.parent().filter(|parent| parent.is("location"))?;
+                let Some(Place::Prefix(text)) = place(location) else { return None };
+                let target = spot.node.arg(0)?.as_str()?;
+                // A variable may end with a slash.
+                let is_joined = text.ends_with('/') && !target.ends_with('/') && !target.contains('$');
+                is_joined.then(|| {
+                    let what = format!("\"{text}x\" is the file \"{target}x\"");
+                    Found::at(spot.node, what, format!("alias {target}/;"))
+                })
+            })
+            .collect()
+    },
+};
+
 pub(crate) static ALIAS_WITHOUT_CAPTURE: Rule = Rule {
     id: "alias-without-capture",
     level: Level::Warn,

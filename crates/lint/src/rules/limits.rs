@@ -1,4 +1,4 @@
-//! Limits, and by what clients are told apart.
+//! Limits, and the keys that distinguish clients.
 
 use crate::tree::uses;
 use crate::{Found, Rule};

@@ -16,6 +16,7 @@ use crate::Rule;
 /// All rules, by what they are about.
 pub(crate) static ALL: &[&Rule] = &[
     &files::ALIAS_TRAVERSAL,
+    &files::ALIAS_WITHOUT_SLASH,
     &files::ALIAS_WITHOUT_CAPTURE,
     &files::TRY_FILES_LAST,
     &files::AUTOINDEX_EVERYWHERE,

@@ -91,7 +91,7 @@ fn host_values(tree: &Tree<'_>, variable: &str) -> Option<Vec<String>> {
 pub(crate) static HOST_PASSED_ON: Rule = Rule {
     id: "host-passed-on",
     level: Level::Notice,
-    title: "the other server is told whatever host the client names",
+    title: "the other server gets any host that the client names",
     why: "`$http_host` is what the client wrote. In a server that answers for all hosts an application that builds \
           links from it, such as one to set a new password, lets a client choose where they lead.",
     bad: "server { listen 80 default_server; \
@@ -144,7 +144,7 @@ pub(crate) static ACCEL_NOT_INTERNAL: Rule = Rule {
                     matches!(place(location), Some(Place::Prefix(text)) if text == uri && text != "/")
                 });
                 found.extend(guarded.filter(|location| !has(location, "internal")).map(|location| {
-                    let text = format!("\"{uri}\" is sent to everybody who asks for it");
+                    let text = format!("\"{uri}\" is sent to every client");
                     Found::at(location, text, "write internal; into it")
                 }));
             }

@@ -66,7 +66,7 @@ pub(crate) static IF_WITH_MORE: Rule = Rule {
     id: "if-with-more",
     level: Level::Warn,
     title: "`if` in a location with more than rewriting in it",
-    why: "An `if` inside of a location is a location of its own, which takes the place of the one around it: of \
+    why: "An `if` inside of a location is a separate location, which takes the place of the one around it: of \
           several only the last that holds counts, `try_files` around it is not done, and lists such as `add_header` \
           are inherited only as a whole. `return`, `rewrite`, `set` and `break` are safe.",
     bad: "server { location / { try_files $uri /index.html; if ($arg_a) { add_header X-A 1; } } }",
@@ -89,8 +89,7 @@ pub(crate) static IF_WITH_MORE: Rule = Rule {
                 let is_plain = conditions == 1 && !has(location, "try_files") && !is_list(odd);
                 (!is_plain).then(|| {
                     let text = format!("\"{}\" inside of an if may not do what it says", odd.name);
-                    let mend =
-                        "set a variable by map, or go to a location of its own by rewrite or error_page";
+                    let mend = "set a variable by map, or go to a separate location by rewrite or error_page";
                     Found::at(odd, text, mend)
                 })
             })
@@ -123,7 +122,8 @@ pub(crate) static RETURN_BEFORE_ACCESS: Rule = Rule {
                 })?;
                 (!refuses).then(|| {
                     let text = format!("\"{}\" beside it is never asked", guard.name);
-                    let mend = "let a location of its own answer, which try_files leads to: try_files /none @answer;";
+                    let mend =
+                        "let a separate location answer, which try_files leads to: try_files /none @answer;";
                     Found::at(spot.node, text, mend)
                 })
             })

@@ -8,7 +8,7 @@ pub(crate) static NO_DEFAULT_SERVER: Rule = Rule {
     id: "no-default-server",
     level: Level::Notice,
     title: "requests for unknown hosts go to whichever server comes first",
-    why: "Who asks for a name that no server has, or for the address alone, is answered by the first server of the \
+    why: "A request for a name that no server has, or for the address alone, is answered by the first server of the \
           address. With files in several directories the first may change with the name of a file. \
           `default_server` says which one it is.",
     bad: "server { listen 80; server_name a.example; return 204; } server { listen 80; server_name b.example; return 204; }",
@@ -145,7 +145,7 @@ pub(crate) static MERGE_SLASHES_OFF: Rule = Rule {
 pub(crate) static SERVER_TOKENS_ON: Rule = Rule {
     id: "server-tokens",
     level: Level::Notice,
-    title: "the version is told to everybody",
+    title: "responses show the version",
     why: "`server_tokens on` puts the version into the `Server` field and into error pages, where those read it who \
           look for old ones.",
     bad: "server_tokens on;",

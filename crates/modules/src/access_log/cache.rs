@@ -2,8 +2,8 @@
 
 use crate::shared::lru::Lru;
 use conf::{Diagnostic, Word, value};
-use contract::log::{LogFile, LogFiles};
 use contract::{Args, Loading};
+use journal::{LogFile, LogFiles};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -138,7 +138,7 @@ impl OpenLogs {
 #[cfg(test)]
 mod tests {
     use super::{Kept, OpenLogs};
-    use contract::log::LogFiles;
+    use journal::LogFiles;
     use std::path::Path;
     use std::sync::{Arc, Mutex};
 

@@ -1,15 +1,15 @@
 //! The ready-made format `json`: each line an object (RFC 8259).
 
 use super::line::escape_json;
-use contract::clock::{self, Time};
 use contract::{Exchange, VariableId, Variables};
+use journal::clock::{self, Time};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     /// Without quotes where it is a number of JSON.
     Number,
-    /// A text that is told only where no target of the request could be read.
+    /// A text that is written only where no target of the request could be read.
     Unread,
 }
 

@@ -2,9 +2,9 @@
 
 use super::json::Json;
 use crate::variables;
-use contract::clock::{self, Time};
 use contract::{Exchange, Template};
 use http::words::{any_marked, where_is, where_unprintable};
+use journal::clock::{self, Time};
 
 /// What a line consists of.
 pub enum Line {

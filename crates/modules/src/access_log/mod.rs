@@ -4,7 +4,7 @@
 //! logs, and its own hide those from outside. `off` logs nothing. With `if=CONDITION` a request is
 //! logged unless the condition is empty or `0`. Devices such as `/dev/stdout` are files too, and the
 //! name `stderr` is standard error. Without any directive requests are logged to
-//! `/var/log/fulmar/access.log` in the format `combined`:
+//! `/var/log/fulmar/access.log`, or to standard error if that file cannot be opened, in the format `combined`:
 //!
 //! ```text
 //! $remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"
@@ -26,6 +26,10 @@
 //! reloaded or ends. With `gzip` or `gzip=LEVEL` (1, the fastest, to 9) each write is compressed, so that the file is
 //! read by `zcat`; without `buffer=` 64 KB are gathered then. All uses of one file share its buffer.
 //!
+//! With `lines_per_second=NUMBER`, which nginx does not have, the file gets at most so many lines in a second and then
+//! one that says how many others there were (`… and 1,234 more requests this second`). It is for terminals, where a
+//! person watches the requests; `fulmar serve` and `make serve` use it. All uses of one file share the number.
+//!
 //! `syslog:server=ADDRESS` sends each line to a syslog server in the form of RFC 3164, by UDP (port 514 unless another
 //! one is named), or to a Unix socket (`unix:/dev/log`). Behind it, after commas, may follow `facility=` (`local7`),
 //! `severity=` (`info`), `tag=` (`nginx`, which is what filters for nginx's messages look for) and `nohostname`.
@@ -35,8 +39,8 @@
 //! within the `inactive` time, and looks after the `valid` time whether they are still at their places. A name that
 //! climbs by `..` is not written to.
 //!
-//! With `log_subrequest on` requests that the server makes inside of itself, such as those of `auth_request`, have lines
-//! of their own, before the line of the request around them.
+//! With `log_subrequest on` requests that the server makes inside of itself, such as those of `auth_request`, have separate
+//! lines, before the line of the request around them.
 //!
 //! A log that cannot be written never holds up a request: its lines are lost, the error log has one line a minute
 //! about it, and a device that was full is tried again after a second. A pipe without a reader keeps what fits.
@@ -62,11 +66,11 @@ mod target;
 
 pub use cache::OpenLogs;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::LogFiles;
 use contract::{
     Args, Directive, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Template, View,
     Written,
 };
+use journal::LogFiles;
 pub use line::{Escape, Line};
 use place::Output;
 pub use place::{Named, Place};
@@ -89,7 +93,8 @@ pub static LOG_FORMAT: Directive<Format> = Directive::new("log_format", parse_fo
     .rule(Rule::List)
     .help("A format of the access log.");
 
-/// `access_log FILE [FORMAT [buffer=SIZE] [gzip[=LEVEL]] [flush=TIME] [if=CONDITION]]`, `access_log off`
+/// `access_log FILE [FORMAT [buffer=SIZE] [gzip[=LEVEL]] [flush=TIME] [lines_per_second=NUMBER] [if=CONDITION]]`,
+/// `access_log off`
 pub static ACCESS_LOG: Directive<Target> = Directive::new("access_log", target::parse)
     .within(
         Contexts::HTTP
@@ -143,7 +148,7 @@ fn parse_format(args: &Args<'_>, loading: &mut Loading) -> Result<Format, Diagno
         }
         _ => (Escape::Default, words),
     };
-    // Each word is a text of its own: a name at its end does not go on in the next one.
+    // Each word is a separate text: a name at its end does not go on in the next one.
     let parts = words.iter().map(|word| loading.template(word)).collect::<Result<_, _>>()?;
     Ok(Format { name: name.text.clone(), line: Arc::new(Line::Custom { parts, escape }) })
 }
@@ -161,7 +166,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let logs = match logs {
         None => return Ok(()),
         Some(logs) if logs.is_empty() => {
-            let file = builder.logs.file(&builder.logs.default_access_log);
+            let file = builder.logs.default_access_file();
             vec![Log { output: Output::File(file), line: Arc::new(Line::Combined), condition: None }]
         }
         Some(logs) => logs,
@@ -287,6 +292,41 @@ mod tests {
         assert_eq!(logged(&site, &mut site.get("/?x=\""), "a.log"), "\\x22|-\n");
         assert_eq!(logged(&site, &mut site.get("/?x=\""), "j.log"), "\\\"|\n\\\"|\n");
         assert_eq!(logged(&site, &mut site.get("/?x=\""), "n.log"), "\"|\n\"|\n\"|\n");
+    }
+
+    #[test]
+    fn a_sample_has_so_many_lines() {
+        let site = Site::location("log_format s 'line'; access_log s.log s lines_per_second=2;");
+        site.open_logs();
+        for _ in 0..1502 {
+            let mut exchange = site.get("/");
+            exchange.wire.answered = true;
+            site.run(Phase::Log, &mut exchange);
+        }
+        site.flush_logs();
+        let text = std::fs::read_to_string(site.root().join("s.log")).unwrap();
+        let number = |line: &str| line.split(' ').nth(2)?.replace(',', "").parse::<usize>().ok();
+        let (lines, counts): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| *line == "line");
+        assert_eq!(
+            lines.len() + counts.iter().filter_map(|line| number(line)).sum::<usize>(),
+            1502,
+            "{text}"
+        );
+        assert!(lines.len() < 150 && counts[0].ends_with(" more requests this second"), "{text}");
+        for (conf, message) in [
+            ("access_log a.log s lines_per_second=0;", "invalid number of lines \"0\""),
+            (
+                "access_log $uri s lines_per_second=9;",
+                "logs with variables in name cannot have \"lines_per_second\"",
+            ),
+            (
+                "access_log a.log s lines_per_second=8; access_log a.log s lines_per_second=9;",
+                "already defined with conflicting parameters",
+            ),
+        ] {
+            let error = Site::error(&format!("log_format s 'x'; {conf}"));
+            assert!(error.contains(message), "{conf}: {error}");
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::OPEN_LOG_FILE_CACHE;
 use super::cache::{self, OpenLogs};
 use crate::open_file_cache::{Files, Kind};
-use contract::clock::Time;
-use contract::log::{Complaints, Level, LogFile, LogFiles, Syslog};
 use contract::{Exchange, Template, View};
+use journal::clock::Time;
+use journal::{Complaints, Level, LogFile, LogFiles, Syslog};
 use net::system_message;
 use rustix::io::Errno;
 use std::ffi::OsStr;

@@ -5,10 +5,10 @@ use super::line::Line;
 use super::place::{Named, Place};
 use crate::shared::syslog;
 use conf::{Diagnostic, Word, value};
-use contract::log::{Buffering, Gzip, LogFile};
 use contract::{Args, Loading, Template};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use journal::{Buffering, Gzip, LogFile};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,10 +60,13 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Target, Di
         }
         () => None,
     };
-    let Parameters { condition, buffering } = Parameters::parse(args, loading)?;
+    let Parameters { condition, buffering, lines_per_second } = Parameters::parse(args, loading)?;
+    let complain = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     if let Some(buffering) = buffering {
-        let complain = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
         gather(&place, buffering, word).map_err(complain)?;
+    }
+    if let Some(lines) = lines_per_second {
+        sample(&place, lines, word).map_err(complain)?;
     }
     Ok(Target::To { place, format, ready: ready.map(Arc::new), condition })
 }
@@ -75,19 +78,37 @@ fn gather(place: &Place, buffering: Buffering, name: &Word) -> Result<(), String
         Place::Syslog(_) => Err("logs to syslog cannot be buffered".to_owned()),
         Place::File(file) if file.path().is_none() => Err("logs to stderr cannot be buffered".to_owned()),
         Place::File(file) if file.gather(buffering) => Ok(()),
-        Place::File(_) => Err(format!("access_log \"{name}\" already defined with conflicting parameters")),
+        Place::File(_) => Err(conflict(name)),
     }
+}
+
+/// Gives a place its bound of lines.
+fn sample(place: &Place, lines_per_second: u64, name: &Word) -> Result<(), String> {
+    match place {
+        Place::Computed(_) => Err("logs with variables in name cannot have \"lines_per_second\"".to_owned()),
+        Place::Syslog(_) => Err("logs to syslog cannot have \"lines_per_second\"".to_owned()),
+        Place::File(file) if file.path().is_none() => {
+            Err("logs to stderr cannot have \"lines_per_second\"".to_owned())
+        }
+        Place::File(file) if file.sample(lines_per_second) => Ok(()),
+        Place::File(_) => Err(conflict(name)),
+    }
+}
+
+fn conflict(name: &Word) -> String {
+    format!("access_log \"{name}\" already defined with conflicting parameters")
 }
 
 /// What is written behind the format.
 struct Parameters {
     condition: Option<Template>,
     buffering: Option<Buffering>,
+    lines_per_second: Option<u64>,
 }
 
 impl Parameters {
     fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Parameters, Diagnostic> {
-        let mut condition = None;
+        let (mut condition, mut lines_per_second) = (None, None);
         let (mut size, mut flush, mut level) = (None, None, None);
         for word in args.words().iter().skip(2) {
             let rest = |start: &str| {
@@ -108,6 +129,8 @@ impl Parameters {
                 level = Some(positive(text, "compression level", read)?);
             } else if word.is("gzip") {
                 level = Some(GZIP_LEVEL);
+            } else if let Some(text) = rest("lines_per_second=") {
+                lines_per_second = Some(positive(text, "number of lines", |text| value::number(text).ok())?);
             } else if let Some(text) = rest("if=") {
                 condition = Some(loading.template(&text)?);
             } else {
@@ -125,7 +148,7 @@ impl Parameters {
             flush: flush.map(Duration::from_millis),
             gzip,
         });
-        Ok(Parameters { condition, buffering })
+        Ok(Parameters { condition, buffering, lines_per_second })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::symlinks;
 use bytes::Bytes;
-use contract::log::Level;
-use contract::{Body, Exchange, Filter, Outcome, Piece, Pull, Source, Work};
+use contract::{Body, Exchange, Filter, Outcome, Piece, Pull, Source, Turn, Work};
+use journal::Level;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -76,7 +76,7 @@ struct Direct {
 }
 
 impl Source for Direct {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
         if self.failed {
             return Pull::Failed;
         }
@@ -151,7 +151,7 @@ fn read_through(file: &File, (offset, length): (u64, u64)) -> io::Result<Bytes> 
 #[cfg(test)]
 mod tests {
     use super::{Direct, DirectIo, read};
-    use crate::testing::Site;
+    use crate::testing::{Site, pull};
     use contract::{Body, Outcome, Phase, Piece, Pull, Source, Step, Work};
 
     fn content() -> String {
@@ -161,11 +161,11 @@ mod tests {
     fn pull_all(mut source: Box<dyn Source>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         loop {
-            match source.pull() {
+            match pull(&mut *source) {
                 Pull::Piece(Piece::Bytes(bytes)) => out.extend_from_slice(&bytes),
                 Pull::Piece(Piece::File { .. }) => panic!("a file"),
                 Pull::Await(Work::Job(job)) => source.resume(Outcome::Job(job())),
-                Pull::Await(_) => panic!("other work"),
+                Pull::Await(_) | Pull::Pending { .. } => panic!("other work"),
                 Pull::End => return Some(out),
                 Pull::Failed => return None,
             }

@@ -4,7 +4,7 @@ use super::gate::{Gate, Place};
 use super::password::{self, Match};
 use super::recent::{QuickTag, Recent, Tag};
 use contract::FileIdentity;
-use contract::clock::Time;
+use journal::clock::Time;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -73,13 +73,12 @@ use crate::shared::files;
 use crate::variables::user;
 use check::{Checked, Failure, Given, Stage, Verdict};
 use conf::{Contexts, Diagnostic, Span};
-use contract::log::Level;
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, Template,
-    View, Work,
+    Args, Directive, Event, Eventually, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder,
+    Step, Template, View, Work,
 };
 use http::Status;
-use std::any::Any;
+use journal::Level;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -182,8 +181,7 @@ impl Handler for AuthBasic {
         match stage.map(|stage| *stage) {
             Some(Stage::Done(checked)) => self.conclude(exchange, &checked),
             Some(Stage::Waiting(attempt)) => {
-                let enter = async move { Box::new(attempt.enter().await) as Box<dyn Any> };
-                Step::Await(Work::Task(Box::pin(enter)))
+                Step::Await(Work::Task(Eventually::boxed(async move { attempt.enter().await })))
             }
             Some(Stage::Admitted(attempt, place)) => job(move || {
                 let _place = place;
@@ -276,10 +274,9 @@ fn fail(exchange: &Exchange, path: &[u8], failure: &Failure) -> Step {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Site, status};
+    use crate::testing::{Site, finish, status};
     use contract::{Exchange, Outcome, Phase, Step, Work};
     use std::sync::Arc;
-    use std::task::{Context, Poll, Waker};
 
     /// What the handler says in the end.
     fn verdict(exchange: &mut Exchange) -> Step {
@@ -289,13 +286,7 @@ mod tests {
         loop {
             let outcome = match step {
                 Step::Await(Work::Job(job)) => Outcome::Job(job()),
-                Step::Await(Work::Task(mut task)) => loop {
-                    let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                    if let Poll::Ready(result) = polled {
-                        break Outcome::Task(result);
-                    }
-                    std::thread::yield_now();
-                },
+                Step::Await(Work::Task(task)) => finish(task, exchange),
                 step => return step,
             };
             step = handler.resume(exchange, outcome);

@@ -1,15 +1,15 @@
 //! Passwords that were right a moment ago, kept only as keyed hashes.
 
 use contract::FileIdentity;
-use contract::clock::Time;
 use contract::hash::Keyed;
+use journal::clock::Time;
 use sha2::{Digest, Sha256};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many are kept; the oldest gives way.
+/// How many are kept; the oldest is dropped.
 const CAPACITY: usize = 1024;
 
 /// How long one is kept.
@@ -22,7 +22,7 @@ static KEY: LazyLock<Option<[u8; 32]>> = LazyLock::new(|| {
     (filled == Ok(key.len())).then_some(key)
 });
 
-/// Stands for a user, the stored password and the given one. It is of no use to another process.
+/// Stands for a user, the stored password and the given one. Another process cannot use it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Tag([u8; 32]);
 
@@ -40,8 +40,8 @@ impl Tag {
 }
 
 /// Stands for a state of a file, and a field with credentials: what is seen without reading the file, and without
-/// decoding the field. It is of no use to another process. The first part is a keyed hash of the field that nobody
-/// finds another field for; the second ties it to the file.
+/// decoding the field. Another process cannot use it. The first part is a keyed hash of the field: no other
+/// field with that hash can be found; the second ties it to the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QuickTag(u64, u64);
 

@@ -1,8 +1,8 @@
 //! Writes listings.
 
 use super::read::{Entry, Kind};
-use contract::clock::{self, Time};
 use http::escape;
+use journal::clock::{self, Time};
 
 /// How an HTML listing shows sizes and times.
 #[derive(Clone, Copy)]

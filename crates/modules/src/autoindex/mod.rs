@@ -7,6 +7,11 @@
 //! page to K, M and G; `autoindex_localtime on` shows its times in the server's time zone. Names are as wide as
 //! they have bytes or, with `charset utf-8`, characters.
 //!
+//! The page looks as nginx's does, byte for byte. `autoindex_format page`, which nginx does not have and `fulmar serve`
+//! uses, is a page for browsers of today: links in the headings sort it (`?sort=size&order=asc`; `name`, `size` or
+//! `modified`), sizes are rounded to units of 1000, the layout fits phones, and the colours follow the system. It has no
+//! script and loads nothing.
+//!
 //! ```file html/files/a.txt
 //! a
 //! ```
@@ -36,6 +41,7 @@
 //! ```
 
 mod format;
+mod page;
 mod read;
 
 use crate::charset::CHARSET;
@@ -43,11 +49,11 @@ use crate::shared::directories::{self, Failure};
 use crate::symlinks::Links;
 use conf::value::choice;
 use conf::{Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{
     Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, Template, View, Work,
 };
 use http::{Method, Status};
+use journal::Level;
 use read::Entry;
 
 /// Directory listings.
@@ -66,7 +72,7 @@ pub static AUTOINDEX: Directive<bool> = Directive::flag("autoindex")
     .default("off")
     .help("Whether a directory without an index file is listed.");
 
-/// `autoindex_format html | json | jsonp | xml`
+/// `autoindex_format html | json | jsonp | xml | page`
 pub static AUTOINDEX_FORMAT: Directive<Format> =
     Directive::new("autoindex_format", |args, _| args.value(0, |word| choice(word, &FORMATS)))
         .within(EVERYWHERE)
@@ -93,10 +99,17 @@ pub enum Format {
     Json,
     Jsonp,
     Xml,
+    Page,
 }
 
-const FORMATS: [(&str, Format); 4] =
-    [("html", Format::Html), ("json", Format::Json), ("jsonp", Format::Jsonp), ("xml", Format::Xml)];
+/// nginx has no `page`.
+const FORMATS: [(&str, Format); 5] = [
+    ("html", Format::Html),
+    ("json", Format::Json),
+    ("jsonp", Format::Jsonp),
+    ("xml", Format::Xml),
+    ("page", Format::Page),
+];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let listed = builder.policy.lists_directories.or(view.get(&AUTOINDEX).copied());
@@ -172,6 +185,13 @@ impl Listing {
             }
             Format::Json | Format::Jsonp => ("application/json", format::json(entries)),
             Format::Xml => ("text/xml; charset=utf-8", format::xml(entries)),
+            Format::Page => {
+                let order = page::Order::from_args(exchange.request.args.as_deref().unwrap_or_default());
+                let content = page::page(&exchange.request.path, entries, order, self.localtime);
+                let field = ("Content-Security-Policy", page::POLICY);
+                let _ = exchange.response.fields.push(field.0.as_bytes(), field.1.as_bytes());
+                ("text/html; charset=utf-8", content)
+            }
         };
         exchange.response.status = Status::OK;
         exchange.response.content_type = Some(media_type.as_bytes().into());
@@ -281,6 +301,19 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_today_is_asked_for_by_name() {
+        let site = Site::location("autoindex on; autoindex_format page; index none;");
+        site.file("large", &"x".repeat(1500));
+        site.file("small", "x");
+        let (Step::Respond(body), exchange) = list(&site, "/?sort=size") else { panic!() };
+        let page = body_text(&body);
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+        assert!(place("<td>1.5 KB</td>") < place("<td>1 B</td>"), "{page}");
+        assert!(exchange.response.fields.get("Content-Security-Policy").is_some());
+        assert_eq!(exchange.response.content_type.as_deref(), Some(&b"text/html; charset=utf-8"[..]));
+    }
+
+    #[test]
     fn a_link_to_nothing_is_listed() {
         let site = Site::location("autoindex on; autoindex_format json; index none;");
         std::os::unix::fs::symlink("nowhere", site.root().join("link")).unwrap();
@@ -314,6 +347,6 @@ mod tests {
         assert_eq!(site.get("/").scope.handlers(Phase::Content).len(), 2);
         assert!(matches!(list(&site, "/").0, Step::Next));
         assert!(read::directory(b"/nonexistent", Way::Follow, false).is_err());
-        assert_eq!(super::FORMATS.len(), Format::Xml as usize + 1);
+        assert_eq!(super::FORMATS.len(), Format::Page as usize + 1);
     }
 }

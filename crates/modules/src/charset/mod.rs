@@ -66,16 +66,16 @@ mod table;
 
 pub use table::CharsetMap;
 
-use crate::shared::answers::NamedCharset;
 use crate::shared::changed::changed;
+use crate::shared::gateway::NamedCharset;
 use crate::shared::media_types::{self, MediaTypes, Words};
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{
     Args, Body, Directive, Exchange, Filter, Loading, Module, Rule, ScopeBuilder, Template, View,
 };
 use http::Status;
+use journal::Level;
 use recoding::Recoding;
 use std::sync::Arc;
 use table::Table;

@@ -87,9 +87,9 @@ use crate::shared::blocks::Blocks;
 use crate::shared::media_types::MediaTypes;
 use crate::shared::validators;
 use conf::{Contexts, Diagnostic};
-use contract::clock::Time;
 use contract::{Body, Event, Exchange, Filter, Module, Piece, ScopeBuilder, View};
 use http::{ResponseHead, Status};
+use journal::clock::Time;
 use ratio::{Ratio, RatioOf};
 use std::rc::Rc;
 use stream::Compressed;
@@ -158,7 +158,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Compression {
     /// Those that give fewer bytes come first.
     offers: Box<[Offer]>,
-    /// Whether caches are told.
+    /// Whether `Vary` is sent.
     vary: bool,
 }
 
@@ -258,9 +258,9 @@ mod tests {
     use super::{Coding, Settings, compress, kept, key, show_ratio};
     use crate::shared::blocks::Blocks;
     use crate::testing::Site;
-    use contract::clock::Time;
     use contract::{Body, Exchange, FileIdentity, Piece};
     use http::Status;
+    use journal::clock::Time;
     use std::os::unix::fs::MetadataExt;
     use std::rc::Rc;
 

@@ -6,7 +6,7 @@ use super::kept;
 use super::ratio::Ratio;
 use crate::shared::blocks::{Block, Blocks};
 use bytes::Bytes;
-use contract::{Body, Outcome, Piece, Pull, Source, Work};
+use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
 use std::rc::Rc;
 
 /// Less than this of the compressed form is sent only where more has to be waited for, in bytes.
@@ -55,11 +55,12 @@ impl Compressed {
     /// Compresses all that is there without waiting, which is all or nearly all of content that is short.
     pub(super) fn at_once(mut self) -> Body {
         loop {
-            match self.blocks.next() {
-                Block::Bytes(bytes) if self.add(&bytes).is_ok() => {}
-                Block::End if self.finish().is_ok() => return Body::bytes(self.take()),
-                Block::Await(work) => self.state = State::Waiting(work),
-                _ => self.state = State::Failed,
+            match self.blocks.next_there() {
+                Some(Block::Bytes(bytes)) if self.add(&bytes).is_ok() => {}
+                Some(Block::End) if self.finish().is_ok() => return Body::bytes(self.take()),
+                Some(Block::Await(work)) => self.state = State::Waiting(work),
+                None => return Body::Source(Box::new(self)),
+                Some(_) => self.state = State::Failed,
             }
             if !matches!(self.state, State::Running) {
                 return Body::Source(Box::new(self));
@@ -110,10 +111,10 @@ impl Compressed {
         Pull::Piece(Piece::Bytes(self.take()))
     }
 
-    fn run(&mut self) -> Result<Pull, Broken> {
+    fn run(&mut self, turn: &mut Turn<'_, '_>) -> Result<Pull, Broken> {
         let mut taken = 0;
         loop {
-            match self.blocks.next() {
+            match self.blocks.next(turn) {
                 Block::Bytes(bytes) => {
                     self.add(&bytes)?;
                     taken += bytes.len();
@@ -132,6 +133,11 @@ impl Compressed {
                     self.state = State::Waiting(work);
                     return Ok(self.give());
                 }
+                Block::Pending { lasts } => {
+                    self.flush()?;
+                    let is_empty = self.out.is_empty();
+                    return Ok(if is_empty { Pull::Pending { lasts } } else { self.give() });
+                }
                 Block::End => {
                     self.finish()?;
                     return Ok(self.give());
@@ -143,7 +149,7 @@ impl Compressed {
 }
 
 impl Source for Compressed {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         match std::mem::replace(&mut self.state, State::Running) {
             State::Waiting(work) => return Pull::Await(work),
             State::Running => {}
@@ -156,7 +162,7 @@ impl Source for Compressed {
                 return Pull::Failed;
             }
         }
-        self.run().unwrap_or_else(|Broken| {
+        self.run(turn).unwrap_or_else(|Broken| {
             self.state = State::Failed;
             Pull::Failed
         })
@@ -164,6 +170,10 @@ impl Source for Compressed {
 
     fn resume(&mut self, outcome: Outcome) {
         self.blocks.resume(outcome);
+    }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        self.blocks.read_ahead(turn);
     }
 }
 
@@ -174,6 +184,7 @@ mod tests {
     use crate::coding::ratio::Ratio;
     use crate::coding::testing::{CODINGS, Slow, decode, decode_start, drain, file};
     use crate::shared::blocks::Blocks;
+    use crate::testing::pull;
     use contract::{Body, Outcome, Piece, Pull, Source};
     use proptest::prelude::*;
     use std::rc::Rc;
@@ -235,7 +246,7 @@ mod tests {
             let mut sent = Vec::new();
             let mut waits = 0;
             while waits < 2 {
-                match source.pull() {
+                match pull(&mut source) {
                     Pull::Piece(Piece::Bytes(bytes)) => sent.extend_from_slice(&bytes),
                     Pull::Await(_) => {
                         waits += 1;
@@ -257,7 +268,7 @@ mod tests {
         let pieces = page.chunks(1000).map(|part| Piece::Bytes(part.to_vec().into())).collect();
         let mut source = compressed(Body::Pieces(pieces), &CODINGS[0], &Rc::default());
         let mut lengths = Vec::new();
-        while let Pull::Piece(piece) = source.pull() {
+        while let Pull::Piece(piece) = pull(&mut source) {
             lengths.push(piece.length());
         }
         let (last, others) = lengths.split_last().unwrap();
@@ -283,9 +294,9 @@ mod tests {
         let of = || compressed(piece(), &CODINGS[0], &Rc::default());
         assert!(drain(of().at_once()).is_none());
         let mut source = of();
-        let Pull::Await(contract::Work::Job(job)) = source.pull() else { panic!("nothing to wait for") };
+        let Pull::Await(contract::Work::Job(job)) = pull(&mut source) else { panic!("nothing to wait for") };
         source.resume(Outcome::Job(job()));
-        assert!(matches!(source.pull(), Pull::Failed));
-        assert!(matches!(source.pull(), Pull::Failed), "and stays so");
+        assert!(matches!(pull(&mut source), Pull::Failed));
+        assert!(matches!(pull(&mut source), Pull::Failed), "and stays so");
     }
 }

@@ -1,8 +1,9 @@
 //! What the tests of codings share: the other side, and content that comes as it likes.
 
 use super::encoder::Settings;
+use crate::testing::pull;
 use bytes::Bytes;
-use contract::{Body, Outcome, Piece, Pull, Source, Work};
+use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -57,12 +58,12 @@ pub(crate) fn drain(body: Body) -> Option<Vec<u8>> {
         Body::Piece(piece) => add(piece),
         Body::Pieces(pieces) => pieces.into_iter().for_each(add),
         Body::Source(mut source) => loop {
-            match source.pull() {
+            match pull(&mut *source) {
                 Pull::Piece(piece) => add(piece),
                 Pull::Await(Work::Job(job)) => source.resume(Outcome::Job(job())),
                 Pull::Await(_) => source.resume(Outcome::Done),
                 Pull::End => break,
-                Pull::Failed => return None,
+                Pull::Pending { .. } | Pull::Failed => return None,
             }
         },
         Body::Empty => {}
@@ -84,7 +85,7 @@ impl Slow {
 }
 
 impl Source for Slow {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
         if !std::mem::take(&mut self.waited) {
             return Pull::Await(Work::Sleep(Duration::ZERO));
         }

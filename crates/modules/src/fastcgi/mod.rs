@@ -1,10 +1,12 @@
 //! Applications that speak FastCGI, such as PHP-FPM.
 //!
 //! `fastcgi_pass` sends requests to an address, a Unix socket, or an `upstream` block; with variables it is
-//! chosen for each request. The application is told what `fastcgi_param` says: a parameter can be left out
+//! chosen for each request. The application gets the parameters of `fastcgi_param`: a parameter can be left out
 //! where its value is empty. The fields of the request become parameters, too: `HTTP_` and the name in
-//! capital letters, fields of one name joined by commas. `Proxy` is never passed on, since applications
-//! would take it for a setting of their own; and where names differ by a hyphen and an underscore only, the
+//! capital letters, fields of one name joined by commas. `HTTP_HOST` is the host that the request is for, in lower case:
+//! of an absolute target, of `Host`, or else the server's name. A `fastcgi_param` takes the place of the field of its
+//! name; `fastcgi_param HTTP_X_ID ""` only leaves that field out. `Proxy` is never passed on, since applications
+//! would take it for a separate setting; and where names differ by a hyphen and an underscore only, the
 //! one with the hyphen counts.
 //!
 //! `fastcgi_split_path_info` tells a script apart from the path behind it. Its two captures are
@@ -83,31 +85,27 @@
 //! before its answer has ended, is answered for with 502 or, where the answer is on its way, by cutting the
 //! client's connection. A connection is kept with `fastcgi_keep_conn on`, where the `upstream` keeps any.
 
-mod content;
+mod dialogue;
 mod params;
 mod response;
 mod script;
-mod talk;
 mod target;
 
-use crate::shared::answers::{
-    accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
-    is_idempotent, upload,
-};
+use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::policy::ScriptPolicy;
 use contract::{
-    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationName, Module, Outcome,
-    Rule, ScopeBuilder, Step, Variable, View,
+    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationName, Module, Rule, ScopeBuilder,
+    Variable, View, Work,
 };
-use http::{Method, Status};
+use dialogue::Records;
+use http::{Fields, Method, Status};
+use journal::Level;
 use params::Param;
 use std::sync::Arc;
-use talk::{Answer, Request};
 use target::{Pass, Target};
-use upstream::{Call, Content, Failures, Link, Names, OPTION_COUNT, Options, Reader, Settings, Upload};
+use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload};
 
 /// Applications that speak FastCGI.
 pub static MODULE: Module =
@@ -195,7 +193,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         settings: Arc::new(settings),
         tag,
     };
-    builder.content(view.place(&FASTCGI_PASS), application);
+    builder.content(view.place(&FASTCGI_PASS), Gateway(application));
     Ok(())
 }
 
@@ -209,30 +207,21 @@ struct Application {
     tag: usize,
 }
 
-impl Handler for Application {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        if (self.settings.pass_request_body || has_body_file(exchange))
-            && let Some(work) = body_to_read(exchange, !self.settings.request_buffering)
-        {
-            return Step::Await(work);
-        }
-        self.start(exchange).unwrap_or_else(Step::Finish)
+impl Protocol for Application {
+    type Dialogue = Records;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
     }
 
-    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        match answered(outcome) {
-            None => self.start(exchange).unwrap_or_else(Step::Finish),
-            Some(Ok((answer, link, url))) => self.answer(exchange, answer, link, url),
-            Some(Err(status)) => Step::Finish(status),
-        }
-    }
-}
-
-impl Application {
-    /// Begins to ask.
-    fn start(&self, exchange: &mut Exchange) -> Result<Step, Status> {
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
         let group = self.target.group(exchange)?;
-        let request = self.prepare(exchange)?;
+        let mut conversation = Conversation::<Records>::new(exchange, &group, &self.settings);
+        let Conversation { call, dialogue, .. } = &mut *conversation;
+        dialogue.prepare(&self.caught, self.keep, self.settings.buffer_size);
+        self.write_records(exchange, &mut dialogue.request)?;
+        call.upload = if self.settings.pass_request_body { upload(exchange)? } else { Upload::None };
+        (call.scheme, call.is_idempotent, call.tag) = ("fastcgi://", is_idempotent(exchange), self.tag);
         let key = group.key(exchange);
         // Nothing is evaluated behind this: an explanation ends with it.
         exchange.tell(|| {
@@ -242,64 +231,38 @@ impl Application {
             let text = format!("passes \"{}\" to {url}", String::from_utf8_lossy(&script));
             Event::new("fastcgi", text).with("upstream", url).with("script", script)
         });
-        let call = Call {
-            key,
-            group,
-            settings: Arc::clone(&self.settings),
-            log: exchange.request_log(),
-            attempts: crate::upstream::attempts(exchange),
-            scheme: "fastcgi://",
-            uri: String::new(),
-            is_idempotent: is_idempotent(exchange),
-            stream: request.upload.as_ref().and_then(Upload::stream).cloned(),
-            tag: self.tag,
-        };
-        let talk = async move |call: &Call, link: &mut Link| {
-            let url = call.url_of(link);
-            request.talk(link, &call.settings, url).await
-        };
-        let fault = |answer: &Answer| Failures::of_status(answer.head.status);
-        Ok(Step::Await(call.work(talk, fault)))
+        Ok(conversation.work(key))
     }
 
-    fn prepare(&self, exchange: &Exchange) -> Result<Request, Status> {
+    fn head(dialogue: &mut Records) -> (Status, &mut Fields) {
+        (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn describe(&self, exchange: &mut Exchange, dialogue: &mut Records, fields: &Fields) {
+        response::describe(&self.settings, exchange, dialogue, fields);
+    }
+
+    fn has_content(&self, exchange: &Exchange, dialogue: &Records) -> Result<(), Option<usize>> {
+        let is_head = exchange.request.method == Method::Head;
+        if !is_head && !dialogue.head.status.is_bodiless() {
+            return Ok(());
+        }
+        // nginx takes one with words for one that may have content.
+        let has_words = !is_head && exchange.response.reason().is_some();
+        Err(has_words.then(|| dialogue.held()))
+    }
+}
+
+impl Application {
+    /// Writes the records of the start and of the parameters.
+    fn write_records(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), Status> {
         let params = params::collect(exchange, &self.params, self.settings.pass_request_headers);
         let params = params.map_err(|error| {
             exchange.log(Level::Alert, &error.to_string());
             Status::INTERNAL_SERVER_ERROR
         })?;
-        let mut head = Vec::new();
-        fcgi::encode_begin(self.keep, &mut head);
-        params.encode(&mut head);
-        let upload = if self.settings.pass_request_body { upload(exchange)? } else { None };
-        let caught = Arc::clone(&self.caught);
-        Ok(Request { head, upload, caught, keep: self.keep, log: exchange.request_log() })
-    }
-
-    /// Passes an answer on to the client.
-    fn answer(&self, exchange: &mut Exchange, answer: Answer, link: Link, url: String) -> Step {
-        let Answer { head, length, mut content } = answer;
-        crate::upstream::attempts(exchange).set_fields(head.fields.clone());
-        accel_settings(&self.settings, exchange, &head.fields);
-        if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
-            return step;
-        }
-        if let Some(step) = intercept(&self.settings, exchange, head.status, &head.fields) {
-            return step;
-        }
-        let buffered = is_buffered(&self.settings, &head.fields);
-        response::describe(&self.settings, exchange, &head, length);
-        let is_head = exchange.request.method == Method::Head;
-        if is_head || head.status.is_bodiless() {
-            // nginx takes one with words for one that may have content.
-            if !is_head && exchange.response.reason().is_some() {
-                link.content_arrived(content.held() + link.input.len());
-            }
-            return Step::Respond(Body::Empty);
-        }
-        content.announce(length);
-        let (settings, log) = (Arc::clone(&self.settings), exchange.request_log());
-        let reader = Reader { link: Some(link), decoder: content, settings, log, url };
-        Step::Respond(Content::body(reader, buffered))
+        fcgi::encode_begin(self.keep, out);
+        params.encode(out);
+        Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! The parameters that a request is sent with: what the configuration says, and the request's fields.
 
+use crate::variables::host_and_port;
 use conf::Diagnostic;
+use contract::hash::KeyedMap;
 use contract::{Args, Exchange, Loading, Template};
 use fcgi::TooLong;
 use http::Fields;
-use std::collections::HashMap;
+use std::borrow::Cow;
 
 /// One `fastcgi_param`.
 #[derive(Clone, Debug)]
@@ -13,6 +15,13 @@ pub struct Param {
     value: Template,
     /// Whether it is left out where its value is empty.
     if_not_empty: bool,
+}
+
+impl Param {
+    /// Whether it keeps a field of the client away and sends nothing: a `HTTP_…` whose value is written as `""`.
+    fn only_hides(&self) -> bool {
+        self.name.starts_with(PREFIX) && self.value.constant() == Some(b"")
+    }
 }
 
 /// Reads a `fastcgi_param`.
@@ -29,6 +38,10 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Dia
 /// What starts the names of parameters that come from fields (RFC 3875, section 4.1.18).
 const PREFIX: &[u8] = b"HTTP_";
 
+/// The parameter for `Host`. Unless the configuration sets it, it is the host that the request is for: the field itself
+/// does not count beside an absolute target.
+const HOST: &[u8] = b"HTTP_HOST";
+
 /// The field that Apache keeps from programs, so that files with settings hand it on in their environment.
 const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
@@ -41,8 +54,19 @@ pub(super) fn collect(
 ) -> Result<fcgi::Params, TooLong> {
     let mut out = fcgi::Params::new();
     let mut environment = crate::htaccess::for_programs(exchange);
-    for param in params {
-        let value = param.value.evaluate(exchange);
+    let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
+    if !sets_host {
+        let mut host = Vec::new();
+        host_and_port(exchange, &mut host);
+        if !host.is_empty() {
+            out.push(HOST, &host)?;
+            environment.retain(|(name, _)| **name != *HOST);
+        }
+    }
+    let mut value = Vec::with_capacity(128);
+    for param in params.iter().filter(|param| !param.only_hides()) {
+        value.clear();
+        param.value.write(exchange, &mut value);
         if !(param.if_not_empty && value.is_empty()) {
             out.push(&param.name, &value)?;
             environment.retain(|(name, _)| *name != param.name);
@@ -54,7 +78,9 @@ pub(super) fn collect(
         let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
         for field in meta_variables(&exchange.request.head.fields) {
             let is_left_out = is_replaced && field.variable == AUTHORIZATION;
-            if !own.contains(&field.variable.as_slice()) && !is_left_out {
+            let is_host = !sets_host && field.variable == HOST;
+            let is_own = is_host || own.iter().any(|name| name.eq_ignore_ascii_case(&field.variable));
+            if !is_own && !is_left_out {
                 out.push(&field.variable, &field.value)?;
                 environment.retain(|(name, _)| **name != *field.variable);
             }
@@ -76,26 +102,38 @@ struct MetaVariable<'a> {
     variable: Vec<u8>,
     /// The name of the fields.
     name: &'a [u8],
-    value: Vec<u8>,
+    value: Cow<'a, [u8]>,
 }
+
+/// So few are searched one by one.
+const FEW: usize = 32;
 
 /// Fields of one name become one parameter, in the order of their first appearance. `Proxy` becomes none,
 /// since many clients in applications take `HTTP_PROXY` for their settings.
 fn meta_variables(fields: &Fields) -> Vec<MetaVariable<'_>> {
     let mut found: Vec<MetaVariable<'_>> = Vec::new();
-    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    // Where they stand, once they are not few.
+    let mut places: KeyedMap<Vec<u8>, usize> = KeyedMap::default();
     for field in fields.iter().filter(|field| !field.is("Proxy")) {
         let variable = variable_name(field.name);
-        let new = MetaVariable { variable: variable.clone(), name: field.name, value: field.value.to_vec() };
-        let Some(&place) = places.get(&variable) else {
-            places.insert(variable, found.len());
+        let place = match places.is_empty() {
+            true => found.iter().position(|earlier| earlier.variable == variable),
+            false => places.get(&variable).copied(),
+        };
+        let new = MetaVariable { variable, name: field.name, value: field.value.into() };
+        let Some(place) = place else {
             found.push(new);
+            if found.len() >= FEW {
+                let unknown = found.iter().enumerate().skip(places.len());
+                places.extend(unknown.map(|(place, field)| (field.variable.clone(), place)));
+            }
             continue;
         };
         let earlier = &mut found[place];
         if earlier.name.eq_ignore_ascii_case(field.name) {
-            earlier.value.extend_from_slice(if field.is("Cookie") { b"; " } else { b", " });
-            earlier.value.extend_from_slice(field.value);
+            let value = earlier.value.to_mut();
+            value.extend_from_slice(if field.is("Cookie") { b"; " } else { b", " });
+            value.extend_from_slice(field.value);
         } else if underscores(field.name) < underscores(earlier.name) {
             // `X_Id` must not pass for, nor mix with, the `X-Id` that a proxy in front has set.
             *earlier = new;
@@ -140,6 +178,14 @@ mod tests {
     fn fields_of_one_name_are_joined() {
         let fields = [("X-A", "1"), ("cookie", "a=b"), ("x-a", "2"), ("Cookie", "c=d"), ("X-A", "")];
         assert_eq!(variables(&fields), ["HTTP_X_A=1, 2, ", "HTTP_COOKIE=a=b; c=d"]);
+    }
+
+    #[test]
+    fn many_fields_are_joined_as_few_are() {
+        let names: Vec<_> = (0..100).map(|number| format!("X-{}", number % 50)).collect();
+        let fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        let expected: Vec<_> = (0..50).map(|number| format!("HTTP_X_{number}=1, 1")).collect();
+        assert_eq!(variables(&fields), expected);
     }
 
     #[test]

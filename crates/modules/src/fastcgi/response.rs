@@ -1,15 +1,11 @@
 //! The application's head as the client sees it.
 
-use crate::shared::answers::{counting, media_type, reason};
+use super::dialogue::Records;
+use crate::shared::gateway::{Kind, counting, media_type, reason};
 use contract::Exchange;
-use contract::log::Level;
-use fcgi::Head;
 use http::Fields;
+use journal::Level;
 use upstream::Settings;
-
-/// Fields that concern the connection and the framing, which are the server's own.
-const OWN: [&str; 7] =
-    ["connection", "keep-alive", "transfer-encoding", "content-length", "proxy-connection", "trailer", "te"];
 
 /// The length of content that the fields announce.
 ///
@@ -39,22 +35,27 @@ pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
 }
 
 /// Sets the response's head.
-pub(super) fn describe(settings: &Settings, exchange: &mut Exchange, head: &Head, length: Option<u64>) {
+pub(super) fn describe(
+    settings: &Settings,
+    exchange: &mut Exchange,
+    dialogue: &mut Records,
+    fields: &Fields,
+) {
+    let Records { head, length, media_type: before, .. } = dialogue;
     exchange.wire.relayed = true;
     let reason = reason(exchange, head.status, &head.reason).filter(|(_, text)| !text.is_empty());
     let response = &mut exchange.response;
     (response.status, response.reason) = (head.status, reason);
-    response.content_length = length;
+    response.content_length = *length;
     let mut all_passed = true;
-    for field in counting(&head.fields) {
-        let name = field.name.to_ascii_lowercase();
-        if OWN.iter().any(|own| own.as_bytes() == name) || settings.hidden.contains(&name[..]) {
+    for (kind, field) in counting(fields) {
+        if kind == Kind::Own || settings.hidden.has(field.name) {
             continue;
         }
-        if name == b"content-type" {
-            response.content_type = media_type(field.value);
+        if kind == Kind::ContentType {
+            response.content_type = media_type(field.value, before);
         } else {
-            all_passed &= response.fields.push(field.name, field.value).is_ok();
+            all_passed &= response.fields.push_line(field.line, field.name, field.value).is_ok();
         }
     }
     if !all_passed {

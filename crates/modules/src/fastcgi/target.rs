@@ -3,9 +3,9 @@
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
 use contract::inputs::System;
-use contract::log::Level;
 use contract::{Args, Exchange, Loading, Template, View};
 use http::Status;
+use journal::Level;
 use std::sync::Arc;
 use upstream::{Group, Keepalive, Server, resolve};
 

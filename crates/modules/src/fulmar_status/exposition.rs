@@ -49,11 +49,12 @@ impl Collector for Process {
             ("connections_handled", "Connections that there was a place for", Count::Handled),
             ("requests", "Requests, those of broken heads included", Count::Requests),
             ("patterns_given_up", "Regular expressions that took too many steps", Count::PatternsGivenUp),
-            ("log_lines_lost", "Lines of logs that could not be written", Count::LostLogLines),
         ];
-        for (name, help, count) in counters {
+        let totals = counters.map(|(name, help, count)| (name, help, total(count)));
+        let lost = ("log_lines_lost", "Lines of logs that could not be written", journal::lost_lines());
+        for (name, help, total) in totals.into_iter().chain([lost]) {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            metric.encode_counter::<NoLabelSet, _, u64>(&total(count), None)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&total, None)?;
         }
         let (name, help) = ("file_cache_lookups", "Looks for files by what open_file_cache had");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;

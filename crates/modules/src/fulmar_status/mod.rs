@@ -1,7 +1,7 @@
 //! What the server does, now and since it was started: a page for people, metrics for programs.
 //!
-//! Who asks for `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
-//! from elsewhere. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
+//! A client that accepts `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
+//! from elsewhere. On a narrow screen each location is a block of its figures instead of a row. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
 //! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
 //! latencies, hits and misses of `open_file_cache`.
 //!
@@ -46,12 +46,12 @@ mod tally;
 use crate::real_ip;
 use conf::value::choice;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{
     Body, Directive, Exchange, Handler, LocationKind, LocationName, Module, Peer, Phase, Rule, SERVER_NAME,
     ScopeBuilder, ServerName, Step, View,
 };
 use http::{Method, Status};
+use journal::Level;
 use std::sync::Arc;
 
 /// Metrics and the status page.
@@ -98,9 +98,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 /// The server's name as `$server_name` has it.
 fn server_name(view: &View<'_>) -> String {
-    let mut names =
-        view.levels().flat_map(|level| level.here(&SERVER_NAME)).flat_map(|written| written.value);
-    String::from_utf8_lossy(&names.next().map(ServerName::shown).unwrap_or_default()).into_owned()
+    let written = view.all(&SERVER_NAME);
+    let name = written.iter().flat_map(|names| names.value).next();
+    String::from_utf8_lossy(&name.map(ServerName::shown).unwrap_or_default()).into_owned()
 }
 
 /// A location's name as the configuration has it.

@@ -4,15 +4,15 @@
 use crate::coding::{Accept, Coding, LEVELS};
 use conf::{Arity, Diagnostic, value};
 use contract::browser::is_msie6;
-use contract::clock::Time;
 use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
 use http::Version;
+use journal::clock::Time;
 
 /// `gzip_vary on | off`
 pub static GZIP_VARY: Directive<bool> = Directive::flag("gzip_vary")
     .within(LEVELS)
     .default("off")
-    .help("Whether caches are told that the content depends on `Accept-Encoding`.");
+    .help("Whether `Vary: Accept-Encoding` tells caches that the content depends on that field.");
 
 /// `gzip_proxied off | any | CONDITION …`
 pub static GZIP_PROXIED: Directive<u32> = Directive::new("gzip_proxied", parse_proxied)
@@ -87,7 +87,7 @@ fn parse_disable(args: &Args<'_>, loading: &mut Loading) -> Result<Disabled, Dia
     Ok(disabled)
 }
 
-/// Whether caches are told in a scope that the content depends on what the client accepts.
+/// Whether `Vary` says in a scope that the content depends on what the client accepts.
 pub(crate) fn varies(view: &View<'_>) -> bool {
     view.get(&GZIP_VARY).copied().unwrap_or(false)
 }
@@ -104,14 +104,13 @@ impl Rules {
     pub(crate) fn new(view: &View<'_>) -> Rules {
         let proxied = view.all(&GZIP_PROXIED).iter().fold(0, |all, written| all | written.value);
         let disabled = view.all(&GZIP_DISABLE);
-        // The patterns of a level take the place of those outside, the word does not.
-        let names_msie6 =
-            |view: View<'_>| view.here(&GZIP_DISABLE).iter().any(|disabled| disabled.value.msie6);
+        // The patterns of a level override those of the outer levels; `msie6` of an outer level stays in effect.
+        let msie6 = view.nearest(&GZIP_DISABLE, |disabled| disabled.msie6.then_some(()));
         Rules {
             version: view.get(&GZIP_HTTP_VERSION).copied().unwrap_or(Version::Http11),
             proxied: if proxied == 0 { OFF } else { proxied },
             patterns: disabled.iter().flat_map(|disabled| &disabled.value.patterns).cloned().collect(),
-            msie6: view.levels().any(names_msie6),
+            msie6: msie6.is_some(),
         }
     }
 

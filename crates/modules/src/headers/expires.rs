@@ -2,11 +2,11 @@
 
 use crate::shared::scratch::with_scratch;
 use conf::{Diagnostic, FileId, Span, Word, value};
-use contract::clock::Time;
 use contract::{Args, Exchange, Loading, Template};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use journal::clock::Time;
 use std::cell::Cell;
 
 /// What `expires` asks for.
@@ -178,8 +178,8 @@ fn date_text(seconds: i64) -> [u8; http::HTTP_DATE_LENGTH] {
 mod tests {
     use super::{Moment, next, parse_moment, times, write_control};
     use crate::testing::Site;
-    use contract::clock::Time;
     use jiff::tz::TimeZone;
+    use journal::clock::Time;
 
     #[test]
     fn forms() {

@@ -72,12 +72,12 @@ mod expires;
 use crate::shared::scratch::with_scratch;
 use bytes::Bytes;
 use conf::{Arity, Contexts, Diagnostic, value};
-use contract::log::Level;
 use contract::{
     Args, Body, Directive, Exchange, Filter, Loading, Module, Rule, ScopeBuilder, Template, View,
 };
 use expires::Expires;
 use http::Status;
+use journal::Level;
 
 /// Fields added to responses.
 pub static MODULE: Module = Module {
@@ -137,7 +137,7 @@ pub struct Added {
 pub enum Inherit {
     /// Nothing.
     Off,
-    /// All, if it has none of its own.
+    /// All, if it sets none itself.
     On,
     /// All, behind its own.
     Merge,
@@ -186,7 +186,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
-/// What a level adds, with what it takes over from outside.
+/// The fields that a level adds. It is not a [`Rule`]: another directive decides at each level what is inherited, and
+/// inherited fields follow the level's own, as in nginx.
 fn inherited(view: View<'_>, directive: &Directive<Added>, inherit: &Directive<Inherit>) -> Vec<Added> {
     let mut own: Vec<Added> = view.here(directive).iter().map(|written| written.value.clone()).collect();
     let mode = view.get(inherit).copied().unwrap_or(Inherit::On);

@@ -56,10 +56,10 @@ mod written;
 pub use written::Written;
 
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{Body, Directive, Exchange, Filter, Handler, Module, Phase, Rule, ScopeBuilder, Step, View};
-use h1::Host;
+use http::uri::Host;
 use http::{Fields, Status};
+use journal::Level;
 use written::{Field, Form, Name};
 
 /// Fields of responses and requests.
@@ -83,7 +83,7 @@ pub static MORE_SET_HEADERS: Directive<Written> = Directive::new("more_set_heade
 .slot(RESPONSE)
 .within(LEVELS)
 .args(Arity::AtLeast(1))
-.rule(Rule::List)
+.rule(Rule::Gather)
 .help("Fields that are set in responses.");
 
 /// `more_clear_headers [-t TYPES] [-s STATUSES] NAME …`
@@ -93,7 +93,7 @@ pub static MORE_CLEAR_HEADERS: Directive<Written> = Directive::new("more_clear_h
 .slot(RESPONSE)
 .within(LEVELS)
 .args(Arity::AtLeast(1))
-.rule(Rule::List)
+.rule(Rule::Gather)
 .help("Fields that are taken out of responses.");
 
 /// `more_set_input_headers [-r] [-t TYPES] 'NAME: VALUE' …`
@@ -104,7 +104,7 @@ pub static MORE_SET_INPUT_HEADERS: Directive<Written> =
     .slot(REQUEST)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
-    .rule(Rule::List)
+    .rule(Rule::Gather)
     .help("Fields that are set in requests.");
 
 /// `more_clear_input_headers [-t TYPES] NAME …`
@@ -115,29 +115,23 @@ pub static MORE_CLEAR_INPUT_HEADERS: Directive<Written> =
     .slot(REQUEST)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
-    .rule(Rule::List)
+    .rule(Rule::Gather)
     .help("Fields that are taken out of requests.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let lines = gathered(view, &MORE_SET_HEADERS);
+    let lines = values(view, &MORE_SET_HEADERS);
     if !lines.is_empty() {
         builder.filter(Responses { lines });
     }
-    let lines = gathered(view, &MORE_SET_INPUT_HEADERS);
+    let lines = values(view, &MORE_SET_INPUT_HEADERS);
     if !lines.is_empty() {
         builder.handle(Phase::Preaccess, Requests { lines });
     }
     Ok(())
 }
 
-/// All that is written for a level in a slot, the outermost first.
-fn gathered(view: &View<'_>, directive: &Directive<Written>) -> Vec<Written> {
-    if !view.is_anywhere(directive) {
-        return Vec::new();
-    }
-    let mut levels: Vec<View<'_>> = view.levels().collect();
-    levels.reverse();
-    levels.iter().flat_map(|level| level.here(directive)).map(|written| written.value.clone()).collect()
+fn values(view: &View<'_>, directive: &Directive<Written>) -> Vec<Written> {
+    view.all(directive).into_iter().map(|written| written.value.clone()).collect()
 }
 
 struct Responses {
@@ -180,7 +174,7 @@ fn change_response(exchange: &mut Exchange, field: &Field, adds: bool) {
         "content-type" => response.content_type = Some(value.into()),
         "location" => response.location = Some(value.into()),
         "etag" => response.etag = Some(value.into()),
-        // An error has no time of its own that would be sent.
+        // An error page has no modification time to send.
         "last-modified" if is_canonical_date(&value) && !response.status.is_error() => {
             response.last_modified = http::parse_date(&value);
         }

@@ -1,10 +1,9 @@
 //! What files cost for a request: whatever they say, texts stay short and rules come to an end.
 
-use conf::value::TooManySteps;
-use contract::log::Level;
-use contract::{Exchange, Step};
+use conf::value::{Captures, Pattern, TooManySteps};
+use contract::{Budget, Exchange, Spent, Step};
 use http::Status;
-use std::cell::Cell;
+use journal::Level;
 use std::fmt;
 
 /// The longest of these texts, and the most that a request's environment holds, in bytes.
@@ -15,8 +14,8 @@ pub(super) const BYTES_MAX: usize = 64 * 1024;
 pub(super) enum Failure {
     /// A text would be longer than [`BYTES_MAX`].
     TooLong,
-    /// Rules that go on for longer than a [`Budget`].
-    TooMuch,
+    /// The request's [`Budget`] is spent.
+    Spent,
     /// A pattern that tries too much.
     Pattern(TooManySteps),
 }
@@ -24,8 +23,16 @@ pub(super) enum Failure {
 impl Failure {
     /// Ends the request, for a reason that the log tells.
     pub(super) fn refuse(self, exchange: &Exchange) -> Step {
-        exchange.log(Level::Error, &format!("a file with settings failed: {self}"));
+        if !matches!(self, Failure::Spent) || Budget::of(exchange).tell() {
+            exchange.log(Level::Error, &format!("a file with settings failed: {self}"));
+        }
         Step::Finish(Status::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl From<Spent> for Failure {
+    fn from(Spent: Spent) -> Failure {
+        Failure::Spent
     }
 }
 
@@ -39,33 +46,24 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::TooLong => write!(f, "a text of more than {BYTES_MAX} bytes"),
-            Failure::TooMuch => f.write_str("the rules have no end"),
+            Failure::Spent => Spent.fmt(f),
             Failure::Pattern(steps) => steps.fmt(f),
         }
     }
 }
 
-/// What one request may have of the rules of one directory.
-#[derive(Debug)]
-pub(super) struct Budget(Cell<usize>);
-
-impl Budget {
-    /// So many rules, conditions and texts.
-    const STEPS: usize = 32_000;
-
-    /// Bytes that cost one more.
-    const STEP_BYTES: usize = 1024;
-
-    pub(super) fn new() -> Budget {
-        Budget(Cell::new(Budget::STEPS))
+/// Looks for a pattern in a subject, for which the budget of the request pays.
+pub(super) fn find(
+    pattern: &Pattern,
+    subject: &[u8],
+    captures: &mut Captures,
+    budget: &Budget,
+) -> Result<bool, Failure> {
+    if pattern.is_quick(subject.len()) {
+        budget.step(subject.len())?;
+        return Ok(pattern.try_captures(subject, captures)?);
     }
-
-    /// Pays for a step that goes through so many bytes.
-    pub(super) fn spend(&self, bytes: usize) -> Result<(), Failure> {
-        let left = self.0.get().checked_sub(1 + bytes / Budget::STEP_BYTES);
-        self.0.set(left.ok_or(Failure::TooMuch)?);
-        Ok(())
-    }
+    Ok(budget.timed(|| pattern.try_captures(subject, captures))??)
 }
 
 /// Appends what a text goes on with.
@@ -79,7 +77,7 @@ pub(super) fn append(text: &mut Vec<u8>, more: &[u8]) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES_MAX, Budget, append};
+    use super::{BYTES_MAX, Budget, Captures, Failure, Pattern, append, find};
 
     #[test]
     fn a_text_ends_at_its_limit() {
@@ -90,11 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_cost_more() {
-        let steps = |bytes: usize| {
-            let budget = Budget::new();
-            (0..).take_while(|_| budget.spend(bytes).is_ok()).count()
-        };
-        assert_eq!((steps(0), steps(1024), steps(BYTES_MAX)), (32_000, 16_000, 492));
+    fn patterns_that_backtrack_spend_the_budget() {
+        let pattern = Pattern::limited(b"^(a|aa)+$(?=)", false, 20_000).unwrap();
+        let subject = [&[b'a'; 40][..], b"b"].concat();
+        let budget = Budget::default();
+        let mut found = (0..).map(|_| find(&pattern, &subject, &mut Captures::default(), &budget));
+        assert!(matches!(found.next(), Some(Err(Failure::Pattern(_)))));
+        let tries = found.take_while(|found| matches!(found, Err(Failure::Pattern(_)))).count();
+        assert!(tries < 62_500 && budget.spend(0).is_err(), "{tries}");
     }
 }

@@ -1,6 +1,6 @@
 //! The character sets of texts: `AddDefaultCharset`, `AddCharset`.
 
-use super::{gathered, in_file};
+use super::{in_all_files, in_file, values};
 use conf::{Arity, Diagnostic};
 use contract::{Args, Body, Directive, Exchange, Filter, Loading, ScopeBuilder, View};
 
@@ -11,9 +11,10 @@ pub(super) static ADD_DEFAULT_CHARSET: Directive<Option<Box<[u8]>>> =
         .help("The character set of plain and HTML text that names none.");
 
 /// `AddCharset CHARSET EXTENSION …`
-pub(super) static ADD_CHARSET: Directive<ByExtension> = in_file(Directive::new("AddCharset", parse_added))
-    .args(Arity::AtLeast(2))
-    .help("The character set of files with these extensions.");
+pub(super) static ADD_CHARSET: Directive<ByExtension> =
+    in_all_files(Directive::new("AddCharset", parse_added))
+        .args(Arity::AtLeast(2))
+        .help("The character set of files with these extensions.");
 
 /// Extensions with their character set.
 #[derive(Clone, Debug)]
@@ -39,9 +40,9 @@ fn parse_added(args: &Args<'_>, _: &mut Loading) -> Result<ByExtension, Diagnost
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let default = gathered(view, &ADD_DEFAULT_CHARSET).pop().flatten();
-    let mut added = gathered(view, &ADD_CHARSET);
-    // The last one of an extension counts.
+    let default = values(view, &ADD_DEFAULT_CHARSET).pop().flatten();
+    let mut added = values(view, &ADD_CHARSET);
+    // The last line for an extension overrides the others.
     added.reverse();
     if default.is_some() || !added.is_empty() {
         builder.filter(Charsets { default, added });

@@ -1,12 +1,15 @@
 //! Sections: `<IfModule>`, `<IfDefine>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
 
+use super::bounded::{self, Failure};
+use super::version;
 use super::{in_file, pattern, wrong};
-use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Candidate, Directive, Loading, Selection};
+use conf::value::Captures;
+use conf::{Arity, Contexts, Diagnostic, Node, Word};
+use contract::{Args, Budget, Candidate, Directive, Loading, Methods, Selection, Spent};
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 15] = [
+const MODULES: [&str; 16] = [
     "core",
     "so",
     "rewrite",
@@ -22,6 +25,7 @@ const MODULES: [&str; 15] = [
     "env",
     "autoindex",
     "negotiation",
+    "version",
 ];
 
 /// `<IfModule [!]MODULE>`
@@ -32,12 +36,20 @@ pub(super) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_
     .help("A section that counts if what Apache's module does is honoured here.");
 
 /// `<IfDefine [!]NAME>`
-pub(super) static IF_DEFINE: Directive<bool> =
-    Directive::new("IfDefine", |args, _| Ok(args.word(0)?.text.starts_with(b"!")))
-        .within(Contexts::HTACCESS)
-        .splices(Arity::Exactly(1))
-        .repeats()
-        .help("A section that counts if a name is defined, which none is.");
+pub(super) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_if_define)
+    .within(Contexts::HTACCESS)
+    .splices(Arity::Exactly(1))
+    .repeats()
+    .help("A section that counts if a name is defined, which none is.");
+
+/// `<IfVersion [[!]OPERATOR] VERSION>`
+pub(super) static IF_VERSION: Directive<bool> = Directive::new("IfVersion", version::parse)
+    .within(Contexts::HTACCESS)
+    .splices(Arity::Range(1, 2))
+    .repeats()
+    .help(
+        "A section that counts for a version of Apache, which is the one whose behaviour is followed here.",
+    );
 
 /// `<Files [~] NAME>`
 pub(super) static FILES: Directive<Selection> =
@@ -45,19 +57,27 @@ pub(super) static FILES: Directive<Selection> =
         .help("A section for files of a name, with `*` and `?`.");
 
 /// `<FilesMatch PATTERN>`
-pub(super) static FILES_MATCH: Directive<Selection> =
-    section(Directive::new("FilesMatch", |args, _| by_pattern(args, args.word(0)?)), Arity::Exactly(1))
-        .help("A section for files whose names match a pattern.");
+pub(super) static FILES_MATCH: Directive<Selection> = section(
+    Directive::new("FilesMatch", |args, loading| by_pattern(args, loading, args.word(0)?)),
+    Arity::Exactly(1),
+)
+.help("A section for files whose names match a pattern.");
 
 /// `<Limit METHOD …>`
-pub(super) static LIMIT: Directive<Selection> =
-    section(Directive::new("Limit", |args, _| by_method(args, true)), Arity::AtLeast(1))
-        .help("A section for these methods.");
+pub(super) static LIMIT: Directive<bool> =
+    Directive::new("Limit", |args, loading| by_method(args, loading, false))
+        .within(Contexts::HTACCESS)
+        .splices(Arity::AtLeast(1))
+        .repeats()
+        .help("A section whose rules about access count for these methods.");
 
 /// `<LimitExcept METHOD …>`
-pub(super) static LIMIT_EXCEPT: Directive<Selection> =
-    section(Directive::new("LimitExcept", |args, _| by_method(args, false)), Arity::AtLeast(1))
-        .help("A section for all methods but these.");
+pub(super) static LIMIT_EXCEPT: Directive<bool> =
+    Directive::new("LimitExcept", |args, loading| by_method(args, loading, true))
+        .within(Contexts::HTACCESS)
+        .splices(Arity::AtLeast(1))
+        .repeats()
+        .help("A section whose rules about access count for all methods but these.");
 
 /// `<If EXPRESSION>`
 pub(super) static IF: Directive<()> =
@@ -70,49 +90,219 @@ const fn section(directive: Directive<Selection>, arity: Arity) -> Directive<Sel
     in_file(directive).block(arity).slot("htaccess section")
 }
 
-fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
-    let text = args.word(0)?.to_string();
-    let (name, negated) = match text.strip_prefix('!') {
-        Some(name) => (name, true),
-        None => (text.as_str(), false),
-    };
-    // `mod_rewrite.c`, or `rewrite_module`.
-    let short = name.strip_prefix("mod_").and_then(|name| name.strip_suffix(".c"));
-    let short = short.or_else(|| name.strip_suffix("_module")).or_else(|| name.strip_suffix(".c"));
-    Ok(short.is_some_and(|name| MODULES.contains(&name)) != negated)
+/// What is known of a module that a section asks for.
+enum Presence {
+    /// Its directives are honoured here.
+    Built,
+    /// Apache has it, or its name says that it is about access.
+    NotBuilt,
+    /// As in Apache, what nobody knows is not there.
+    Unknown,
 }
 
-fn parse_files(args: &Args<'_>, _: &mut Loading) -> Result<Selection, Diagnostic> {
+fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    let text = args.word(0)?.to_string();
+    let (presence, negated) = presence(&text);
+    match (&presence, negated) {
+        (Presence::NotBuilt, false) => {
+            refuse_restricted(
+                args,
+                &text,
+                restriction(args.node.children()),
+                "and that module is not built yet",
+            )?;
+        }
+        // Rewriting for other servers, such as LiteSpeed, is common and harmless.
+        (Presence::Unknown, false) => {
+            let access = restriction(args.node.children()).filter(|node| !is(node, "rewriterule"));
+            refuse_restricted(args, &text, access, "and nobody knows that module")?;
+        }
+        (Presence::NotBuilt, true) => refuse_granted(args, &text, "without a module that Apache has")?,
+        (Presence::Built, _) | (Presence::Unknown, true) => {}
+    }
+    Ok(matches!(presence, Presence::Built) != negated)
+}
+
+fn parse_if_define(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    let text = args.word(0)?.to_string();
+    let negated = text.starts_with('!');
+    match negated {
+        true => refuse_granted(args, &text, "and nobody knows whether Apache would define that name")?,
+        false => refuse_restricted(
+            args,
+            &text,
+            restriction(args.node.children()),
+            "and nobody knows whether Apache would define that name",
+        )?,
+    }
+    Ok(negated)
+}
+
+/// The module of `[!]mod_rewrite.c` or `[!]rewrite_module`, and whether its absence is asked for.
+fn presence(text: &str) -> (Presence, bool) {
+    let name = text.trim_start_matches('!');
+    let short = name.strip_prefix("mod_").and_then(|name| name.strip_suffix(".c"));
+    let short = short.or_else(|| name.strip_suffix("_module")).or_else(|| name.strip_suffix(".c"));
+    let presence = match short {
+        Some(name) if MODULES.contains(&name) => Presence::Built,
+        Some(name) if conf::apache::is_module(name) || name.starts_with("auth") => Presence::NotBuilt,
+        _ => Presence::Unknown,
+    };
+    (presence, text.starts_with('!'))
+}
+
+/// A section that counts, though Apache may skip it, must not let more clients pass: the directory is closed instead.
+fn refuse_granted(args: &Args<'_>, condition: &str, why: &str) -> Result<(), Diagnostic> {
+    let Some(rule) = grant(args.node.children()) else { return Ok(()) };
+    let (section, rule, line) = (&args.node.name, &rule.name, rule.span.line);
+    let message = format!(
+        "\"<{section} {condition}>\" grants access (\"{rule}\" in line {line}), {why}: access is denied"
+    );
+    Err(Diagnostic::emerg(message).at(args.node.span).hint("write the rule outside of the section"))
+}
+
+/// The first directive that lets clients pass, in sections, too.
+fn grant(nodes: &[Node]) -> Option<&Node> {
+    const GRANTING: [&str; 6] = ["require", "requireall", "requireany", "requirenone", "allow", "satisfy"];
+    nodes.iter().find_map(|node| match &node.block {
+        _ if GRANTING.iter().any(|name| is(node, name))
+            && !(says(node, 0, "all") && says(node, 1, "denied")) =>
+        {
+            Some(node)
+        }
+        Some(inner) => grant(inner),
+        None if is(node, "order") && says(node, 0, "deny,allow") => Some(node),
+        None => None,
+    })
+}
+
+/// A section that would be skipped must not restrict access: the directory is closed instead.
+fn refuse_restricted(
+    args: &Args<'_>,
+    condition: &str,
+    rule: Option<&Node>,
+    why: &str,
+) -> Result<(), Diagnostic> {
+    let Some(rule) = rule else { return Ok(()) };
+    let (section, rule, line) = (&args.node.name, &rule.name, rule.span.line);
+    let message = format!(
+        "\"<{section} {condition}>\" restricts access (\"{rule}\" in line {line}), {why}: access is denied"
+    );
+    Err(Diagnostic::emerg(message).at(args.node.span).hint("write the rule outside of the section"))
+}
+
+/// The first directive that restricts access, in sections, too.
+fn restriction(nodes: &[Node]) -> Option<&Node> {
+    let is_open = nodes.iter().any(|node| is(node, "allow") && says(node, 1, "all"));
+    nodes.iter().find_map(|node| match &node.block {
+        Some(_) if is(node, "requirenone") => Some(node),
+        Some(inner) if !is_skipped(node) => restriction(inner),
+        None if restricts(node, is_open) => Some(node),
+        _ => None,
+    })
+}
+
+/// Whether a section is for Apaches without a module that is there.
+fn is_skipped(section: &Node) -> bool {
+    let condition = section.args.first().map(Word::to_string).unwrap_or_default();
+    is(section, "ifmodule") && matches!(presence(&condition), (Presence::Built, true))
+}
+
+/// Whether a directive by itself keeps some clients out. `Order allow,deny` does where nothing beside it is open to all.
+fn restricts(node: &Node, is_open: bool) -> bool {
+    let name = node.name.to_string().to_ascii_lowercase();
+    match name.as_str() {
+        "require" => !(says(node, 0, "all") && says(node, 1, "granted")),
+        "authtype" => !says(node, 0, "none"),
+        "deny" | "sslrequire" | "sslrequiressl" | "sslverifyclient" => true,
+        "order" => !is_open && !says(node, 0, "deny,allow"),
+        "redirect" | "redirectmatch" => {
+            says(node, 0, "gone") || node.args.first().is_some_and(|word| is_error(&word.to_string()))
+        }
+        // PHP that is switched off would run.
+        "php_flag" | "php_admin_flag" => {
+            says(node, 0, "engine") && !says(node, 1, "on") && !says(node, 1, "1")
+        }
+        "rewriterule" => {
+            let flags =
+                node.args.get(2).map(|word| word.to_string().to_ascii_lowercase()).unwrap_or_default();
+            flags.trim_matches(['[', ']']).split(',').map(str::trim).any(refuses)
+        }
+        name => conf::apache::module_of(name).is_some_and(|module| module.starts_with("mod_auth")),
+    }
+}
+
+/// Whether a flag of a rule ends a request with an error.
+fn refuses(flag: &str) -> bool {
+    let status = flag.strip_prefix("r=").or_else(|| flag.strip_prefix("redirect="));
+    ["f", "forbidden", "g", "gone"].contains(&flag) || status.is_some_and(is_error)
+}
+
+/// Whether a text is a status that is no redirection.
+fn is_error(text: &str) -> bool {
+    text.parse().is_ok_and(|code: u16| code >= 400)
+}
+
+fn is(node: &Node, name: &str) -> bool {
+    node.name.text.eq_ignore_ascii_case(name.as_bytes())
+}
+
+/// Whether a word of a directive is this one.
+fn says(node: &Node, index: usize, text: &str) -> bool {
+    node.args.get(index).is_some_and(|word| word.text.eq_ignore_ascii_case(text.as_bytes()))
+}
+
+fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diagnostic> {
     let first = args.word(0)?;
     match args.words().get(1) {
-        Some(word) if first.is("~") => by_pattern(args, word),
+        Some(word) if first.is("~") => by_pattern(args, loading, word),
         Some(_) => Err(wrong(args, "an unknown parameter", first)),
         None => {
             let glob = first.text.clone();
-            Ok(selection(args, move |candidate| matches_glob(&glob, &candidate.name)))
+            selection(args, loading, move |candidate, budget| {
+                budget.step(glob.len().max(1).saturating_mul(candidate.name.len()))?;
+                Ok(matches_glob(&glob, &candidate.name))
+            })
         }
     }
 }
 
-fn by_pattern(args: &Args<'_>, word: &Word) -> Result<Selection, Diagnostic> {
-    let pattern = pattern(args, word, &word.text, false)?;
+fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Selection, Diagnostic> {
+    let pattern = pattern(args, loading, word, &word.text, false)?;
     // Whatever could not be judged is taken for selected: such sections mostly forbid.
-    let holds = move |candidate: &Candidate| {
-        pattern.try_captures(&candidate.name, &mut conf::value::Captures::default()).unwrap_or(true)
+    let holds = move |candidate: &Candidate, budget: &Budget| match bounded::find(
+        &pattern,
+        &candidate.name,
+        &mut Captures::default(),
+        budget,
+    ) {
+        Err(Failure::Spent) => Err(Spent),
+        found => Ok(found.unwrap_or(true)),
     };
-    Ok(selection(args, holds))
+    selection(args, loading, holds)
 }
 
-fn by_method(args: &Args<'_>, listed: bool) -> Result<Selection, Diagnostic> {
-    let methods: Vec<_> = args.words().iter().map(|word| word.text.clone()).collect();
-    Ok(selection(args, move |candidate| {
-        let method: &[u8] = if &*candidate.method == b"HEAD" { b"GET" } else { &candidate.method };
-        methods.iter().any(|known| **known == *method) == listed
-    }))
+/// The rules inside belong to the level around the section, as in Apache: they add to those that count for all methods.
+fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<bool, Diagnostic> {
+    if loading.methods.is_some() {
+        return Err(args.error("cannot stand in another section for methods"));
+    }
+    // Apache takes HEAD for GET, on both sides.
+    let name = |word: &Word| if word.is("HEAD") { Box::from(&b"GET"[..]) } else { word.text.clone() };
+    let names = args.words().iter().map(name).collect();
+    loading.methods = Some(Arc::new(Methods { names, except }));
+    Ok(true)
 }
 
-fn selection(args: &Args<'_>, holds: impl Fn(&Candidate) -> bool + Send + Sync + 'static) -> Selection {
-    Selection { holds: Arc::new(holds), nodes: args.node.children().into() }
+fn selection(
+    args: &Args<'_>,
+    loading: &Loading,
+    holds: impl Fn(&Candidate, &Budget) -> Result<bool, Spent> + Send + Sync + 'static,
+) -> Result<Selection, Diagnostic> {
+    if loading.methods.is_some() {
+        return Err(args.error("cannot stand in a section for methods"));
+    }
+    Ok(Selection { holds: Arc::new(holds), nodes: args.node.children().into() })
 }
 
 /// Whether a name is what `*`, `?`, `[…]` and `\` describe (fnmatch(3)).

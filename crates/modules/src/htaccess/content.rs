@@ -1,6 +1,6 @@
 //! What is sent for a file or a directory: `DirectoryIndex`, `Options`, `AddType`, `ForceType`, `FileETag`.
 
-use super::{gathered, in_file, wrong};
+use super::{in_all_files, in_file, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Loading, ScopeBuilder, Template, Types, View};
@@ -14,12 +14,12 @@ pub(super) static DIRECTORY_INDEX: Directive<Vec<Template>> =
         .help("The files that answer for a directory, in the order in which they are tried.");
 
 /// `Options [+|-]OPTION …`
-pub(super) static OPTIONS: Directive<Options> = in_file(Directive::new("Options", parse_options))
+pub(super) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
     .args(Arity::AtLeast(1))
     .help("Whether directories are listed (Indexes), and whether rewriting is allowed (FollowSymLinks).");
 
 /// `AddType TYPE EXTENSION …`
-pub(super) static ADD_TYPE: Directive<AddType> = in_file(Directive::new("AddType", parse_add_type))
+pub(super) static ADD_TYPE: Directive<AddType> = in_all_files(Directive::new("AddType", parse_add_type))
     .args(Arity::AtLeast(2))
     .help("The media type of files with these extensions.");
 
@@ -70,9 +70,13 @@ pub(super) struct AddType {
     extensions: Vec<Box<[u8]>>,
 }
 
+/// Each of these names costs a call of the file system.
+const INDEXES_MAX: usize = 100;
+
 fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
     match args.words() {
         [word] if word.text.eq_ignore_ascii_case(b"disabled") => Ok(Vec::new()),
+        words if words.len() > INDEXES_MAX => Err(args.error(&format!("has more than {INDEXES_MAX} names"))),
         words => Ok(words.iter().map(|word| Template::literal(&word.text)).collect()),
     }
 }
@@ -124,7 +128,7 @@ fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
 /// Whether rewriting is allowed.
 pub(super) fn follows(view: &View<'_>) -> bool {
     let step = |follows, options: Options| options.follow.unwrap_or(follows && !options.absolute);
-    gathered(view, &OPTIONS).into_iter().fold(true, step)
+    values(view, &OPTIONS).into_iter().fold(true, step)
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
@@ -134,12 +138,12 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
         None => listed,
     };
     let policy = &mut builder.policy;
-    policy.lists_directories = gathered(view, &OPTIONS).into_iter().fold(None, step);
-    // What is to be hidden must not be shown.
-    if !gathered(view, &INDEX_IGNORE).is_empty() {
+    policy.lists_directories = values(view, &OPTIONS).into_iter().fold(None, step);
+    // A listing must not show files that are to be hidden, and it cannot hide single files.
+    if view.get(&INDEX_IGNORE).is_some() {
         policy.lists_directories = Some(false);
     }
-    let added = gathered(view, &ADD_TYPE);
+    let added = values(view, &ADD_TYPE);
     if !added.is_empty() {
         let mut types = Types::clone(&policy.types);
         for AddType { media_type, extensions } in &added {

@@ -1,6 +1,6 @@
 //! Pages in place of errors: `ErrorDocument`.
 
-use super::{gathered, in_file};
+use super::{in_all_files, values};
 use conf::value::status;
 use conf::{Arity, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
@@ -8,7 +8,7 @@ use contract::{Args, Directive, Loading, ScopeBuilder, Template, View};
 use http::Status;
 
 /// `ErrorDocument STATUS PATH | URL | TEXT | default`
-pub(super) static ERROR_DOCUMENT: Directive<Document> = in_file(Directive::new("ErrorDocument", parse))
+pub(super) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::new("ErrorDocument", parse))
     .args(Arity::AtLeast(2))
     .help("What is shown in the place of an error: another page, a redirect, or a text.");
 
@@ -37,14 +37,14 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
         target: Template::literal(&target),
         is_text,
         is_public: true,
-        // The file is none of those that places are of.
+        // `place` refers to the main configuration only.
         place: None,
     };
     Ok(Document { status, page: Some(page) })
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let documents = gathered(view, &ERROR_DOCUMENT);
+    let documents = values(view, &ERROR_DOCUMENT);
     if documents.is_empty() {
         return;
     }

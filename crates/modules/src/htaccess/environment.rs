@@ -1,50 +1,51 @@
 //! The environment of a request: `SetEnv`, `UnsetEnv`, `SetEnvIf` and its kin.
 
-use super::bounded::{BYTES_MAX, Failure, append};
-use super::{gathered, in_file, pattern};
+use super::bounded::{BYTES_MAX, Failure, append, find};
+use super::{in_all_files, pattern, values};
+use conf::tree::printable;
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Budget, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// `SetEnv NAME [VALUE]`
-pub(super) static SET_ENV: Directive<Setting> = in_file(Directive::new("SetEnv", parse_set))
+pub(super) static SET_ENV: Directive<Setting> = in_all_files(Directive::new("SetEnv", parse_set))
     .args(Arity::Range(1, 2))
     .slot("htaccess environment")
     .help("Sets a variable of the environment, after rewriting.");
 
 /// `UnsetEnv NAME …`
-pub(super) static UNSET_ENV: Directive<Setting> = in_file(Directive::new("UnsetEnv", parse_unset))
+pub(super) static UNSET_ENV: Directive<Setting> = in_all_files(Directive::new("UnsetEnv", parse_unset))
     .args(Arity::AtLeast(1))
     .slot("htaccess environment")
     .help("Takes variables out of the environment, after rewriting.");
 
 /// `SetEnvIf ATTRIBUTE PATTERN [!]NAME[=VALUE] …`
 pub(super) static SET_ENV_IF: Directive<Setting> =
-    in_file(Directive::new("SetEnvIf", |args, _| parse_if(args, false)))
+    in_all_files(Directive::new("SetEnvIf", |args, loading| parse_if(args, loading, false)))
         .args(Arity::AtLeast(3))
         .slot("htaccess environment")
         .help("Sets variables of the environment if something about the request matches.");
 
 /// `SetEnvIfNoCase ATTRIBUTE PATTERN [!]NAME[=VALUE] …`
 pub(super) static SET_ENV_IF_NO_CASE: Directive<Setting> =
-    in_file(Directive::new("SetEnvIfNoCase", |args, _| parse_if(args, true)))
+    in_all_files(Directive::new("SetEnvIfNoCase", |args, loading| parse_if(args, loading, true)))
         .args(Arity::AtLeast(3))
         .slot("htaccess environment")
         .help("As `SetEnvIf`, whatever the case of letters.");
 
 /// `BrowserMatch PATTERN [!]NAME[=VALUE] …`
 pub(super) static BROWSER_MATCH: Directive<Setting> =
-    in_file(Directive::new("BrowserMatch", |args, _| parse_browser(args, false)))
+    in_all_files(Directive::new("BrowserMatch", |args, loading| parse_browser(args, loading, false)))
         .args(Arity::AtLeast(2))
         .slot("htaccess environment")
         .help("As `SetEnvIf User-Agent`.");
 
 /// `BrowserMatchNoCase PATTERN [!]NAME[=VALUE] …`
 pub(super) static BROWSER_MATCH_NO_CASE: Directive<Setting> =
-    in_file(Directive::new("BrowserMatchNoCase", |args, _| parse_browser(args, true)))
+    in_all_files(Directive::new("BrowserMatchNoCase", |args, loading| parse_browser(args, loading, true)))
         .args(Arity::AtLeast(2))
         .slot("htaccess environment")
         .help("As `BrowserMatch`, whatever the case of letters.");
@@ -100,10 +101,18 @@ pub(super) struct Environment {
 }
 
 /// What a variable takes of [`BYTES_MAX`] beside its name and value.
-const VARIABLE_BYTES: usize = 32;
+const VARIABLE_BYTES: usize = 200;
 
-/// The variable that sets what only the administrator may set for PHP.
-const PHP_ADMIN_VALUE: &[u8] = b"PHP_ADMIN_VALUE";
+/// Parameters by which a program decides what it runs, and how. Only the configuration may set them: other sites
+/// share the program, and PHP-FPM keeps `PHP_VALUE` for their requests, too.
+const RESERVED: [&[u8]; 6] =
+    [b"PHP_VALUE", b"PHP_ADMIN_VALUE", b"SCRIPT_FILENAME", b"PATH_TRANSLATED", b"DOCUMENT_ROOT", b"PATH"];
+
+/// What reserved names start with, too: settings of the dynamic linker, and fields of the request.
+const RESERVED_STARTS: [&[u8]; 2] = [b"LD_", b"HTTP_"];
+
+/// Not reserved: the lines by which applications ask for the password are common, and say nothing about other sites.
+const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
 /// The environment of this request.
 pub(super) fn of(exchange: &Exchange) -> Rc<Environment> {
@@ -137,8 +146,27 @@ pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
             }
         }
     }
-    all.retain(|(name, _)| **name != *PHP_ADMIN_VALUE);
+    all.retain(|(name, _)| !is_reserved(name));
     all
+}
+
+/// Whether a file may not set the parameter of this name.
+fn is_reserved(name: &[u8]) -> bool {
+    let starts_so = || RESERVED_STARTS.iter().any(|start| name.starts_with(start));
+    name != AUTHORIZATION && (RESERVED.contains(&name) || starts_so())
+}
+
+/// Warns of a variable with a reserved name. Rules that copy a field of the request are common, and harmless: programs
+/// get the field.
+pub(super) fn warn_if_reserved(args: &Args<'_>, name: &[u8], value: &[u8], loading: &mut Loading) {
+    let is_copy = name.starts_with(b"HTTP_") && value.starts_with(b"%{HTTP:");
+    if is_reserved(name) && !is_copy {
+        let (directive, name) = (&args.node.name, printable(name));
+        let message =
+            format!("\"{directive}\" sets \"{name}\", which is reserved and is not passed to programs");
+        let hint = "only \"fastcgi_param\" of the server's configuration can set it";
+        loading.note(Diagnostic::warn(message).at(args.node.span).hint(hint));
+    }
 }
 
 impl Environment {
@@ -173,16 +201,18 @@ impl Environment {
     }
 }
 
-fn parse_set(args: &Args<'_>, _: &mut Loading) -> Result<Setting, Diagnostic> {
+fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Setting, Diagnostic> {
+    let name = args.word(0)?.text.clone();
     let value = args.words().get(1).map(|word| word.text.clone()).unwrap_or_default();
-    Ok(Setting::Set(args.word(0)?.text.clone(), value))
+    warn_if_reserved(args, &name, &value, loading);
+    Ok(Setting::Set(name, value))
 }
 
 fn parse_unset(args: &Args<'_>, _: &mut Loading) -> Result<Setting, Diagnostic> {
     Ok(Setting::Unset(args.words().iter().map(|word| word.text.clone()).collect()))
 }
 
-fn parse_if(args: &Args<'_>, ignore_case: bool) -> Result<Setting, Diagnostic> {
+fn parse_if(args: &Args<'_>, loading: &mut Loading, ignore_case: bool) -> Result<Setting, Diagnostic> {
     let word = args.word(0)?;
     let attribute = match word.text.to_ascii_lowercase().as_slice() {
         b"remote_addr" | b"remote_host" => Attribute::RemoteAddress,
@@ -191,31 +221,37 @@ fn parse_if(args: &Args<'_>, ignore_case: bool) -> Result<Setting, Diagnostic> {
         b"request_uri" => Attribute::Uri,
         b"server_addr" => Attribute::ServerAddress,
         name if name.iter().any(|byte| b"^$.*+?()[]{}|\\".contains(byte)) => {
-            Attribute::Matching(pattern(args, word, &word.text, ignore_case)?)
+            Attribute::Matching(pattern(args, loading, word, &word.text, ignore_case)?)
         }
         _ => Attribute::Named(word.to_string()),
     };
-    condition(args, attribute, &args.words()[1..], ignore_case)
+    condition(args, loading, attribute, &args.words()[1..], ignore_case)
 }
 
-fn parse_browser(args: &Args<'_>, ignore_case: bool) -> Result<Setting, Diagnostic> {
-    condition(args, Attribute::Named("User-Agent".to_owned()), args.words(), ignore_case)
+fn parse_browser(args: &Args<'_>, loading: &mut Loading, ignore_case: bool) -> Result<Setting, Diagnostic> {
+    condition(args, loading, Attribute::Named("User-Agent".to_owned()), args.words(), ignore_case)
 }
 
 fn condition(
     args: &Args<'_>,
+    loading: &mut Loading,
     attribute: Attribute,
     words: &[Word],
     ignore_case: bool,
 ) -> Result<Setting, Diagnostic> {
     let Some((word, sets)) = words.split_first() else { return Err(args.error("has no pattern")) };
-    let pattern = pattern(args, word, &word.text, ignore_case)?;
+    let pattern = pattern(args, loading, word, &word.text, ignore_case)?;
     let set = |word: &Word| match (word.text.strip_prefix(b"!"), word.text.iter().position(|&b| b == b'=')) {
         (Some(name), _) => (name.into(), None),
         (None, Some(at)) => (word.text[..at].into(), Some(word.text[at + 1..].into())),
         (None, None) => (word.text.clone(), Some(Box::from(&b"1"[..]))),
     };
-    let sets = sets.iter().map(set).collect();
+    let sets: Vec<Assignment> = sets.iter().map(set).collect();
+    for (name, value) in &sets {
+        if let Some(value) = value {
+            warn_if_reserved(args, name, value, loading);
+        }
+    }
     Ok(Setting::If(Arc::new(Condition { attribute, pattern, sets })))
 }
 
@@ -225,7 +261,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
         Setting::If(condition) => Some(condition),
         _ => None,
     };
-    let conditions: Vec<_> = gathered(view, &SET_ENV).into_iter().filter_map(early).collect();
+    let conditions: Vec<_> = values(view, &SET_ENV).into_iter().filter_map(early).collect();
     if !conditions.is_empty() {
         builder.handle(Phase::Preaccess, Early { conditions });
     }
@@ -233,7 +269,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
 
 /// What is set after rewriting.
 pub(super) fn settings(view: &View<'_>) -> Arc<[Setting]> {
-    let settings = gathered(view, &SET_ENV).into_iter();
+    let settings = values(view, &SET_ENV).into_iter();
     settings.filter(|setting| !matches!(setting, Setting::If(_))).collect()
 }
 
@@ -251,8 +287,10 @@ struct Early {
 
 impl Handler for Early {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
         for condition in &self.conditions {
-            if let Err(failure) = condition.apply(exchange) {
+            if let Err(failure) = condition.apply(exchange, &budget) {
                 return failure.refuse(exchange);
             }
         }
@@ -261,14 +299,15 @@ impl Handler for Early {
 }
 
 impl Condition {
-    fn apply(&self, exchange: &Exchange) -> Result<(), Failure> {
-        let subject = self.attribute.of(exchange)?;
+    fn apply(&self, exchange: &Exchange, budget: &Budget) -> Result<(), Failure> {
+        let subject = self.attribute.of(exchange, budget)?;
         let mut captures = Captures::default();
-        if !self.pattern.try_captures(&subject, &mut captures)? {
+        if !find(&self.pattern, &subject, &mut captures, budget)? {
             return Ok(());
         }
         let environment = of(exchange);
         for (name, value) in &self.sets {
+            budget.step(subject.len())?;
             match value {
                 Some(value) => environment.set(name, &with_groups(value, &captures, &subject)?)?,
                 None => environment.unset(name),
@@ -296,7 +335,7 @@ fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<
 }
 
 impl Attribute {
-    fn of(&self, exchange: &Exchange) -> Result<Vec<u8>, Failure> {
+    fn of(&self, exchange: &Exchange, budget: &Budget) -> Result<Vec<u8>, Failure> {
         let head = &exchange.request.head;
         Ok(match self {
             Attribute::RemoteAddress => exchange.connection.peer.address().into_bytes(),
@@ -311,7 +350,7 @@ impl Attribute {
             Attribute::Matching(pattern) => {
                 let mut last = Vec::new();
                 for field in head.fields.iter() {
-                    if pattern.try_captures(field.name, &mut Captures::default())? {
+                    if find(pattern, field.name, &mut Captures::default(), budget)? {
                         last = field.value.to_vec();
                     }
                 }
@@ -327,7 +366,9 @@ struct Late {
 
 impl Handler for Late {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        match apply(exchange, &self.settings) {
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
+        match apply(exchange, &self.settings, &budget) {
             Ok(()) => Step::Next,
             Err(failure) => failure.refuse(exchange),
         }
@@ -335,9 +376,10 @@ impl Handler for Late {
 }
 
 /// Sets what `SetEnv` and `UnsetEnv` say.
-pub(super) fn apply(exchange: &Exchange, settings: &[Setting]) -> Result<(), Failure> {
+pub(super) fn apply(exchange: &Exchange, settings: &[Setting], budget: &Budget) -> Result<(), Failure> {
     let environment = of(exchange);
     for setting in settings {
+        budget.step(0)?;
         match setting {
             Setting::Set(name, value) => environment.set(name, value)?,
             Setting::Unset(names) => names.iter().for_each(|name| environment.unset(name)),

@@ -1,9 +1,9 @@
 //! When content is stale: `ExpiresActive`, `ExpiresByType`, `ExpiresDefault`.
 
-use super::{gathered, in_file};
+use super::{in_all_files, in_file, values};
 use conf::{Arity, Diagnostic, Word, value};
-use contract::clock::Time;
 use contract::{Args, Body, Directive, Exchange, Filter, ScopeBuilder, View};
+use journal::clock::Time;
 
 /// `ExpiresActive On | Off`
 pub(super) static ACTIVE: Directive<bool> =
@@ -12,7 +12,7 @@ pub(super) static ACTIVE: Directive<bool> =
         .help("Whether responses say when they are stale.");
 
 /// `ExpiresByType TYPE TIME`
-pub(super) static BY_TYPE: Directive<ByType> = in_file(Directive::new("ExpiresByType", |args, _| {
+pub(super) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("ExpiresByType", |args, _| {
     Ok(ByType {
         media_type: args.word(0)?.text.to_ascii_lowercase().into(),
         age: parse_age(args, &args.words()[1..])?,
@@ -89,12 +89,11 @@ fn unit(name: &str) -> Option<i64> {
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let last = |list: Vec<bool>| list.last().copied().unwrap_or(false);
-    if last(gathered(view, &ACTIVE)) {
-        let mut by_type = gathered(view, &BY_TYPE);
-        // The last one of a type counts.
+    if values(view, &ACTIVE).pop().unwrap_or(false) {
+        let mut by_type = values(view, &BY_TYPE);
+        // The last line for a type overrides the others.
         by_type.reverse();
-        builder.filter(Expires { by_type, default: gathered(view, &DEFAULT).last().copied() });
+        builder.filter(Expires { by_type, default: values(view, &DEFAULT).pop() });
     }
 }
 

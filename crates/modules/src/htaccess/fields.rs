@@ -1,20 +1,21 @@
 //! Fields of responses and of requests: `Header`, `RequestHeader`.
 
 use super::bounded::{Failure, append};
-use super::{environment, in_file, wrong};
+use super::{environment, in_all_files, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Body, Directive, Exchange, Filter, Handler, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Body, Budget, Directive, Exchange, Filter, Handler, Phase, ScopeBuilder, Step, View};
 use http::{Fields, InvalidField, Status};
 
 /// `Header [always | onsuccess] set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
-pub(super) static HEADER: Directive<Change> = in_file(Directive::new("Header", |args, _| parse_header(args)))
-    .args(Arity::Range(2, 5))
-    .help("Sets a field of responses, adds to it, or takes it away.");
+pub(super) static HEADER: Directive<Change> =
+    in_all_files(Directive::new("Header", |args, _| parse_header(args)))
+        .args(Arity::Range(2, 5))
+        .help("Sets a field of responses, adds to it, or takes it away.");
 
 /// `RequestHeader set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
 pub(super) static REQUEST_HEADER: Directive<Change> =
-    in_file(Directive::new("RequestHeader", |args, _| parse(args, args.words(), false)))
+    in_all_files(Directive::new("RequestHeader", |args, _| parse(args, args.words(), false)))
         .args(Arity::Range(2, 4))
         .help("Sets a field of the request, adds to it, or takes it away, after rewriting.");
 
@@ -126,11 +127,11 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let changes = super::gathered(view, &HEADER);
+    let changes = values(view, &HEADER);
     if !changes.is_empty() {
         builder.filter(ChangeFields { changes });
     }
-    let changes = super::gathered(view, &REQUEST_HEADER);
+    let changes = values(view, &REQUEST_HEADER);
     if !changes.is_empty() {
         builder.handle(Phase::Precontent, ChangeRequest { changes });
     }
@@ -143,7 +144,12 @@ struct ChangeRequest {
 impl Handler for ChangeRequest {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let mut made = Vec::new();
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
         for change in self.changes.iter().filter(|change| !change.is_framing()) {
+            if let Err(spent) = budget.step(0) {
+                return Failure::from(spent).refuse(exchange);
+            }
             if !change.counts(exchange) {
                 continue;
             }
@@ -167,12 +173,15 @@ impl Filter for ChangeFields {
         let mut always = Fields::new();
         let mut made = Vec::new();
         let is_content = is_content(exchange);
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
         for change in self.changes.iter().filter(|change| change.always || is_content) {
             if !change.counts(exchange) {
                 continue;
             }
             let apart = change.always.then_some(&mut always);
-            if let Err(failure) = change.apply(exchange, apart, &mut made) {
+            let paid = budget.step(0).map_err(Failure::from);
+            if let Err(failure) = paid.and_then(|()| change.apply(exchange, apart, &mut made)) {
                 failure.refuse(exchange);
                 exchange.response.status = Status::INTERNAL_SERVER_ERROR;
                 return body;

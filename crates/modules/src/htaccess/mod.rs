@@ -87,13 +87,16 @@ mod order;
 mod redirect;
 mod require;
 mod rewrite;
+mod version;
 
 use crate::symlinks::Links;
 use conf::value::Pattern;
 use conf::{Contexts, Diagnostic, Word};
-use contract::log::Level;
-use contract::{Args, Directive, Exchange, Handler, Module, Overlay, Phase, Rule, ScopeBuilder, Step, View};
+use contract::{
+    Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, Rule, ScopeBuilder, Step, View,
+};
 use http::Status;
+use journal::Level;
 use std::sync::Arc;
 
 pub(crate) use environment::for_programs;
@@ -105,6 +108,7 @@ pub static MODULE: Module = Module {
         &HTACCESS,
         &conditional::IF_MODULE,
         &conditional::IF_DEFINE,
+        &conditional::IF_VERSION,
         &conditional::FILES,
         &conditional::FILES_MATCH,
         &conditional::LIMIT,
@@ -201,29 +205,31 @@ impl Handler for Hidden {
     }
 }
 
-/// A directive of such files that takes these many words.
+/// A directive of `.htaccess` files. The innermost file that has the directive overrides the others.
 const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
     directive.within(Contexts::HTACCESS).rule(Rule::List)
 }
 
-/// The levels of such files, the outermost directory first.
-fn levels<'a>(view: &View<'a>) -> Vec<View<'a>> {
-    let all = view.levels();
-    let mut levels: Vec<_> = all.take_while(|view| view.context() == Contexts::HTACCESS).collect();
-    levels.reverse();
-    levels
+/// A directive of `.htaccess` files. An inner file adds to the outer ones.
+const fn in_all_files<T>(directive: Directive<T>) -> Directive<T> {
+    directive.within(Contexts::HTACCESS).rule(Rule::Gather)
 }
 
-/// What all levels set, the outermost directory first.
-fn gathered<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec<T> {
-    let levels = levels(view);
-    let values = levels.iter().flat_map(|level| level.here(directive));
-    values.map(|written| written.value.clone()).collect()
+/// The values of a directive, as inherited by its rule.
+fn values<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec<T> {
+    view.all(directive).into_iter().map(|written| written.value.clone()).collect()
 }
 
-fn pattern(args: &Args<'_>, word: &Word, text: &[u8], ignore_case: bool) -> Result<Arc<Pattern>, Diagnostic> {
+fn pattern(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    word: &Word,
+    text: &[u8],
+    ignore_case: bool,
+) -> Result<Arc<Pattern>, Diagnostic> {
     let pattern =
         Pattern::limited(text, ignore_case, STEPS_MAX).map_err(|error| error.at(args.node, word))?;
+    loading.hold(pattern.size_bytes(), args.node.span)?;
     Ok(Arc::new(pattern))
 }
 

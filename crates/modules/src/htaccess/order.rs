@@ -1,29 +1,33 @@
 //! Access as Apache 2.2 wrote it: `Order`, `Allow from`, `Deny from`.
 
+use super::bounded::Failure;
 use super::{environment, in_file, wrong};
 use conf::value::subnet;
 use conf::{Arity, Diagnostic};
-use contract::log::Level;
-use contract::{Args, Directive, Exchange, Handler, Loading, Peer, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Peer, Phase, ScopeBuilder, Step, View,
+};
 use http::Status;
 use ipnet::IpNet;
+use journal::Level;
+use std::sync::Arc;
 
 /// `Order allow,deny | deny,allow | mutual-failure`
-pub(super) static ORDER: Directive<Line> = in_file(Directive::new("Order", parse_order))
+pub(super) static ORDER: Directive<Limited> = in_file(Directive::new("Order", parse_order))
     .args(Arity::Exactly(1))
     .slot("htaccess order")
     .help("Which of `Allow` and `Deny` counts last, and what becomes of those that neither names.");
 
 /// `Allow from WHO …`
-pub(super) static ALLOW: Directive<Line> =
-    in_file(Directive::new("Allow", |args, _| Ok(Line::Allow(parse_who(args)?))))
+pub(super) static ALLOW: Directive<Limited> =
+    in_file(Directive::new("Allow", |args, loading| Ok(limited(loading, Line::Allow(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
         .help("Lets in all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Deny from WHO …`
-pub(super) static DENY: Directive<Line> =
-    in_file(Directive::new("Deny", |args, _| Ok(Line::Deny(parse_who(args)?))))
+pub(super) static DENY: Directive<Limited> =
+    in_file(Directive::new("Deny", |args, loading| Ok(limited(loading, Line::Deny(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
         .help("Keeps out all, addresses, networks, or requests with a variable of the environment.");
@@ -32,6 +36,9 @@ pub(super) static DENY: Directive<Line> =
 pub(super) static SATISFY: Directive<()> = in_file(Directive::new("Satisfy", parse_satisfy))
     .args(Arity::Exactly(1))
     .help("`All`, which is how it is anyway.");
+
+/// A directive, and the methods that it counts for; none for all.
+pub(super) type Limited = (Option<Arc<Methods>>, Line);
 
 /// One directive.
 #[derive(Clone, Debug)]
@@ -55,11 +62,15 @@ pub(super) enum Who {
     Variable(Box<[u8]>, bool),
 }
 
-fn parse_order(args: &Args<'_>, _: &mut Loading) -> Result<Line, Diagnostic> {
+fn limited(loading: &Loading, line: Line) -> Limited {
+    (loading.methods.clone(), line)
+}
+
+fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagnostic> {
     let word = args.word(0)?;
     match word.text.to_ascii_lowercase().as_slice() {
-        b"deny,allow" => Ok(Line::Order(true)),
-        b"allow,deny" | b"mutual-failure" => Ok(Line::Order(false)),
+        b"deny,allow" => Ok(limited(loading, Line::Order(true))),
+        b"allow,deny" | b"mutual-failure" => Ok(limited(loading, Line::Order(false))),
         _ => Err(wrong(args, "an unknown order", word)),
     }
 }
@@ -99,34 +110,38 @@ fn parse_who(args: &Args<'_>) -> Result<Vec<Who>, Diagnostic> {
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let lines: Vec<Line> = view.all(&ORDER).into_iter().map(|written| written.value.clone()).collect();
+    let lines: Vec<Limited> = super::values(view, &ORDER);
     if lines.is_empty() {
         return;
     }
-    let mut rules = Rules { allow_last: true, allow: Vec::new(), deny: Vec::new() };
-    for line in lines {
-        match line {
-            Line::Order(allow_last) => rules.allow_last = allow_last,
-            Line::Allow(who) => rules.allow.extend(who),
-            Line::Deny(who) => rules.deny.extend(who),
-        }
-    }
-    builder.handle(Phase::Access, rules);
+    let units = |(_, line): &Limited| match line {
+        Line::Order(_) => 1,
+        Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
+    };
+    let units = lines.iter().map(units).fold(0, u32::saturating_add);
+    builder.handle(Phase::Access, Rules { lines, units });
 }
 
 struct Rules {
-    allow_last: bool,
-    allow: Vec<Who>,
-    deny: Vec<Who>,
+    lines: Vec<Limited>,
+    /// What an answer costs of a [`Budget`].
+    units: u32,
 }
 
 impl Handler for Rules {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let named = |list: &[Who]| list.iter().any(|who| who.holds(exchange));
-        let passes = match self.allow_last {
-            true => named(&self.allow) || !named(&self.deny),
-            false => named(&self.allow) && !named(&self.deny),
-        };
+        if let Err(spent) = Budget::of(exchange).spend(self.units) {
+            return Failure::from(spent).refuse(exchange);
+        }
+        let (mut allow_last, mut allowed, mut denied) = (true, false, false);
+        for line in self.lines_for(exchange) {
+            match line {
+                Line::Order(last) => allow_last = *last,
+                Line::Allow(who) => allowed |= who.iter().any(|who| who.holds(exchange)),
+                Line::Deny(who) => denied |= who.iter().any(|who| who.holds(exchange)),
+            }
+        }
+        let passes = if allow_last { allowed || !denied } else { allowed && !denied };
         if passes {
             return Step::Next;
         }
@@ -135,7 +150,21 @@ impl Handler for Rules {
     }
 }
 
+impl Rules {
+    /// The lines that count for the method of a request.
+    fn lines_for<'r>(&'r self, exchange: &Exchange) -> impl Iterator<Item = &'r Line> {
+        let method = exchange.request.head.method_name();
+        let counts = |(methods, _): &&Limited| methods.as_ref().is_none_or(|methods| methods.has(method));
+        self.lines.iter().filter(counts).map(|(_, line)| line)
+    }
+}
+
 impl Who {
+    /// How much work its verdict is: a variable is looked for among all of them.
+    fn units(&self) -> u32 {
+        if let Who::Variable(..) = self { Budget::STEP } else { 1 }
+    }
+
     fn holds(&self, exchange: &Exchange) -> bool {
         match self {
             Who::All => true,

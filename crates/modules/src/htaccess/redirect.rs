@@ -1,32 +1,32 @@
 //! Redirects: `Redirect` and its kin.
 
-use super::bounded::{Failure, append};
+use super::bounded::{Failure, append, find};
 use super::rewrite::{escape_uri, is_url, own_url};
-use super::{gathered, in_file, pattern, wrong};
+use super::{in_file, pattern, wrong};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Handler, Phase, ScopeBuilder, Step, View};
+use contract::{Args, Budget, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
 use http::Status;
 use std::sync::Arc;
 
 /// `Redirect [STATUS] PATH [URL]`
 pub(super) static REDIRECT: Directive<Redirect> =
-    in_file(Directive::new("Redirect", |args, _| parse(args, None, false)))
+    in_file(Directive::new("Redirect", |args, loading| parse(args, loading, None, false)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects a path and all below it.");
 
 /// `RedirectMatch [STATUS] PATTERN [URL]`
 pub(super) static REDIRECT_MATCH: Directive<Redirect> =
-    in_file(Directive::new("RedirectMatch", |args, _| parse(args, None, true)))
+    in_file(Directive::new("RedirectMatch", |args, loading| parse(args, loading, None, true)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects paths that match a pattern.");
 
 /// `RedirectPermanent PATH URL`
 pub(super) static REDIRECT_PERMANENT: Directive<Redirect> =
-    in_file(Directive::new("RedirectPermanent", |args, _| {
-        parse(args, Some(Status::MOVED_PERMANENTLY), false)
+    in_file(Directive::new("RedirectPermanent", |args, loading| {
+        parse(args, loading, Some(Status::MOVED_PERMANENTLY), false)
     }))
     .args(Arity::Exactly(2))
     .slot("htaccess redirect")
@@ -34,7 +34,7 @@ pub(super) static REDIRECT_PERMANENT: Directive<Redirect> =
 
 /// `RedirectTemp PATH URL`
 pub(super) static REDIRECT_TEMP: Directive<Redirect> =
-    in_file(Directive::new("RedirectTemp", |args, _| parse(args, Some(Status::FOUND), false)))
+    in_file(Directive::new("RedirectTemp", |args, loading| parse(args, loading, Some(Status::FOUND), false)))
         .args(Arity::Exactly(2))
         .slot("htaccess redirect")
         .help("As `Redirect temp`.");
@@ -54,7 +54,12 @@ enum From {
     Pattern(Arc<Pattern>),
 }
 
-fn parse(args: &Args<'_>, status: Option<Status>, by_pattern: bool) -> Result<Redirect, Diagnostic> {
+fn parse(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    status: Option<Status>,
+    by_pattern: bool,
+) -> Result<Redirect, Diagnostic> {
     let (status, words) = match (status, args.words()) {
         (None, [first, rest @ ..]) => match status_of(first) {
             Some(status) => (status, rest),
@@ -75,7 +80,7 @@ fn parse(args: &Args<'_>, status: Option<Status>, by_pattern: bool) -> Result<Re
         return Err(wrong(args, "neither a URL nor a path:", to));
     }
     let from = match by_pattern {
-        true => From::Pattern(pattern(args, from, &from.text, false)?),
+        true => From::Pattern(pattern(args, loading, from, &from.text, false)?),
         false if from.text.starts_with(b"/") => From::Path(from.text.clone()),
         false => return Err(wrong(args, "no path:", from)),
     };
@@ -96,63 +101,74 @@ fn status_of(word: &Word) -> Option<Status> {
     }
 }
 
+/// The redirects of all directories. It is not a [`Rule`](contract::Rule): Apache tries the redirects of the innermost
+/// directory first, and those of one directory in the order in which they are written.
+pub(super) fn redirects(view: &View<'_>) -> Arc<[Redirect]> {
+    let written = view.levels().flat_map(|level| level.here(&REDIRECT));
+    written.map(|redirect| redirect.value.clone()).collect()
+}
+
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let mut levels: Vec<Vec<Redirect>> = super::levels(view)
-        .iter()
-        .map(|level| level.here(&REDIRECT).into_iter().map(|written| written.value.clone()).collect())
-        .collect();
-    // The innermost directory is asked first.
-    levels.reverse();
-    let redirects: Vec<Redirect> = levels.concat();
-    debug_assert_eq!(redirects.len(), gathered(view, &REDIRECT).len());
+    let redirects = redirects(view);
     if !redirects.is_empty() {
         builder.handle(Phase::Precontent, Redirects { redirects });
     }
 }
 
 struct Redirects {
-    redirects: Vec<Redirect>,
+    redirects: Arc<[Redirect]>,
 }
 
 impl Handler for Redirects {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        for redirect in &self.redirects {
-            match redirect.target(&exchange.request.path) {
-                Ok(None) => {}
-                Ok(Some(mut target)) => {
-                    if redirect.to.is_some() {
-                        if let Some(args) = exchange.request.args.as_ref().filter(|_| !target.contains(&b'?'))
-                        {
-                            target.push(b'?');
-                            target.extend_from_slice(args);
-                        }
-                        if target.starts_with(b"/") {
-                            target = own_url(exchange, &target);
-                        }
-                        exchange.response.location = Some(target.into());
-                    }
-                    return Step::Finish(redirect.status);
-                }
-                Err(failure) => return failure.refuse(exchange),
-            }
-        }
-        Step::Next
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
+        apply(exchange, &self.redirects, &budget)
     }
 }
 
+/// Answers with the first redirect whose path or pattern matches the path of the request.
+pub(super) fn apply(exchange: &mut Exchange, redirects: &[Redirect], budget: &Budget) -> Step {
+    for redirect in redirects {
+        match redirect.target(&exchange.request.path, budget) {
+            Ok(None) => {}
+            Ok(Some(target)) => return redirect.answer(exchange, target),
+            Err(failure) => return failure.refuse(exchange),
+        }
+    }
+    Step::Next
+}
+
 impl Redirect {
+    fn answer(&self, exchange: &mut Exchange, mut target: Vec<u8>) -> Step {
+        if self.to.is_some() {
+            if let Some(args) = exchange.request.args.as_ref().filter(|_| !target.contains(&b'?')) {
+                target.push(b'?');
+                target.extend_from_slice(args);
+            }
+            if target.starts_with(b"/") {
+                target = own_url(exchange, &target);
+            }
+            exchange.response.location = Some(target.into());
+        }
+        Step::Finish(self.status)
+    }
+
     /// Where a path is redirected to; none if it is not.
-    fn target(&self, path: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
+    fn target(&self, path: &[u8], budget: &Budget) -> Result<Option<Vec<u8>>, Failure> {
         let to = self.to.as_deref().unwrap_or_default();
         match &self.from {
-            From::Path(from) => Ok(below(from, path).map(|rest| {
-                let mut target = to.to_vec();
-                escape_uri(rest, &mut target);
-                target
-            })),
+            From::Path(from) => {
+                budget.spend(1)?;
+                Ok(below(from, path).map(|rest| {
+                    let mut target = to.to_vec();
+                    escape_uri(rest, &mut target);
+                    target
+                }))
+            }
             From::Pattern(pattern) => {
                 let mut captures = Captures::default();
-                let found = pattern.try_captures(path, &mut captures)?;
+                let found = find(pattern, path, &mut captures, budget)?;
                 found.then(|| replaced(to, &captures, path)).transpose()
             }
         }

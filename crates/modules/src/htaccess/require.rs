@@ -1,19 +1,24 @@
 //! Access: `Require`, and sections of them.
 
+use super::bounded::Failure;
 use super::order::in_network;
 use super::{environment, in_file, wrong};
 use conf::value::subnet;
 use conf::{Arity, Diagnostic, Node, Word};
-use contract::log::Level;
-use contract::{Args, Directive, Exchange, Handler, Loading, Peer, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Peer, Phase, ScopeBuilder, Step, View,
+};
 use http::Status;
 use ipnet::IpNet;
+use journal::Level;
+use std::sync::Arc;
 
 /// `Require [not] WHAT …`
-pub(super) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", |args, _| alone(args)))
-    .args(Arity::AtLeast(1))
-    .slot("htaccess require")
-    .help("Who may: all granted, all denied, ip, local, env or method.");
+pub(super) static REQUIRE: Directive<Requirement> =
+    in_file(Directive::new("Require", |args, loading| alone(args, loading)))
+        .args(Arity::AtLeast(1))
+        .slot("htaccess require")
+        .help("Who may: all granted, all denied, ip, local, env or method.");
 
 /// `<RequireAll>`
 pub(super) static REQUIRE_ALL: Directive<Requirement> =
@@ -37,6 +42,8 @@ const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
 /// What is required.
 #[derive(Clone, Debug)]
 pub(super) struct Requirement {
+    /// The methods that it counts for; none for all.
+    methods: Option<Arc<Methods>>,
     negated: bool,
     what: What,
 }
@@ -66,12 +73,12 @@ enum Verdict {
 }
 
 /// Outside of sections one requirement is enough, so that what is not required has no effect.
-fn alone(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
+fn alone(args: &Args<'_>, loading: &Loading) -> Result<Requirement, Diagnostic> {
     let requirement = one(args)?;
     if requirement.negated {
         return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
     }
-    Ok(requirement)
+    Ok(Requirement { methods: loading.methods.clone(), ..requirement })
 }
 
 fn one(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
@@ -92,7 +99,7 @@ fn one(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
         (b"method", [_, ..]) => What::Methods(texts()),
         _ => return Err(wrong(args, "a requirement that is not supported,", kind)),
     };
-    Ok(Requirement { negated, what })
+    Ok(Requirement { methods: None, negated, what })
 }
 
 fn network(args: &Args<'_>, word: &Word) -> Result<IpNet, Diagnostic> {
@@ -110,7 +117,7 @@ fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requireme
     if wrong {
         return Err(args.error("holds negations that have no effect there"));
     }
-    Ok(Requirement { negated: false, what: What::Group(kind, list) })
+    Ok(Requirement { methods: loading.methods.clone(), negated: false, what: What::Group(kind, list) })
 }
 
 fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
@@ -126,21 +133,31 @@ fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Require
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let list: Vec<Requirement> =
-        view.all(&REQUIRE).into_iter().map(|written| written.value.clone()).collect();
+    let list = super::values(view, &REQUIRE);
     if !list.is_empty() {
-        builder.handle(
-            Phase::Access,
-            Required(Requirement { negated: false, what: What::Group(Kind::Any, list) }),
-        );
+        let units = list.iter().map(Requirement::units).fold(1, u32::saturating_add);
+        builder.handle(Phase::Access, Required { list, units });
     }
 }
 
-struct Required(Requirement);
+struct Required {
+    /// One of these has to hold, of those that count for the method.
+    list: Vec<Requirement>,
+    /// What an answer costs of a [`Budget`].
+    units: u32,
+}
 
 impl Handler for Required {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if self.0.verdict(exchange) == Verdict::Granted {
+        if let Err(spent) = Budget::of(exchange).spend(self.units) {
+            return Failure::from(spent).refuse(exchange);
+        }
+        let method = exchange.request.head.method_name();
+        let mut counting = self.list.iter().filter(|requirement| requirement.counts(method)).peekable();
+        if counting.peek().is_none() {
+            return Step::Next;
+        }
+        if Kind::Any.judge(counting.map(|requirement| requirement.verdict(exchange))) == Verdict::Granted {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by a requirement of a .htaccess file");
@@ -149,6 +166,22 @@ impl Handler for Required {
 }
 
 impl Requirement {
+    fn counts(&self, method: &[u8]) -> bool {
+        self.methods.as_ref().is_none_or(|methods| methods.has(method))
+    }
+
+    /// How much work its verdict is: a variable is looked for among all of them.
+    fn units(&self) -> u32 {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        match &self.what {
+            What::All(_) | What::Local => 1,
+            What::Networks(list) => count(list.len()),
+            What::Methods(list) => count(list.len()),
+            What::Variables(names) => count(names.len()).saturating_mul(Budget::STEP),
+            What::Group(_, list) => list.iter().map(Requirement::units).fold(1, u32::saturating_add),
+        }
+    }
+
     fn verdict(&self, exchange: &Exchange) -> Verdict {
         let verdict = match &self.what {
             What::All(granted) => of(*granted),

@@ -70,13 +70,13 @@ use crate::shared::scratch::with_scratch;
 use crate::shared::zones::{self, Named, ZoneSpec};
 use conf::value::{bounded, choice, number};
 use conf::{Arity, Contexts, Diagnostic, Span, Word};
-use contract::clock::Time;
-use contract::log::Level;
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, Variable,
     View, Work,
 };
 use http::Status;
+use journal::Level;
+use journal::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::{Verdict, Zone};

@@ -54,7 +54,7 @@ impl Zone {
         origin: &Origin,
     ) -> Zone {
         let make = || Shards::new(&spec, Lru::new);
-        let states = origin.keep(spec.definition("limit_req", &key_text).as_bytes(), make);
+        let states = origin.keep(spec.identity(&key_text), make);
         Zone { spec, key, key_text, rate, states }
     }
 

@@ -209,8 +209,8 @@ mod tests {
     use super::{Cache, KEPT_BYTES_MAX, Memory, Share, Terms};
     use crate::open_file_cache::opened::{Kind, READ_BYTES_MAX};
     use crate::symlinks::Way;
-    use contract::clock::Time;
     use contract::{Body, Piece};
+    use journal::clock::Time;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;

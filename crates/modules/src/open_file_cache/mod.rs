@@ -57,9 +57,9 @@ use crate::shared::files;
 use crate::symlinks::{Links, Way};
 use cache::{Cache, Memory, Terms};
 use conf::{Arity, Contexts, Diagnostic, Word, value};
-use contract::clock::Time;
 use contract::hash::KeyedMap;
-use contract::{Args, Directive, Event, Exchange, Loading, Module, View, leavings};
+use contract::{Args, Directive, Event, Exchange, Identity, Loading, Module, View, leavings};
+use journal::clock::Time;
 pub(crate) use opened::{Kind, Opened};
 use std::cell::RefCell;
 use std::io;
@@ -122,6 +122,13 @@ pub struct Limits {
     inactive: u64,
 }
 
+impl Limits {
+    fn identity(&self) -> Identity {
+        let Limits { max, inactive } = *self;
+        Identity::default().number(max as u64).number(inactive)
+    }
+}
+
 fn parse_cache(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Arc<Limits>>, Diagnostic> {
     let (mut max, mut inactive, mut off) = (None, 60, false);
     for word in args.words() {
@@ -140,9 +147,8 @@ fn parse_cache(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Arc<Limi
     match max {
         _ if off => Ok(None),
         Some(max) => {
-            let definition = format!("open_file_cache {max} {inactive}");
-            let make = || Limits { max, inactive };
-            Ok(Some(loading.origin.keep(definition.as_bytes(), make)))
+            let limits = Limits { max, inactive };
+            Ok(Some(loading.origin.keep(limits.identity(), || limits)))
         }
         None => {
             let message = "\"open_file_cache\" must have the \"max\" parameter";

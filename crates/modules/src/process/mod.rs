@@ -14,6 +14,20 @@
 //! has from its start, such as `user`, `worker_processes` and `env`, a new worker takes over, and the connections of
 //! the one before end.
 //!
+//! Where a sixteenth of a thread's `worker_connections` or less is free, or no descriptor is left, the thread closes idle
+//! connections to make room, and the error log warns ("reusing connections"). An idle connection waits for a request:
+//! the next one, or the first one. The connection that has waited for longest closes first, so that a client that asks
+//! now and then keeps its connection. One that received a part of a request, or is sent a response, is not closed.
+//!
+//! Requests in progress hold memory: bodies that are in memory, buffers, answers of other servers. `request_memory` limits
+//! it for the worker, to half of the machine's memory if nothing is said; `off` is no limit. Where seven eighths are held,
+//! new requests are answered with 503, and answers of other servers go to files where they may; the error log says so at
+//! most once a second. Where all is held, a request that needs more is cut: a body in memory gets 503.
+//!
+//! A thread that stands still (it is stopped, computes, or waits for a disk) does not keep new clients waiting: after
+//! 0.3 s another thread accepts them in its place. After 1 s the error log says which thread stands still, for how long,
+//! in which connection, and why.
+//!
 //! `worker_cpu_affinity` ties threads to processors: a mask for each thread, whose last digit is the first
 //! processor, or `auto`, which takes those that the process may use (or those of a mask behind it) in turn.
 //! `worker_priority` is the niceness of the worker, and raising it needs a superuser.
@@ -37,6 +51,7 @@
 //! worker_processes auto;
 //! worker_rlimit_nofile 8192;
 //! worker_shutdown_timeout 30s;
+//! request_memory 2g;
 //! pid /run/fulmar.pid;
 //! events {
 //!     worker_connections 1024;
@@ -44,15 +59,19 @@
 //! ```
 
 mod affinity;
+mod debugging;
 mod environment;
+mod memory;
 
 pub use affinity::{Affinity, PROCESSORS_MAX};
+pub use debugging::DEBUG_CONNECTION;
+use debugging::debugged_clients;
 pub use environment::{Env, environment};
+pub use memory::REQUEST_MEMORY;
 
-use crate::shared::networks::{Clients, clients};
 use conf::catalogue::{Loadable, judge_parameter, module_of_file};
 use conf::{Arity, Contexts, Diagnostic, Span, Word, value};
-use contract::{Args, DebuggedClients, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View};
+use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -79,6 +98,7 @@ pub static MODULE: Module = Module {
         &LOAD_MODULE,
         &EVENTS,
         &WORKER_CONNECTIONS,
+        &REQUEST_MEMORY,
         &USE,
         &DEBUG_CONNECTION,
     ],
@@ -109,7 +129,7 @@ pub static DAEMON: Directive<bool> = Directive::flag("daemon")
 pub static MASTER_PROCESS: Directive<bool> = Directive::flag("master_process")
     .within(Contexts::MAIN)
     .default("on")
-    .help("Whether a worker process of its own serves.");
+    .help("Whether a separate worker process serves.");
 
 /// `worker_processes NUMBER | auto`
 pub static WORKER_PROCESSES: Directive<usize> = Directive::new("worker_processes", parse_threads)
@@ -202,12 +222,6 @@ pub static USE: Directive<()> = Directive::new("use", parse_use)
     .default("epoll")
     .help("How events are waited for. There is one way, and it is epoll, whichever of Linux's is named.");
 
-/// `debug_connection ADDRESS | NETWORK | NAME | unix:`
-pub static DEBUG_CONNECTION: Directive<Vec<Clients>> = Directive::new("debug_connection", clients)
-    .within(Contexts::EVENTS)
-    .rule(Rule::List)
-    .help("A client whose connections are logged in all detail.");
-
 /// nginx's ways to wait for events on Linux.
 const METHODS: [&str; 3] = ["epoll", "poll", "select"];
 
@@ -237,6 +251,8 @@ pub struct ProcessSettings {
     pub threads: usize,
     /// How many connections each thread may have.
     pub connections: u64,
+    /// How many bytes requests in progress may hold, where that was written; none is no limit.
+    pub request_memory: Option<Option<u64>>,
     /// Which processors run which thread.
     pub affinity: Option<Affinity>,
     /// The niceness of the worker, where it is not that of the supervisor.
@@ -283,6 +299,7 @@ pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessS
         master_process: main.get(&MASTER_PROCESS).copied().unwrap_or(true),
         threads,
         connections: connections.unwrap_or(512),
+        request_memory: main.get(&REQUEST_MEMORY).copied(),
         affinity: affinity.map(|written| written.value.clone()),
         priority: main.get(&WORKER_PRIORITY).copied().filter(|priority| *priority != 0),
         open_files: open_files.map(|written| *written.value),
@@ -292,20 +309,6 @@ pub fn settings(main: &View<'_>, notes: &mut Vec<Diagnostic>) -> Result<ProcessS
         reloading: main.get(&RELOAD_CONNECTIONS).copied().unwrap_or(Reloading::Keep),
         working_directory: main.get(&WORKING_DIRECTORY).cloned(),
     })
-}
-
-/// The clients whose connections are logged in all detail; none where there are none, or below the main level.
-fn debugged_clients(view: &View<'_>) -> Option<DebuggedClients> {
-    let events = view.at(*view.get(&EVENTS)?);
-    let written = events.all(&DEBUG_CONNECTION);
-    let mut clients = DebuggedClients::default();
-    for named in written.iter().flat_map(|written| written.value) {
-        match named {
-            Clients::Unix => clients.unix = true,
-            Clients::Network(network) => clients.networks.push(*network),
-        }
-    }
-    (!written.is_empty()).then_some(clients)
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -350,10 +353,10 @@ fn parse_connections(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic
     }
 }
 
-fn parse_use(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
+fn parse_use(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
     let word = args.word(0)?;
     if let Some(refusal) = judge_parameter("use", word) {
-        return Err(refusal.at(args.node.span).under(word.span));
+        return loading.refuse(refusal.at(args.node.span).under(word.span));
     }
     if METHODS.iter().any(|method| word.is(method)) {
         return Ok(());
@@ -374,7 +377,8 @@ fn parse_load_module(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagn
         None => {
             let message = format!("\"load_module\" knows no module in \"{word}\"");
             let error = Diagnostic::emerg(message).at(args.node.span).under(word.span);
-            Err(error.hint("leave the line out; the directives of the module are refused where they stand"))
+            let hint = "leave the line out; the directives of the module are refused where they stand";
+            loading.refuse(error.hint(hint))
         }
     }
 }

@@ -3,13 +3,39 @@
 //! `proxy_pass` names a server or an `upstream`. Without a URI behind it the request goes on with the URI
 //! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
 //! URL is computed for each request; a name in it has to be that of an `upstream`. A request for a
-//! location's prefix without its last slash is redirected to the location. `https://` is not built yet: nothing
-//! is encrypted on the way to other servers. Where the network is not trusted, a program on this host that
-//! encrypts, such as stunnel, can stand between.
+//! location's prefix without its last slash is redirected to the location.
+//!
+//! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the other server is
+//! not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is on.
+//! Without verification, an attacker who controls the network can read and change what is sent.
+//!
+//! ```nginx
+//! location / {
+//!     proxy_pass https://app.example.com;
+//!     proxy_ssl_server_name on;
+//!     proxy_ssl_verify on;
+//!     proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;
+//! }
+//! ```
+//!
+//! Verification needs an authority in `proxy_ssl_trusted_certificate` that ends the chain, and a certificate for the
+//! name in `proxy_ssl_name`, which is the host of `proxy_pass`. A common name counts only where the certificate has no
+//! other host name. A certificate that signs itself is accepted if that file holds it. With `proxy_ssl_crl` every
+//! authority of a chain needs a list there; lists of version 1 are rejected when the configuration is read. A
+//! certificate of version 1, or one that is marked as an authority's, fails verification unless it is trusted itself.
+//! If the handshake fails, the failure counts as `error` in `proxy_next_upstream`; `proxy_connect_timeout` limits
+//! connecting and handshake together.
+//!
+//! `proxy_ssl_certificate` and `proxy_ssl_certificate_key` name the certificate that is sent to servers that ask for
+//! one. An encrypted key has its passwords in `proxy_ssl_password_file`; PKCS#8 with AES can be opened. Files are read
+//! by the supervisor when the configuration is loaded. Variables in file names are not built yet, and
+//! `proxy_ssl_conf_command` is rejected: OpenSSL is not used. `proxy_ssl_ciphers` selects among the ciphers that the
+//! `ssl` page lists. Sessions are resumed with each server, and connections are kept, only for requests with the same
+//! name and the same settings.
 //!
 //! The other server sees HTTP/1.1, `Host: $proxy_host`, and the client's fields but for those that concern
 //! only the client's own connection, and for `X-Accel-…`; `proxy_set_header` adds to that or replaces it,
-//! and with an empty value takes away. A level with a `proxy_set_header` of its own inherits none. The
+//! and with an empty value takes away. A level with its own `proxy_set_header` inherits none. The
 //! body's length is always the true one.
 //!
 //! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
@@ -22,7 +48,10 @@
 //! have had an effect is not sent twice. In the end the client gets 502, or 504 where the time was over. A
 //! response that ends before its length is cut off for the client, too.
 //!
-//! `Location` and `Refresh` are rewritten by `proxy_redirect` so that they lead back here. A response
+//! `Location` and `Refresh` are rewritten by `proxy_redirect` so that they lead back here. `proxy_cookie_domain` and
+//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that fits counts. `proxy_cookie_flags`
+//! sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie counts. `off` drops the
+//! rules of the level above, which a level with its own rules does not inherit. A response
 //! with `X-Accel-Redirect` makes an internal redirect; `X-Accel-Buffering: no` turns buffering off.
 //! Connections change their protocol (WebSocket) where the client asks for it, `proxy_set_header` passes
 //! `Upgrade` and `Connection` on, and the other server answers 101.
@@ -34,12 +63,18 @@
 //!         proxy_pass http://127.0.0.1:8081/inner/;
 //!         proxy_set_header Host $host;
 //!         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+//!         proxy_cookie_path /inner/ /app/;
+//!         proxy_cookie_flags ~ secure httponly samesite=lax;
 //!     }
 //! }
 //! server {
 //!     listen 127.0.0.1:8081;
 //!     location /inner/ {
 //!         return 200 "$request_uri for $http_x_forwarded_for at $http_host\n";
+//!     }
+//!     location /inner/login {
+//!         add_header Set-Cookie "id=1; Path=/inner/";
+//!         return 204;
 //!     }
 //!     location /inner/moved {
 //!         return 302 http://127.0.0.1:8081/inner/new;
@@ -55,34 +90,40 @@
 //!
 //! /inner/page?x=1 for 127.0.0.1 at example.com
 //! ---
+//! GET /app/login HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 204 No Content
+//! Set-Cookie: id=1; Path=/app/; Secure; HttpOnly; SameSite=Lax
+//! ---
 //! GET /app HTTP/1.1
 //! Host: example.com
 //!
 //! HTTP/1.1 301 Moved Permanently
 //! ```
 
+mod cookies;
+mod dialogue;
 mod redirect;
 mod request;
 mod response;
-mod talk;
+mod secured;
 mod target;
 
-use crate::shared::answers::{
-    accel_redirect, accel_settings, answered, body_to_read, has_body_file, intercept, is_buffered,
-    is_idempotent,
-};
-use ::upstream::{
-    Call, Content, Failures, Group, Link, Names, OPTION_COUNT, Options, Reader, Settings, Upload,
-};
+use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
+use ::upstream::{ClientPolicy, Conversation, Group, Names, OPTION_COUNT, Options, Settings, TlsOptions};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
-    AnyDirective, Args, Body, Directive, Event, Exchange, Handler, Loading, LocationKind, LocationName,
-    Module, Outcome, Rule, ScopeBuilder, Step, Template, Variable, View,
+    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationKind, LocationName, Module, Rule,
+    ScopeBuilder, Template, Variable, View, Work,
 };
-use http::{Status, Version};
-use redirect::Redirect;
+use cookies::{Cookies, FlagRule};
+use dialogue::HttpDialogue;
+use http::{Fields, Status, Version};
+use redirect::{Redirect, unless_off};
+use request::OwnFields;
+use std::rc::Rc;
 use std::sync::Arc;
-use talk::{HttpContent, Received, talk};
 use target::{Pass, Target};
 
 /// Requests passed to another server over HTTP.
@@ -91,16 +132,33 @@ pub static MODULE: Module =
 
 static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
+static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 6;
+const OWN_COUNT: usize = 22;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &PROXY_PASS,
     &PROXY_REDIRECT,
+    &PROXY_COOKIE_DOMAIN,
+    &PROXY_COOKIE_PATH,
+    &PROXY_COOKIE_FLAGS,
     &PROXY_SET_HEADER,
     &PROXY_HTTP_VERSION,
     &PROXY_METHOD,
     &PROXY_SET_BODY,
+    &TLS.certificate,
+    &TLS.certificate_key,
+    &TLS.password_file,
+    &TLS.ciphers,
+    &TLS.protocols,
+    &TLS.conf_command,
+    &TLS.crl,
+    &TLS.name,
+    &TLS.server_name,
+    &TLS.session_reuse,
+    &TLS.trusted_certificate,
+    &TLS.verify,
+    &TLS.verify_depth,
 ]);
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
@@ -109,15 +167,47 @@ const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATI
 pub static PROXY_PASS: Directive<Pass> = Directive::new("proxy_pass", target::parse)
     .within(Contexts::LOCATION.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT))
     .rule(Rule::Unnamed)
-    .help("The server or group that requests are passed to, over http only, and the URI that replaces the location's.");
+    .help("The server or group that requests are passed to, over `http` or `https`, and the URI that replaces the location's.");
 
 /// `proxy_redirect off | default | FROM TO`
-pub static PROXY_REDIRECT: Directive<Redirect> = Directive::new("proxy_redirect", redirect::parse)
+pub static PROXY_REDIRECT: Directive<Option<Redirect>> = Directive::new("proxy_redirect", redirect::parse)
     .within(LEVELS)
     .args(Arity::Range(1, 2))
     .rule(Rule::List)
     .default("default")
     .help("How `Location` and `Refresh` of a response are rewritten.");
+
+/// `proxy_cookie_domain off | DOMAIN REPLACEMENT`
+pub static PROXY_COOKIE_DOMAIN: Directive<Option<redirect::Rule>> =
+    Directive::new("proxy_cookie_domain", cookies::parse_domain)
+        .within(LEVELS)
+        .args(Arity::Range(1, 2))
+        .rule(Rule::List)
+        .default("off")
+        .help("A domain that replaces another one in `Domain` of cookies. A pattern after `~` ignores case.");
+
+/// `proxy_cookie_path off | PATH REPLACEMENT`
+pub static PROXY_COOKIE_PATH: Directive<Option<redirect::Rule>> = Directive::new(
+    "proxy_cookie_path",
+    cookies::parse_path,
+)
+.within(LEVELS)
+.args(Arity::Range(1, 2))
+.rule(Rule::List)
+.default("off")
+.help("A text that replaces the start of `Path` of cookies, or all of it with a pattern after `~` or `~*`.");
+
+/// `proxy_cookie_flags off | COOKIE [FLAG …]`
+pub static PROXY_COOKIE_FLAGS: Directive<Option<FlagRule>> =
+    Directive::new("proxy_cookie_flags", cookies::parse_flags)
+        .within(LEVELS)
+        .args(Arity::Range(1, 4))
+        .rule(Rule::List)
+        .default("off")
+        .help(
+            "The flags that cookies of this name get or lose: `secure`, `httponly`, `samesite=strict`, `samesite=lax`, \
+             `samesite=none`, and the same with `no` in front (`nosamesite`). A pattern after `~` ignores case.",
+        );
 
 /// `proxy_set_header NAME VALUE`
 pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_header", parse_set_header)
@@ -165,6 +255,9 @@ fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let cookies = Cookies::new(view)?;
+    let redirects = unless_off(view, &PROXY_REDIRECT)?;
+    let redirects = view.get(&PROXY_REDIRECT).map(|_| redirects);
     let Some(written) = view.written(&PROXY_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
     let pass = written.value.clone();
@@ -173,154 +266,111 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let location = name.filter(|name| name.kind != LocationKind::Named);
     let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
     builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
+    let policy = pass
+        .policy(view, &TLS)
+        .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;
     let tag = crate::upstream::tag(view, &location, pass.text());
     let proxy = Proxy {
-        redirects: redirects(view, &pass, fixed.as_ref(), &location)?,
+        redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
+        cookies,
         groups: if pass.is_dynamic() { crate::upstream::groups(view).into() } else { Box::default() },
-        fields: view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value.clone()).collect(),
+        own: OwnFields::new(view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value)),
         version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
         method: view.get(&PROXY_METHOD).cloned(),
         body: view.get(&PROXY_SET_BODY).cloned(),
         settings: Arc::new(settings),
+        policy,
+        server_name: view.get(&TLS.name).cloned(),
         tag,
         pass,
-        fixed,
+        fixed: fixed.map(Arc::new),
         location,
     };
-    builder.content(view.place(&PROXY_PASS), proxy);
+    builder.content(view.place(&PROXY_PASS), Gateway(proxy));
     Ok(())
-}
-
-fn redirects(
-    view: &View<'_>,
-    pass: &Pass,
-    fixed: Option<&Target>,
-    location: &[u8],
-) -> Result<Box<[redirect::Rule]>, Diagnostic> {
-    let back = || {
-        let target = fixed?;
-        let rule = match target.uri.is_empty() {
-            true => redirect::Rule::back(&[&pass.text[..], b"/"].concat(), b"/"),
-            false => redirect::Rule::back(&pass.text, location),
-        };
-        Some(rule)
-    };
-    let written = view.all(&PROXY_REDIRECT);
-    if written.is_empty() {
-        return Ok(back().into_iter().collect());
-    }
-    let mut rules = Vec::new();
-    for written in written {
-        match written.value {
-            Redirect::Off => {}
-            Redirect::Text(rule) => rules.push(rule.clone()),
-            Redirect::Default => rules.push(back().ok_or_else(|| {
-                let message = "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \
-                               variables";
-                Diagnostic::emerg(message).at(written.span)
-            })?),
-        }
-    }
-    Ok(rules.into())
 }
 
 /// Passes requests on.
 struct Proxy {
     pass: Pass,
-    fixed: Option<Target>,
+    fixed: Option<Arc<Target>>,
     groups: Box<[Arc<Group>]>,
     location: Box<[u8]>,
     settings: Arc<Settings>,
-    fields: Box<[SetField]>,
+    own: OwnFields,
     version: Version,
     method: Option<Template>,
     body: Option<Template>,
     redirects: Box<[redirect::Rule]>,
+    cookies: Cookies,
+    /// How servers are spoken to over TLS, if they may be.
+    policy: Option<Arc<ClientPolicy>>,
+    server_name: Option<Template>,
     tag: usize,
 }
 
 /// `$proxy_host` and `$proxy_port` of the request that is being passed on.
-struct Passing(Target);
+struct Passing(Arc<Target>);
 
-impl Handler for Proxy {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        if (self.settings.pass_request_body || self.body.is_some() || has_body_file(exchange))
-            && let Some(work) = body_to_read(exchange, self.streams(exchange))
-        {
-            return Step::Await(work);
-        }
-        self.start(exchange).unwrap_or_else(Step::Finish)
+impl Protocol for Proxy {
+    type Dialogue = HttpDialogue;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
     }
 
-    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        match answered(outcome) {
-            None => self.start(exchange).unwrap_or_else(Step::Finish),
-            Some(Ok((answer, link, url))) => self.answer(exchange, answer, link, url),
-            Some(Err(status)) => Step::Finish(status),
-        }
+    fn needs_body(&self) -> bool {
+        self.settings.pass_request_body || self.body.is_some()
     }
-}
 
-impl Proxy {
-    /// Whether the body goes on as it comes. One of unknown length needs chunks.
+    /// A body of unknown length needs chunks.
     fn streams(&self, exchange: &Exchange) -> bool {
         let can_say_so = !exchange.request.chunked || self.version == Version::Http11;
         !self.settings.request_buffering && self.body.is_none() && can_say_so
     }
 
-    fn start(&self, exchange: &mut Exchange) -> Result<Step, Status> {
-        let target = match &self.fixed {
-            Some(target) => target.clone(),
-            None => self.pass.dynamic(exchange, &self.groups)?,
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
+        let dynamic = match &self.fixed {
+            Some(_) => None,
+            None => Some(Arc::new(self.pass.dynamic(exchange, &self.groups)?)),
         };
-        exchange.attach_own(Passing(target.clone()));
-        let uri = request::uri(self, exchange, &target);
-        let prepared = request::prepare(self, exchange, &target, &uri)?;
+        let Some(target) = self.fixed.as_ref().or(dynamic.as_ref()) else {
+            return Err(Status::INTERNAL_SERVER_ERROR);
+        };
+        let mut conversation = Conversation::<HttpDialogue>::new(exchange, &target.group, &self.settings);
+        exchange.attach_own_shared(conversation.dialogue.passing(target));
+        request::write_uri(self, exchange, target, &mut conversation.call.uri);
+        request::prepare(self, exchange, target, &mut conversation)?;
         let key = target.group.key(exchange);
+        let Conversation { call, dialogue, .. } = &mut *conversation;
+        dialogue.limit = self.settings.buffer_size;
+        (call.scheme, call.is_idempotent, call.tag) =
+            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
+        call.secured = self.secured(exchange, target);
         // Nothing is evaluated behind this: an explanation ends with it.
         exchange.tell(|| {
-            let url = format!("http://{}{}", target.group.name, String::from_utf8_lossy(&uri));
+            let uri = String::from_utf8_lossy(&call.uri);
+            let url = format!("{}{}{uri}", target.scheme.prefix(), target.group.name);
             let event = Event::new("proxy", format!("passes the request to {url}"));
-            event.with("upstream", url).with("head", &prepared.head)
+            event.with("upstream", url).with("head", &dialogue.request)
         });
-        let call = Call {
-            group: Arc::clone(&target.group),
-            key,
-            settings: Arc::clone(&self.settings),
-            log: exchange.request_log(),
-            attempts: crate::upstream::attempts(exchange),
-            scheme: "http://",
-            uri: String::from_utf8_lossy(&uri).into_owned(),
-            is_idempotent: is_idempotent(exchange),
-            stream: prepared.upload.as_ref().and_then(Upload::stream).cloned(),
-            tag: self.tag,
-        };
-        let talk = async move |call: &Call, link: &mut Link| talk(link, &prepared, &call.settings).await;
-        let fault = |received: &Received| Failures::of_status(received.head.status);
-        Ok(Step::Await(call.work(talk, fault)))
+        Ok(conversation.work(key))
     }
 
-    fn answer(&self, exchange: &mut Exchange, received: Received, link: Link, url: String) -> Step {
-        let attempts = crate::upstream::attempts(exchange);
-        attempts.set_fields(received.head.fields.clone());
-        let Received { head, .. } = &received;
-        accel_settings(&self.settings, exchange, &head.fields);
-        if let Some(step) = accel_redirect(&self.settings, exchange, &head.fields) {
-            return step;
-        }
-        if let Some(step) = intercept(&self.settings, exchange, head.status, &head.fields) {
-            return step;
-        }
-        let buffered = is_buffered(&self.settings, &head.fields);
-        response::describe(self, exchange, head, &received.framing);
-        if head.status == Status::SWITCHING_PROTOCOLS {
-            return Step::Respond(Body::Tunnel(link.into_tunnel(self.settings.read_timeout)));
-        }
-        let decoder = HttpContent::new(&received);
-        let settings = Arc::clone(&self.settings);
-        let log = exchange.request_log();
-        let reader = Reader { link: Some(link), decoder, settings, log, url };
-        Step::Respond(Content::body(reader, buffered))
+    fn head(dialogue: &mut HttpDialogue) -> (Status, &mut Fields) {
+        (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {
+        self.cookies.rewrite_all(exchange, fields)
+    }
+
+    fn describe(&self, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
+        response::describe(self, exchange, dialogue, fields);
+    }
+
+    fn switches(dialogue: &HttpDialogue) -> bool {
+        dialogue.head.status == Status::SWITCHING_PROTOCOLS
     }
 }
 

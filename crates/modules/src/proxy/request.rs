@@ -1,15 +1,17 @@
 //! The request as the other server sees it.
 
-use super::Proxy;
-use super::talk::Prepared;
 use super::target::Target;
-use crate::shared::answers::upload;
-use ::upstream::Upload;
+use super::{Proxy, SetField};
+use crate::shared::gateway::upload;
+use ::upstream::{Conversation, Upload};
 use bytes::Bytes;
-use contract::log::Level;
-use contract::{Exchange, RequestBody};
+use contract::{Exchange, RequestBody, Template};
 use h1::{has_token, tokens};
-use http::{Fields, Status, Version, escape};
+use http::words::{any_marked, where_blank, where_is};
+use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
+use journal::Level;
+
+use super::dialogue::HttpDialogue;
 
 /// Fields of the client that concern its own connection, or that the server writes itself
 /// (RFC 9110, section 7.6.1).
@@ -29,95 +31,155 @@ const OWN: [&str; 10] = [
 /// Fields that `proxy_set_header` cannot set: they follow from the body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
+/// What the configuration says of the fields of a request.
+pub(super) struct OwnFields {
+    host: Option<Template>,
+    /// The starts of further lines, with what follows.
+    lines: Box<[(Box<[u8]>, Template)]>,
+    /// The names that the client has no say in, in lower case.
+    names: Box<[Box<[u8]>]>,
+    /// A bit for each length that those have.
+    lengths: u64,
+}
+
+impl OwnFields {
+    pub(super) fn new<'a>(set: impl Iterator<Item = &'a SetField>) -> OwnFields {
+        let mut names: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
+        let (mut host, mut lines) = (None, Vec::new());
+        for SetField { name, value } in set {
+            let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+            if is("host") {
+                host.get_or_insert_with(|| value.clone());
+            } else if !FRAMING.iter().any(|framing| is(framing)) && value.constant() != Some(b"") {
+                lines.push(([name, &b": "[..]].concat().into(), value.clone()));
+            }
+            names.push(name.to_ascii_lowercase().into());
+        }
+        let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));
+        OwnFields { host, lines: lines.into(), names: names.into(), lengths }
+    }
+
+    /// Appends the lines of all fields whose values are not empty.
+    fn write(&self, proxy: &Proxy, exchange: &Exchange, target: &Target, head: &mut Vec<u8>) {
+        let has_host =
+            self.host.as_ref().map(|host| append_line(head, b"Host: ", |out| host.write(exchange, out)));
+        if has_host.is_none_or(|has_host| !has_host && proxy.version != Version::Http10) {
+            append_line(head, b"Host: ", |out| out.extend_from_slice(target.host.as_bytes()));
+        }
+        for (start, value) in &self.lines {
+            append_line(head, start, |out| value.write(exchange, out));
+        }
+    }
+
+    /// Whether the client has no say in a field of this name.
+    fn has(&self, name: &[u8]) -> bool {
+        self.lengths & length_bit(name) != 0 && self.names.iter().any(|own| is_alike(name, own))
+    }
+}
+
+fn length_bit(name: &[u8]) -> u64 {
+    1 << (name.len() % 64)
+}
+
+/// Appends a field unless its value is empty, and tells whether it did. The value stays within its line: what a client put
+/// into a variable cannot add a field.
+fn append_line(head: &mut Vec<u8>, start: &[u8], write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    let before = head.len();
+    head.extend_from_slice(start);
+    let value = head.len();
+    write(head);
+    if head.len() == value {
+        head.truncate(before);
+        return false;
+    }
+    if breaks_framing(&head[value..]) {
+        let breaks = head[value..].iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0));
+        breaks.for_each(|byte| *byte = b' ');
+    }
+    head.extend_from_slice(b"\r\n");
+    true
+}
+
 /// Writes the request.
 pub(super) fn prepare(
     proxy: &Proxy,
     exchange: &Exchange,
     target: &Target,
-    uri: &[u8],
-) -> Result<Prepared, Status> {
-    let method = method(proxy, exchange);
-    let mut fields = Fields::new();
-    let own = own_fields(proxy, exchange, target, &mut fields);
-    let upload = body(proxy, exchange)?;
-    let mut head = Vec::with_capacity(512);
-    for part in [&method[..], b" ", uri, b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
+    conversation: &mut Conversation<HttpDialogue>,
+) -> Result<(), Status> {
+    let Conversation { call, dialogue, .. } = conversation;
+    let head = &mut dialogue.request;
+    write_method(proxy, exchange, head);
+    dialogue.is_head = head == b"HEAD";
+    for part in [b" ", &call.uri[..], b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
         head.extend_from_slice(part);
     }
-    write(&mut head, &fields);
-    let length = match &upload {
-        Some(Upload::Whole(body)) => Some(body.length()),
-        Some(Upload::Stream(_)) => exchange.request.content_length,
-        None => None,
+    let start = head.len();
+    proxy.own.write(proxy, exchange, target, head);
+    dialogue.asks_upgrade = asks_upgrade(exchange, &head[start..]);
+    call.upload = body(proxy, exchange)?;
+    let length = match &call.upload {
+        Upload::Whole(body) => Some(body.length()),
+        Upload::Stream => exchange.request.content_length,
+        Upload::None => None,
     };
-    let is_chunked = upload.is_some() && length.is_none();
+    dialogue.is_chunked = matches!(call.upload, Upload::Stream) && length.is_none();
     match length {
-        Some(length) => head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes()),
-        None if is_chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Some(length) => {
+            head.extend_from_slice(b"Content-Length: ");
+            write_number(length, 1, head);
+            head.extend_from_slice(b"\r\n");
+        }
+        None if dialogue.is_chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         None => {}
     }
     if proxy.settings.pass_request_headers {
-        write(&mut head, &client_fields(exchange, &own));
+        write_client_fields(exchange, &proxy.own, head);
     }
     head.extend_from_slice(b"\r\n");
-    let client_asks = exchange.request.head.version == Version::Http11
-        && exchange.request.head.fields.get("upgrade").is_some();
-    let asks_upgrade =
-        client_asks && fields.get("upgrade").is_some() && has_token(&fields, "connection", "upgrade");
-    Ok(Prepared { head, upload, is_chunked, is_head: method == b"HEAD", asks_upgrade })
+    Ok(())
 }
 
-fn method(proxy: &Proxy, exchange: &Exchange) -> Vec<u8> {
+fn write_method(proxy: &Proxy, exchange: &Exchange, out: &mut Vec<u8>) {
     let head = &exchange.request.head;
     let own = proxy.method.as_ref().map(|method| method.evaluate(exchange));
     let is_token = |method: &Vec<u8>| !method.is_empty() && method.iter().all(u8::is_ascii_graphic);
-    own.filter(is_token).unwrap_or_else(|| match exchange.request.method {
-        method if method == head.method() => head.method_name().to_vec(),
-        method => method.name().unwrap_or("GET").as_bytes().to_vec(),
-    })
+    out.extend_from_slice(match (own.as_ref().filter(|method| is_token(method)), exchange.request.method) {
+        (Some(own), _) => own,
+        (None, method) if method == head.method() => head.method_name(),
+        (None, method) => method.name().unwrap_or("GET").as_bytes(),
+    });
 }
 
-/// Sets what the configuration says, and gives the names that the client has no say in.
-fn own_fields(proxy: &Proxy, exchange: &Exchange, target: &Target, fields: &mut Fields) -> Vec<Box<[u8]>> {
-    let mut own: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
-    let host = proxy.fields.iter().find(|set| set.name.eq_ignore_ascii_case(b"host"));
-    let host = host.map(|set| one_line(set.value.evaluate(exchange)));
-    let host = match host {
-        Some(host) if !host.is_empty() || proxy.version == Version::Http10 => host,
-        _ => target.host.as_bytes().to_vec(),
-    };
-    let mut push = |name: &[u8], value: &[u8]| {
-        if !value.is_empty() {
+/// Whether the client asks for another protocol, and these lines pass that on.
+fn asks_upgrade(exchange: &Exchange, lines: &[u8]) -> bool {
+    let head = &exchange.request.head;
+    if head.version != Version::Http11 || head.fields.get("upgrade").is_none() {
+        return false;
+    }
+    let mut fields = Fields::new();
+    for line in lines.split(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Some(colon) = line.iter().position(|&byte| byte == b':') {
             // A name that cannot be sent was refused when the configuration was read.
-            let _ = fields.push(name, value);
+            let _ = fields.push(&line[..colon], line[colon + 1..].trim_ascii());
         }
-    };
-    push(b"Host", &host);
-    for set in proxy.fields.iter() {
-        let name = set.name.to_ascii_lowercase();
-        let is_ours = name == b"host" || FRAMING.iter().any(|framing| framing.as_bytes() == name);
-        if !is_ours {
-            push(&set.name, &one_line(set.value.evaluate(exchange)));
-        }
-        own.push(name.into());
     }
-    own
+    fields.get("upgrade").is_some() && has_token(&fields, "connection", "upgrade")
 }
 
-/// What the client says, without what concerns its own connection, and without what only a server may say.
-fn client_fields(exchange: &Exchange, own: &[Box<[u8]>]) -> Fields {
+/// Appends what the client says, without what concerns its own connection, and without what only a server may say.
+fn write_client_fields(exchange: &Exchange, own: &OwnFields, head: &mut Vec<u8>) {
     let all = &exchange.request.head.fields;
-    let listed: Vec<&[u8]> = tokens(all, "connection").collect();
-    let mut passed = Fields::new();
+    let has_list = all.get("connection").is_some();
     for field in all.iter() {
-        let is_listed = listed.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let is_own = own.iter().any(|name| is_alike(field.name, name));
         let is_accel = field.name.get(..8).is_some_and(|start| is_alike(start, b"x-accel-"));
-        if !is_accel && !is_own && !is_listed {
-            let _ = passed.push(field.name, field.value);
+        let is_listed =
+            || has_list && tokens(all, "connection").any(|name| field.name.eq_ignore_ascii_case(name));
+        if !is_accel && !own.has(field.name) && !is_listed() {
+            head.extend_from_slice(field.line);
         }
     }
-    passed
 }
 
 /// Whether a client's name is, or is to many applications, this one in lower case: they read `X_Id` as `X-Id`.
@@ -126,69 +188,62 @@ fn is_alike(name: &[u8], own: &[u8]) -> bool {
     name.len() == own.len() && name.iter().zip(own).all(is_same)
 }
 
-fn write(head: &mut Vec<u8>, fields: &Fields) {
-    for field in fields.iter() {
-        for part in [field.name, b": ", field.value, b"\r\n"] {
-            head.extend_from_slice(part);
-        }
-    }
-}
-
-fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Option<Upload>, Status> {
+fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Upload, Status> {
     let in_memory = |bytes: Bytes| Upload::Whole(RequestBody::Memory(bytes));
     if let Some(body) = &proxy.body {
-        return Ok(Some(in_memory(body.evaluate(exchange).into())));
+        return Ok(in_memory(body.evaluate(exchange).into()));
     }
     let request = &exchange.request;
     let is_announced = request.content_length.is_some() || request.chunked;
-    // Whoever asks for a part of an answer does not send what the whole was asked with.
+    // A subrequest with another method does not send the body of the main request.
     let is_part = exchange.subrequest && request.method != request.head.method();
     let is_passed = proxy.settings.pass_request_body && !is_part;
     if !is_announced || !is_passed {
-        return Ok(None);
+        return Ok(Upload::None);
     }
-    let upload = upload(exchange)?.unwrap_or_else(|| in_memory(Bytes::new()));
-    let needs_chunks = matches!(upload, Upload::Stream(_)) && request.chunked;
+    let upload = match upload(exchange)? {
+        Upload::None => in_memory(Bytes::new()),
+        upload => upload,
+    };
+    let needs_chunks = matches!(upload, Upload::Stream) && request.chunked;
     if needs_chunks && proxy.version == Version::Http10 {
         exchange.log(Level::Error, "a body of unknown length cannot be passed on over HTTP/1.0");
         return Err(Status::BAD_GATEWAY);
     }
-    Ok(Some(upload))
+    Ok(upload)
 }
 
-/// A value that stays within its line: what a client put into a variable cannot add a field.
-fn one_line(mut value: Vec<u8>) -> Vec<u8> {
-    for byte in &mut value {
-        if matches!(byte, b'\r' | b'\n' | 0) {
-            *byte = b' ';
-        }
+/// Appends the target of the request line.
+pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
+    match (target.uri.is_empty(), proxy.pass.is_dynamic()) {
+        (false, true) => uri.extend_from_slice(&target.uri),
+        (true, _) if is_as_sent(exchange) => uri.extend_from_slice(&exchange.request.uri),
+        _ => write_replaced(proxy, exchange, target, uri),
     }
-    value
+    if any_marked(uri, |word| where_blank(word) | where_is(word, 0x7f) | where_is(word, b'#')) {
+        // A target has no fragment (RFC 9112, section 3.2), and no location here was chosen by one. An upstream that takes
+        // `#` for a part of the path would resolve a `/../` behind it, and serve another path.
+        uri.truncate(uri.iter().position(|&byte| byte == b'#').unwrap_or(uri.len()));
+        *uri = escape_breaks(std::mem::take(uri));
+    }
+    if !uri.starts_with(b"/") && uri != b"*" {
+        uri.insert(0, b'/');
+    }
 }
 
-/// The target of the request line.
-pub(super) fn uri(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
-    let request = &exchange.request;
-    let uri = match (target.uri.is_empty(), proxy.pass.is_dynamic()) {
-        (false, true) => target.uri.clone(),
-        (true, _) if is_as_sent(exchange) => request.uri.to_vec(),
-        _ => replaced(proxy, exchange, target),
-    };
-    let uri = if uri.starts_with(b"/") || uri == b"*" { uri } else { [b"/", &uri[..]].concat() };
-    escape_breaks(uri)
-}
-
-/// The URI with the location's prefix replaced by the one of `proxy_pass`.
-fn replaced(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
+/// Appends the URI with the location's prefix replaced by the one of `proxy_pass`.
+fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
     let request = &exchange.request;
     let replaces = exchange.valid_location && !target.uri.is_empty();
     let skipped = if replaces { proxy.location.len().min(request.path.len()) } else { 0 };
-    let mut uri = if exchange.valid_location { target.uri.clone() } else { Vec::new() };
+    if exchange.valid_location {
+        uri.extend_from_slice(&target.uri);
+    }
     let rest = &request.path[skipped..];
     // Where the client escaped nothing of the path, its own spelling is kept.
     let mut sent = request.uri.split(|&byte| byte == b'?');
     if exchange.internal || sent.next().is_some_and(|path| path.contains(&b'%')) {
-        escape::path(rest, &mut uri);
+        escape::path(rest, uri);
     } else {
         uri.extend_from_slice(rest);
     }
@@ -196,7 +251,6 @@ fn replaced(proxy: &Proxy, exchange: &Exchange, target: &Target) -> Vec<u8> {
         uri.push(b'?');
         uri.extend_from_slice(args);
     }
-    uri
 }
 
 /// Whether the URI is still the one that the client sent.
@@ -205,9 +259,9 @@ fn is_as_sent(exchange: &Exchange) -> bool {
     if exchange.valid_location && !exchange.internal {
         return !request.uri.is_empty();
     }
-    let mut sent = h1::Target::default();
+    let mut sent = uri::Target::default();
     let merge = exchange.scope.policy.head.merge_slashes;
-    let parsed = h1::parse_target(request.head.target(), merge, &mut sent);
+    let parsed = uri::parse_target(request.head.target(), merge, &mut sent);
     let args = request.args.as_deref().unwrap_or_default();
     parsed.is_ok() && !request.uri.is_empty() && sent.path == request.path && sent.args == args
 }

@@ -1,60 +1,59 @@
 //! The other server's head as the client sees it.
 
 use super::Proxy;
+use super::dialogue::HttpDialogue;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::answers::{counting, media_type, reason};
+use crate::shared::gateway::{Kind, counting, media_type, reason};
 use contract::Exchange;
-use contract::log::Level;
-use h1::{ReceivedFraming, ReceivedHead, tokens};
-use http::Status;
-
-/// Fields that concern the connection to the other server, and the server's own framing.
-const OWN: [&str; 7] =
-    ["connection", "keep-alive", "transfer-encoding", "content-length", "proxy-connection", "trailer", "te"];
+use h1::tokens;
+use http::{Fields, Status};
+use journal::Level;
 
 /// Sets the response's head.
-pub(super) fn describe(
-    proxy: &Proxy,
-    exchange: &mut Exchange,
-    head: &ReceivedHead,
-    framing: &ReceivedFraming,
-) {
+pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
+    let HttpDialogue { head, framing, media_type: before, .. } = dialogue;
     exchange.wire.relayed = true;
-    let is_missing =
-        |name: &str| head.fields.get(name).is_none() && !proxy.settings.hidden.contains(name.as_bytes());
-    // Whoever asks for the other server's own fields gets none of this one's in their place.
-    exchange.wire.omits_server |= is_missing("server");
-    exchange.wire.omits_date |= is_missing("date");
     exchange.response.status = head.status;
     exchange.response.reason = reason(exchange, head.status, &head.reason);
     exchange.response.content_length = framing.announced;
-    let listed: Vec<&[u8]> = tokens(&head.fields, "connection").collect();
-    for field in counting(&head.fields) {
-        let name = field.name.to_ascii_lowercase();
-        let is_switch = head.status == Status::SWITCHING_PROTOCOLS && name == b"upgrade";
-        let is_listed = listed.iter().any(|token| token.eq_ignore_ascii_case(&name));
-        let is_own = OWN.iter().any(|own| own.as_bytes() == name);
-        if !is_switch && (is_own || is_listed) || proxy.settings.hidden.contains(&name[..]) {
+    let is_switch = head.status == Status::SWITCHING_PROTOCOLS;
+    let hidden = &proxy.settings.hidden;
+    let (mut has_server, mut has_date) = (false, false);
+    // What most servers list is dropped in any case.
+    let has_list = fields.all("Connection").any(|value| !value.eq_ignore_ascii_case(b"keep-alive"));
+    for (kind, field) in counting(fields) {
+        has_server |= kind == Kind::Server;
+        has_date |= kind == Kind::Date;
+        let is_listed = || tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token));
+        let is_dropped = kind == Kind::Own || (has_list && is_listed());
+        if is_dropped && !(is_switch && kind == Kind::Upgrade) || hidden.has(field.name) {
             continue;
         }
-        let value = match &name[..] {
-            b"content-type" => {
-                exchange.response.content_type = media_type(field.value);
+        let value = match kind {
+            Kind::ContentType => {
+                exchange.response.content_type = media_type(field.value, before);
                 continue;
             }
-            b"location" => match rewrite(&proxy.redirects, exchange, field.value) {
+            Kind::Location => match rewrite(&proxy.redirects, exchange, field.value) {
                 Some(url) if url.starts_with(b"/") => {
                     exchange.response.location = Some(url.into());
                     continue;
                 }
                 rewritten => rewritten,
             },
-            b"refresh" => rewrite_refresh(&proxy.redirects, exchange, field.value),
+            Kind::Refresh => rewrite_refresh(&proxy.redirects, exchange, field.value),
             _ => None,
         };
-        let value = value.as_deref().unwrap_or(field.value);
-        if exchange.response.fields.push(field.name, value).is_err() {
+        let passed = &mut exchange.response.fields;
+        let pushed = match &value {
+            Some(value) => passed.push(field.name, value),
+            None => passed.push_line(field.line, field.name, field.value),
+        };
+        if pushed.is_err() {
             exchange.log(Level::Error, "a field of the upstream's response cannot be passed on");
         }
     }
+    // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
+    exchange.wire.omits_server |= !has_server && !hidden.has(b"server");
+    exchange.wire.omits_date |= !has_date && !hidden.has(b"date");
 }

@@ -1,13 +1,13 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
-use ::upstream::{Group, Keepalive, Server, resolve};
+use ::upstream::{ClientPolicy, Group, Keepalive, Server, TlsOptions, resolve};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::inputs::System;
-use contract::log::Level;
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
 use http::Status;
-use std::sync::Arc;
+use journal::Level;
+use std::sync::{Arc, OnceLock};
 
 /// The value of `proxy_pass`.
 #[derive(Clone, Debug)]
@@ -16,11 +16,16 @@ pub struct Pass {
     pub(super) text: Box<[u8]>,
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
+    /// How servers are spoken to over TLS, once that is known.
+    policy: Arc<OnceLock<Arc<ClientPolicy>>>,
 }
 
 /// Where one request goes.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
+    pub(super) scheme: Scheme,
+    /// The host without a port: the name of the group, or of the server.
+    pub(super) name: Arc<str>,
     pub(super) group: Arc<Group>,
     /// What stands in `Host` (`$proxy_host`).
     pub(super) host: Box<str>,
@@ -30,25 +35,16 @@ pub(super) struct Target {
     pub(super) uri: Vec<u8>,
 }
 
-const PORT: u16 = 80;
-
 pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
     let word = args.word(0)?;
     let text = word.text.clone();
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        warn_of_https(args, loading);
-        return Ok(Pass { text, template: Some(loading.template(word)?) });
+        return Ok(Pass { text, template: Some(loading.template(word)?), policy: Arc::default() });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let rest = without_scheme(&text).map_err(|scheme| match scheme {
-        BadScheme::Https => {
-            error(format!("{} (nothing is encrypted on the way to other servers)", scheme.message()))
-                .hint(INSTEAD)
-        }
-        BadScheme::Unknown => error(scheme.message().to_owned()),
-    })?;
-    let (_, uri) = value::target(rest, PORT).map_err(|why| why.at(args.node, word))?;
+    let (scheme, rest) = split_scheme(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
+    let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
     let in_location = args.context == Contexts::LOCATION;
     let is_plain = loading
         .location
@@ -62,52 +58,41 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
                 .to_owned(),
         ));
     }
-    Ok(Pass { text, template: None })
+    Ok(Pass { text, template: None, policy: Arc::default() })
 }
 
-/// Why a URL is nothing to pass to.
+const BAD_SCHEME: &str = "invalid URL prefix";
+
+/// The protocol under HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum BadScheme {
+pub(super) enum Scheme {
+    Http,
     Https,
-    Unknown,
 }
 
-impl BadScheme {
-    fn message(self) -> &'static str {
+impl Scheme {
+    /// With what a URL starts.
+    pub(super) fn prefix(self) -> &'static str {
         match self {
-            BadScheme::Https => "\"https://\" in \"proxy_pass\" is not built yet",
-            BadScheme::Unknown => "invalid URL prefix",
+            Scheme::Http => "http://",
+            Scheme::Https => "https://",
+        }
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
         }
     }
 }
 
-const INSTEAD: &str = "pass to \"http://\" where the network is trusted, or to a program on this host that encrypts, \
-                       such as stunnel";
-
-/// Warns where a scheme that a variable gives may be, or is, `https`.
-fn warn_of_https(args: &Args<'_>, loading: &mut Loading) {
-    let Ok(word) = args.word(0) else { return };
-    let parts = value::Template::new(&word.text).map(|template| template.parts).unwrap_or_default();
-    let which = match parts.first() {
-        _ if without_scheme(&word.text) == Err(BadScheme::Https) => "requests",
-        Some(value::Part::Variable(name)) if **name == *"scheme" => "requests that came over TLS",
-        Some(value::Part::Variable(name)) if loading.https_variables.contains(&**name) => "requests",
-        _ => return,
-    };
-    let warning = Diagnostic::warn(format!("{} ({which} are answered 500)", BadScheme::Https.message()));
-    loading.note(warning.at(args.node.span).under(word.span).hint(INSTEAD));
-}
-
-fn without_scheme(text: &[u8]) -> Result<&[u8], BadScheme> {
-    let starts = |scheme: &str| {
-        let (start, rest) = text.split_at_checked(scheme.len())?;
-        start.eq_ignore_ascii_case(scheme.as_bytes()).then_some(rest)
-    };
-    match (starts("http://"), starts("https://")) {
-        (Some(rest), _) => Ok(rest),
-        (None, Some(_)) => Err(BadScheme::Https),
-        (None, None) => Err(BadScheme::Unknown),
-    }
+/// The scheme of a URL and what follows it.
+fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
+    [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
+        let (start, rest) = text.split_at_checked(scheme.prefix().len())?;
+        start.eq_ignore_ascii_case(scheme.prefix().as_bytes()).then_some((scheme, rest))
+    })
 }
 
 impl Pass {
@@ -122,8 +107,8 @@ impl Pass {
             return Ok(None);
         }
         let groups = crate::upstream::groups(view);
-        let rest = without_scheme(&self.text).unwrap_or_default();
-        target(rest, &groups, |address| {
+        let (scheme, rest) = split_scheme(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
+        target((scheme, rest), &groups, |address| {
             let found = resolve(address, &*view.origin().inputs)?;
             Ok(found.into_iter().map(Server::new).collect())
         })
@@ -134,8 +119,8 @@ impl Pass {
     /// The target for one request.
     pub(super) fn dynamic(&self, exchange: &Exchange, groups: &[Arc<Group>]) -> Result<Target, Status> {
         let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
-        let found = without_scheme(&text).map_err(|scheme| scheme.message().to_owned()).and_then(|rest| {
-            target(rest, groups, |address| match &address.host {
+        let found = split_scheme(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
+            target((scheme, rest), groups, |address| match &address.host {
                 Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
                 _ => Ok(resolve(address, &System)?.into_iter().map(Server::new).collect()),
             })
@@ -149,6 +134,24 @@ impl Pass {
         })
     }
 
+    /// How servers are spoken to over TLS, if they may be. The files are read once, by the first scope that needs
+    /// them: a later one may be compiled where they cannot be read.
+    pub(super) fn policy(
+        &self,
+        view: &View<'_>,
+        options: &TlsOptions,
+    ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
+        let is_clear = split_scheme(&self.text).is_some_and(|(scheme, _)| scheme == Scheme::Http);
+        if is_clear && !self.is_dynamic() {
+            return Ok(None);
+        }
+        if let Some(policy) = self.policy.get() {
+            return Ok(Some(Arc::clone(policy)));
+        }
+        let policy = options.policy(view)?;
+        Ok(Some(Arc::clone(self.policy.get_or_init(|| policy))))
+    }
+
     /// Whether variables have a say.
     pub(super) fn is_dynamic(&self) -> bool {
         self.template.is_some()
@@ -156,11 +159,11 @@ impl Pass {
 }
 
 fn target(
-    rest: &[u8],
+    (scheme, rest): (Scheme, &[u8]),
     groups: &[Arc<Group>],
     look_up: impl Fn(&value::Address) -> Result<Vec<Server>, String>,
 ) -> Result<Target, String> {
-    let (address, uri) = value::target(rest, PORT).map_err(|error| error.to_string())?;
+    let (address, uri) = value::target(rest, scheme.port()).map_err(|error| error.to_string())?;
     let uri = uri.to_vec();
     let written = &rest[..rest.len() - uri.len()];
     let shown = String::from_utf8_lossy(written).into_owned();
@@ -173,7 +176,7 @@ fn target(
     };
     let (host, port) = match &address.host {
         Host::Unix(_) => (name.clone(), String::new()),
-        _ if address.port == PORT => (name.clone(), PORT.to_string()),
+        _ if address.port == scheme.port() => (name.clone(), address.port.to_string()),
         _ => (format!("{name}:{}", address.port), address.port.to_string()),
     };
     let named = groups.iter().find(|group| !address.has_port && group.name.eq_ignore_ascii_case(&name));
@@ -183,18 +186,18 @@ fn target(
             let mut servers = look_up(&address)?;
             // A group of one name's addresses: the pool that a block has is not for it.
             servers.iter_mut().for_each(|server| server.backup = false);
-            let name =
+            let group =
                 if matches!(address.host, Host::Unix(_)) { shown.trim_end_matches(':') } else { &host };
-            Arc::new(Group::new(name, servers, Keepalive::NONE))
+            Arc::new(Group::new(group, servers, Keepalive::NONE))
         }
     };
-    Ok(Target { group, host: host.into(), port: port.into(), uri })
+    Ok(Target { scheme, name: name.into(), group, host: host.into(), port: port.into(), uri })
 }
 
 /// A word without a place, for tests.
 #[cfg(test)]
 pub(super) fn example(text: &str) -> Result<Target, String> {
-    target(text.as_bytes(), &[], |address| {
+    target((Scheme::Http, text.as_bytes()), &[], |address| {
         resolve(address, &System).map(|all| all.into_iter().map(Server::new).collect())
     })
 }

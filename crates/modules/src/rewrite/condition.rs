@@ -6,8 +6,8 @@ use crate::open_file_cache::{self, Files, Opened};
 use crate::shared::files;
 use conf::value::{Captures, TooManySteps};
 use conf::{Diagnostic, Span};
-use contract::log::Level;
 use contract::{Args, Event, Exchange, Loading, Regex, VariableId};
+use journal::Level;
 
 /// A condition.
 #[derive(Clone, Debug)]

@@ -90,11 +90,11 @@ use answer::Answer;
 use condition::Condition;
 use conf::value::size_in_text;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::log::Level;
 use contract::{
     Args, Definition, Directive, Evaluate, Exchange, Getter, Loading, Module, Phase, Rule, ScopeBuilder,
     SectionId, VariableId, View,
 };
+use journal::Level;
 use program::{Program, Rewriter};
 use replacement::Replacement;
 use std::sync::Arc;
@@ -225,10 +225,6 @@ impl Target {
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagnostic> {
     let name = names::variable(args, args.word(0)?)?;
     let value = args.word(1)?;
-    match value.text.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"https://")) {
-        true => _ = loading.https_variables.insert(name.as_str().into()),
-        false => _ = loading.https_variables.remove(name.as_str()),
-    }
     let unset = || Definition::Evaluated(Arc::new(Uninitialized::new(&name)));
     let target = Target::new(&name, loading, unset);
     Ok(Instruction::Set(target, Text::parse(&value.text, value.span, loading)?))

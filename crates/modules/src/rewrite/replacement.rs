@@ -3,9 +3,9 @@
 use super::text::{Text, parts, was_escaped};
 use conf::value::Part;
 use conf::{Diagnostic, Span};
-use contract::log::Level;
 use contract::{Args, Event, Exchange, Loading, Regex};
 use http::Status;
+use journal::Level;
 
 /// A pattern and what replaces a URI that matches it.
 #[derive(Clone, Debug)]

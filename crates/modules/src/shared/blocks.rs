@@ -1,7 +1,7 @@
 //! Content block by block, whatever it is made of: for filters that read what passes.
 
 use bytes::Bytes;
-use contract::{Body, Outcome, Piece, Pull, Ready, Source, Work, read_ready};
+use contract::{Body, Outcome, Piece, Pull, Ready, Source, Turn, Work, read_ready};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -27,6 +27,11 @@ pub(crate) enum Block {
     Bytes(Bytes),
     /// Something has to be waited for; [`Blocks::resume`] is given the outcome.
     Await(Work),
+    /// Nothing more is there yet; the task of the turn is woken ([`Pull::Pending`]).
+    Pending {
+        /// Whether the content is waited for although the client has left.
+        lasts: bool,
+    },
     End,
     /// The content cannot be completed.
     Failed,
@@ -56,22 +61,41 @@ impl Blocks {
     }
 
     /// The next block, which is neither empty nor longer than [`BLOCK`].
-    pub(crate) fn next(&mut self) -> Block {
+    pub(crate) fn next(&mut self, turn: &mut Turn<'_, '_>) -> Block {
+        loop {
+            if let Some(block) = self.next_there() {
+                return block;
+            }
+            match self.source.as_mut().map(|source| source.pull(turn)) {
+                None | Some(Pull::End) => return Block::End,
+                Some(Pull::Piece(piece)) => self.pieces.push_back(piece),
+                Some(Pull::Await(work)) => return Block::Await(work),
+                Some(Pull::Pending { lasts }) => return Block::Pending { lasts },
+                Some(Pull::Failed) => self.failed = true,
+            }
+        }
+    }
+
+    /// The next block of what is there without asking the source.
+    pub(crate) fn next_there(&mut self) -> Option<Block> {
         loop {
             if self.failed {
-                return Block::Failed;
+                return Some(Block::Failed);
             }
             match self.pieces.pop_front() {
                 Some(Piece::Bytes(bytes)) if bytes.is_empty() => {}
                 Some(Piece::File { length: 0, .. }) => {}
-                Some(piece) => return self.first(&piece),
-                None => match self.source.as_mut().map(|source| source.pull()) {
-                    None | Some(Pull::End) => return Block::End,
-                    Some(Pull::Piece(piece)) => self.pieces.push_back(piece),
-                    Some(Pull::Await(work)) => return Block::Await(work),
-                    Some(Pull::Failed) => self.failed = true,
-                },
+                Some(piece) => return Some(self.first(&piece)),
+                None if self.source.is_none() => return Some(Block::End),
+                None => return None,
             }
+        }
+    }
+
+    /// Lets the source get more while the client takes no more.
+    pub(crate) fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        if let Some(source) = &mut self.source {
+            source.read_ahead(turn);
         }
     }
 
@@ -139,12 +163,12 @@ mod tests {
         let mut blocks = Blocks::of(body).ok().unwrap();
         let mut lengths = Vec::new();
         loop {
-            match blocks.next() {
-                Block::Bytes(bytes) => lengths.push(bytes.len()),
-                Block::Await(Work::Job(job)) => blocks.resume(Outcome::Job(job())),
-                Block::Await(_) => panic!("only files are waited for"),
-                Block::End => return Some(lengths),
-                Block::Failed => return None,
+            match blocks.next_there() {
+                Some(Block::Bytes(bytes)) => lengths.push(bytes.len()),
+                Some(Block::Await(Work::Job(job))) => blocks.resume(Outcome::Job(job())),
+                Some(Block::Await(_) | Block::Pending { .. }) | None => panic!("only files are waited for"),
+                Some(Block::End) => return Some(lengths),
+                Some(Block::Failed) => return None,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Content that is changed on its way, whatever it is made of.
 
 use super::blocks::{Block, Blocks};
-use contract::{Body, Outcome, Piece, Pull, Source, Work};
+use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
 
 /// Content up to this many bytes is changed at once where it need not be waited for, so that it leaves with its head.
 const AT_ONCE_MAX: u64 = 64 * 1024;
@@ -43,24 +43,24 @@ impl<C: Change + 'static> Changed<C> {
             return Body::Source(Box::new(self));
         }
         loop {
-            match self.blocks.next() {
-                Block::Bytes(bytes) => self.change.add(&bytes, &mut self.out),
-                Block::End => {
+            match self.blocks.next_there() {
+                Some(Block::Bytes(bytes)) => self.change.add(&bytes, &mut self.out),
+                Some(Block::End) => {
                     self.change.end(&mut self.out);
                     return Body::bytes(self.out);
                 }
-                Block::Await(work) => {
+                Some(Block::Await(work)) => {
                     self.waits = Some(work);
                     return Body::Source(Box::new(self));
                 }
-                Block::Failed => return Body::Source(Box::new(self)),
+                Some(Block::Pending { .. } | Block::Failed) | None => return Body::Source(Box::new(self)),
             }
         }
     }
 }
 
 impl<C: Change> Source for Changed<C> {
-    fn pull(&mut self) -> Pull {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         loop {
             if !self.out.is_empty() {
                 return Pull::Piece(Piece::Bytes(std::mem::take(&mut self.out).into()));
@@ -71,9 +71,10 @@ impl<C: Change> Source for Changed<C> {
             if self.is_ended {
                 return Pull::End;
             }
-            match self.blocks.next() {
+            match self.blocks.next(turn) {
                 Block::Bytes(bytes) => self.change.add(&bytes, &mut self.out),
                 Block::Await(work) => return Pull::Await(work),
+                Block::Pending { lasts } => return Pull::Pending { lasts },
                 Block::Failed => return Pull::Failed,
                 Block::End => {
                     self.is_ended = true;
@@ -86,12 +87,17 @@ impl<C: Change> Source for Changed<C> {
     fn resume(&mut self, outcome: Outcome) {
         self.blocks.resume(outcome);
     }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        self.blocks.read_ahead(turn);
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{AT_ONCE_MAX, Change, changed};
-    use contract::{Body, Outcome, Piece, Pull, Source, Work};
+    use crate::testing::pull;
+    use contract::{Body, Outcome, Piece, Pull, Source, Turn, Work};
     use std::io::Write;
     use std::sync::Arc;
 
@@ -107,12 +113,12 @@ pub(crate) mod tests {
             Body::Piece(piece) => add(&piece),
             Body::Pieces(pieces) => pieces.iter().for_each(add),
             Body::Source(mut source) => loop {
-                match source.pull() {
+                match pull(&mut *source) {
                     Pull::Piece(piece) => add(&piece),
                     Pull::Await(Work::Job(job)) => source.resume(Outcome::Job(job())),
                     Pull::Await(_) => source.resume(Outcome::Done),
                     Pull::End => break,
-                    Pull::Failed => return None,
+                    Pull::Pending { .. } | Pull::Failed => return None,
                 }
             },
         }
@@ -123,7 +129,7 @@ pub(crate) mod tests {
     pub(crate) struct Slow(pub(crate) Vec<Vec<u8>>, pub(crate) bool);
 
     impl Source for Slow {
-        fn pull(&mut self) -> Pull {
+        fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
             if !std::mem::take(&mut self.1) {
                 return Pull::Await(Work::Sleep(std::time::Duration::ZERO));
             }

@@ -3,8 +3,8 @@
 use super::files;
 use crate::symlinks::{self, Way};
 use contract::Exchange;
-use contract::log::Level;
 use http::Status;
+use journal::Level;
 use rustix::io::Errno;
 use std::fs::{DirEntry, File, Metadata, ReadDir};
 use std::io;

@@ -1,8 +1,8 @@
 //! Files of a site: from the URI to the path, and what errors of the file system mean.
 
-use contract::log::Level;
 use contract::{Exchange, MapError};
 use http::Status;
+use journal::Level;
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::ffi::OsStr;

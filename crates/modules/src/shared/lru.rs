@@ -1,7 +1,7 @@
 //! Values by key, in the order in which they were last used.
 //!
 //! One place for each key holds it, its value, and where it stands in the order and among the keys of the same hash, so
-//! that a look touches little memory and a short key takes none of its own.
+//! that a look touches little memory and a short key takes no extra memory.
 
 use contract::hash::Keyed;
 use std::hash::BuildHasher;
@@ -40,7 +40,7 @@ enum Key {
     Long(Box<[u8]>),
 }
 
-/// The longest key that has no memory of its own, in bytes: an address as it is shown, mostly.
+/// The longest key without extra memory, in bytes: an address as it is shown, mostly.
 const SHORT: usize = 22;
 
 impl Key {

@@ -3,8 +3,8 @@
 use ::upstream::resolve;
 use conf::value::endpoint;
 use conf::{Diagnostic, Inputs, Span, Word};
-use contract::log::{Level, Syslog, SyslogHead};
 use contract::{Args, Loading};
+use journal::{Level, Syslog, SyslogHead};
 use net::SocketAddress;
 use std::sync::Arc;
 

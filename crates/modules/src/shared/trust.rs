@@ -14,8 +14,8 @@ const SAID_FAMILIES: [&str; 3] = ["arg_", "cookie_", "http_"];
 /// Variables that start with a slash, so that a host ends before them.
 const PATHS: [&str; 3] = ["document_uri", "request_uri", "uri"];
 
-/// Warns where the server that a directive passes requests to is chosen by what the client says: who asks
-/// for an address inside of the network would be given its answers.
+/// Warns where the server that a directive passes requests to is chosen by what the client says: a client
+/// could name an address inside the network and get its answers.
 pub(crate) fn warn_of_choice(args: &Args<'_>, loading: &mut Loading) {
     let Ok(word) = args.word(0) else { return };
     let Some(chooser) = chooser(&word.text) else { return };

@@ -3,7 +3,7 @@
 use conf::value::size;
 use conf::{Diagnostic, Word};
 use contract::hash::Keyed;
-use contract::{Args, Written};
+use contract::{Args, Identity, Written};
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,10 +37,10 @@ impl ZoneSpec {
         Ok(ZoneSpec { name: rest[..colon].into(), size_bytes })
     }
 
-    /// What tells the states of a zone, kept by `owner`, from those of other zones.
-    pub(crate) fn definition(&self, owner: &str, key: &str) -> String {
-        let name = self.name.escape_ascii();
-        format!("zone of {owner}: {name} {} {key}", self.size_bytes)
+    /// A zone keeps its states over a reload while its name, size and key stay the same.
+    pub(crate) fn identity(&self, key: &str) -> Identity {
+        let ZoneSpec { name, size_bytes } = self;
+        Identity::default().bytes(name).number(*size_bytes).bytes(key)
     }
 
     /// How many bytes of states the zone holds.
@@ -55,7 +55,7 @@ pub(crate) fn cost(bytes: usize) -> u64 {
     if bytes > PAGE / 2 { bytes.div_ceil(PAGE) * PAGE } else { bytes.next_power_of_two() }
 }
 
-/// States in parts of their own, so that threads rarely wait for each other.
+/// States in separate parts, so that threads rarely wait for each other.
 pub(crate) struct Shards<T> {
     shards: Box<[Mutex<T>]>,
     hasher: Keyed,
@@ -112,6 +112,22 @@ pub(crate) fn unknown(name: &[u8], directive: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::{ZoneSpec, cost};
+
+    #[test]
+    fn name_size_and_key_are_the_identity() {
+        let of = |name: &str, size_bytes, key: &str| {
+            ZoneSpec { name: name.as_bytes().into(), size_bytes }.identity(key)
+        };
+        assert_eq!(of("a", 40_000, "$uri"), of("a", 40_000, "$uri"));
+        for other in [
+            of("b", 40_000, "$uri"),
+            of("a", 40_001, "$uri"),
+            of("a", 40_000, "$host"),
+            of("a 40000", 0, "$uri"),
+        ] {
+            assert_ne!(of("a", 40_000, "$uri"), other);
+        }
+    }
 
     #[test]
     fn sizes_are_nginxs() {

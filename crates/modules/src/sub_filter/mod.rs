@@ -3,7 +3,7 @@
 //! Every text is looked for in any case of ASCII letters, and replaced once in a response, or wherever it is with
 //! `sub_filter_once off`. There may be up to 255 on a level, and both the text and what comes in its place may have
 //! variables; a text that comes to nothing is not looked for. Where several begin at one place, the one that was
-//! written first counts. What was put in is not looked at again. A level with a `sub_filter` of its own inherits none.
+//! written first counts. What was put in is not looked at again. A level with its own `sub_filter` inherits none.
 //!
 //! That is done in responses, of any status, whose media type is in `sub_filter_types` (`text/html` always is, `*` is
 //! all), and in what requests inside of the server answer. The content is changed on its way, no matter how long it is

@@ -14,7 +14,7 @@
 //! What is refused is answered 403. A link to a directory, in the middle of a path, is to `disable_symlinks on` no
 //! directory: 404, as in nginx. Files whose names are passed on to other servers, as to PHP, are not looked at.
 //!
-//! differs: `symlinks` is a directive of its own.
+//! differs: `symlinks` is a separate directive.
 //!
 //! ```file html/files/a.txt
 //! a

@@ -4,24 +4,9 @@ use ::upstream::{Attempt, Attempts};
 use contract::{Exchange, Variable};
 use std::time::Duration;
 
-/// The list of servers that were asked, begun if there is none yet. A request inside of the server has one
-/// of its own.
-pub(crate) fn attempts(exchange: &Exchange) -> Attempts {
-    if let Some(known) = known(exchange) {
-        return known;
-    }
-    let new = Attempts::new();
-    exchange.attach_own(new.clone());
-    new
-}
-
-fn known(exchange: &Exchange) -> Option<Attempts> {
-    exchange.attached::<Attempts>().map(|attempts| (*attempts).clone())
-}
-
 pub(super) static VARIABLES: &[Variable] = &[
     Variable::new("upstream_addr", |exchange, _, out| {
-        listed(exchange, out, |attempt| Some(attempt.address.clone()))
+        listed(exchange, out, |attempt| Some(attempt.address.to_string()))
     }),
     Variable::new("upstream_status", |exchange, _, out| {
         listed(exchange, out, |attempt| attempt.status.map(|status| format!("{:03}", status.0)))
@@ -45,7 +30,7 @@ pub(super) static VARIABLES: &[Variable] = &[
         listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
     }),
     Variable::family("upstream_http_", |exchange, name, out| {
-        let fields = known(exchange).and_then(|attempts| attempts.fields());
+        let fields = Attempts::known(exchange).map(|attempts| attempts.fields());
         fields.is_some_and(|fields| crate::variables::joined(&fields, name, b", ", out))
     }),
     Variable::family("upstream_cookie_", cookie),
@@ -57,7 +42,7 @@ fn seconds(time: Duration) -> String {
 
 /// What is to be told of each attempt, `-` where it is not known.
 fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Option<String>) -> bool {
-    let Some(attempts) = known(exchange) else { return false };
+    let Some(attempts) = Attempts::known(exchange) else { return false };
     attempts.with(|attempts| {
         for (index, attempt) in attempts.iter().enumerate() {
             if index > 0 {
@@ -71,7 +56,7 @@ fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Opt
 
 /// The value of a cookie that the server set.
 fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(fields) = known(exchange).and_then(|attempts| attempts.fields()) else { return false };
+    let Some(fields) = Attempts::known(exchange).map(|attempts| attempts.fields()) else { return false };
     let value = fields.all("Set-Cookie").find_map(|field| {
         let pair = field.split(|&byte| byte == b';').next()?;
         let at = pair.iter().position(|&byte| byte == b'=')?;
@@ -90,11 +75,11 @@ mod tests {
     #[test]
     fn the_servers_that_were_asked() {
         let exchange = Site::location("set $x $upstream_addr; set $y $upstream_status;").get("/");
-        let attempts: Attempts = super::attempts(&exchange);
-        attempts.begin("a:1", false);
+        let attempts: Attempts = Attempts::of(&exchange);
+        attempts.begin(&"a:1".into(), false);
         attempts.note(|attempt| attempt.status = Some(Status(502)));
-        attempts.begin("b:2", false);
-        attempts.begin("c:3", true);
+        attempts.begin(&"b:2".into(), false);
+        attempts.begin(&"c:3".into(), true);
         let shows = |name: &str| {
             let mut out = Vec::new();
             let variable = super::VARIABLES.iter().find(|variable| variable.name == name).unwrap();
@@ -108,14 +93,14 @@ mod tests {
     fn requests_inside_of_the_server_have_lists_of_their_own() {
         let whole = Site::location("set $x $upstream_addr;").get("/");
         let [mut one, other] = [(); 2].map(|()| whole.inner(whole.request.clone()));
-        super::attempts(&one).begin("a:1", false);
-        assert!(super::known(&other).is_none());
-        super::attempts(&other).begin("b:2", false);
-        super::attempts(&one).note(|attempt| attempt.status = Some(Status(502)));
-        let told = |exchange| super::attempts(exchange).with(|attempts| format!("{attempts:?}"));
+        Attempts::of(&one).begin(&"a:1".into(), false);
+        assert!(Attempts::known(&other).is_none());
+        Attempts::of(&other).begin(&"b:2".into(), false);
+        Attempts::of(&one).note(|attempt| attempt.status = Some(Status(502)));
+        let told = |exchange| Attempts::of(exchange).with(|attempts| format!("{attempts:?}"));
         assert!(told(&one).contains("502") && !told(&other).contains("502"));
-        assert!(super::known(&whole).is_none());
+        assert!(Attempts::known(&whole).is_none());
         one.clear();
-        assert!(super::known(&one).is_none() && super::known(&other).is_some());
+        assert!(Attempts::known(&one).is_none() && Attempts::known(&other).is_some());
     }
 }

@@ -8,7 +8,7 @@
 //! addresses stands for several servers. Not built yet: looking names up again (`resolve`, `service`), and
 //! `slow_start`, `route` and `drain`.
 //!
-//! Another method than taking turns is chosen by a line of its own. `least_conn` asks the server with the fewest
+//! Another method than taking turns is chosen by a separate line. `least_conn` asks the server with the fewest
 //! requests for its weight. `ip_hash` lets clients of one network, the first three bytes of an IPv4 address or all of
 //! an IPv6 address, meet the same server. `hash` does so for equal texts; with `consistent` few of them change their
 //! server where one is added or removed. `random` draws a server, `random two` the lighter one of two. All threads
@@ -79,13 +79,12 @@
 mod asked;
 mod method;
 
-pub(crate) use asked::attempts;
-
 use ::upstream::{Group, Keepalive, Server, resolve};
 use conf::catalogue::judge_parameter;
 use conf::value::{endpoint, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
+use contract::{Args, Directive, Identity, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
+use net::SocketAddress;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -174,23 +173,31 @@ fn parse_upstream(args: &Args<'_>, _: &mut Loading) -> Result<Block, Diagnostic>
 
 fn parse_server(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Server>, Diagnostic> {
     let address = args.value(0, |word| endpoint(word, 80))?;
+    let anywhere = SocketAddress::Inet(([0, 0, 0, 0], 0).into());
+    let mut server = Server { written: args.node.args[0].to_string().into(), ..Server::new(anywhere) };
+    let mut is_built = true;
+    // As in nginx, parameters come before the host: one of a server with "resolve" may be unknown now.
+    for word in args.words().iter().skip(1) {
+        is_built &= parse_parameter(&mut server, (args, word), loading)?;
+    }
+    if !is_built {
+        return Ok(Vec::new());
+    }
     let found = resolve(&address, &*loading.origin.inputs).map_err(|error| {
         let message = format!("{error} in upstream \"{}\"", args.node.args[0]);
         let message = if error.starts_with("host not found") { error } else { message };
         Diagnostic::emerg(message).at(args.node.span)
     })?;
-    found
-        .into_iter()
-        .map(|address| {
-            let mut server = Server { written: args.node.args[0].to_string().into(), ..Server::new(address) };
-            let mut words = args.words().iter().skip(1);
-            words.try_for_each(|word| parse_parameter(&mut server, args, word))?;
-            Ok(server)
-        })
-        .collect()
+    let at = |address: SocketAddress| Server { name: address.to_string().into(), address, ..server.clone() };
+    Ok(found.into_iter().map(at).collect())
 }
 
-fn parse_parameter(server: &mut Server, args: &Args<'_>, word: &Word) -> Result<(), Diagnostic> {
+/// Reads one parameter; `false` for one that is refused.
+fn parse_parameter(
+    server: &mut Server,
+    (args, word): (&Args<'_>, &Word),
+    loading: &mut Loading,
+) -> Result<bool, Diagnostic> {
     let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
         Some(at) => (&word.text[..at], Word { text: word.text[at + 1..].into(), ..*word }),
         None => (&word.text[..], Word { text: Box::default(), ..*word }),
@@ -207,11 +214,12 @@ fn parse_parameter(server: &mut Server, args: &Args<'_>, word: &Word) -> Result<
         b"backup" if word.is("backup") => server.backup = true,
         b"down" if word.is("down") => server.down = true,
         _ => {
-            let known = judge_parameter("server", word);
-            return Err(known.map_or_else(invalid, |told| told.at(args.node.span).under(word.span)));
+            let refusal = judge_parameter("server", word).ok_or_else(invalid)?;
+            loading.refuse(refusal.at(args.node.span).under(word.span))?;
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Diagnostic> {
@@ -229,13 +237,13 @@ fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Di
     }
 }
 
-/// A number for a scope that passes requests on, so that it may have connections of its own. The configuration after
-/// this one gives it again to the same location that passes to the same place.
+/// A number for a scope that forwards requests, so that it may keep separate connections (`keepalive … local`). After a
+/// reload the same location that forwards to the same place has the same number.
 pub(crate) fn tag(view: &View<'_>, location: &[u8], pass: &[u8]) -> usize {
     static TAGS: AtomicUsize = AtomicUsize::new(0);
     struct Tag(usize);
-    let definition = [b"pass to ", pass, b" from ", location].concat();
-    view.origin().keep(&definition, || Tag(TAGS.fetch_add(1, Ordering::Relaxed))).0
+    let identity = Identity::default().bytes(location).bytes(pass);
+    view.origin().keep(identity, || Tag(TAGS.fetch_add(1, Ordering::Relaxed))).0
 }
 
 /// Judges the blocks of `http` even where nothing uses them.

@@ -3,8 +3,8 @@
 use super::lists::{joined, put, put_shown, put_some};
 use super::user;
 use crate::shared::files;
-use contract::log::Level;
 use contract::{Exchange, FileName, RequestBody};
+use journal::Level;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::AsRawFd;
@@ -95,6 +95,14 @@ pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 
 pub(super) fn is_request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     put(if exchange.request.port.is_some() { ":" } else { "" }, out)
+}
+
+/// The host that the request is for: of an absolute target, of `Host`, or the server's name; and the port that stands
+/// there.
+pub(crate) fn host_and_port(exchange: &Exchange, out: &mut Vec<u8>) {
+    host(exchange, "", out);
+    is_request_port(exchange, "", out);
+    request_port(exchange, "", out);
 }
 
 pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

@@ -37,7 +37,7 @@ pub(super) fn request_completion(exchange: &Exchange, _: &str, out: &mut Vec<u8>
     put(if whole { "OK" } else { "" }, out)
 }
 
-/// The fields as they go out: those that have a type of their own, those that the server writes, and all
+/// The fields as they go out: those that have their own type, those that the server writes, and all
 /// others.
 pub(super) fn sent_field(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let (response, wire) = (&exchange.response, &exchange.wire);

@@ -2,7 +2,7 @@
 
 use super::lists::{put, put_shown};
 use contract::Exchange;
-use contract::clock::{self, Time};
+use journal::clock::{self, Time};
 
 /// The version of nginx whose behaviour is followed.
 const NGINX_VERSION: &str = "1.31.5";

@@ -1,53 +1,91 @@
 //! Closing a connection so that its last response is read: what the client still sends is drained
 //! first, because a reset would overtake the response (RFC 9112, section 9.6).
 
-use super::pace::Pace;
-use super::{Io, body, send};
+use super::Io;
+use super::http1::poll_input;
 use contract::Scope;
 use contract::policy::LingeringClose;
+use engine::Pace;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
-/// How a connection ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+/// A connection that is being closed.
+pub(crate) struct Closing {
+    pub(crate) io: Box<Io>,
+    scope: Arc<Scope>,
     /// Whether the client may still be sending.
-    pub(crate) unread: bool,
+    unread: bool,
+    stage: Stage,
 }
 
-/// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
-pub(crate) async fn flush_and_close(mut io: Box<Io>, scope: Arc<Scope>, manner: Manner) -> Option<Box<Io>> {
-    let mut pace = Pace::of_response(&scope.policy.sending);
-    match send::flush_and_hold(&mut io, &mut pace).await {
-        Ok(()) => {
-            io.is_held = true;
-            close(io, &scope, manner).await;
+enum Stage {
+    /// The last bytes are written.
+    Flushing(Pace),
+    /// What the client still sends is drained.
+    Draining { started: Instant, pace: Pace },
+}
+
+impl Closing {
+    /// Writes what is left to write and closes. The last bytes leave with the end, which saves a segment.
+    pub(crate) fn new(io: Box<Io>, scope: Arc<Scope>, unread: bool) -> Closing {
+        let stage = Stage::Flushing(Pace::of_response(&scope.policy.sending));
+        Closing { io, scope, unread, stage }
+    }
+
+    /// Ready when the connection is closed.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.stage {
+                Stage::Flushing(pace) => {
+                    let is_empty = self.io.output.is_empty();
+                    if let Err(error) = ready!(self.io.poll_flush(cx, pace, true)) {
+                        self.io.reset_if_timed_out(&error, &self.scope.policy.lingering);
+                        return Poll::Ready(());
+                    }
+                    self.io.is_held |= !is_empty;
+                    if !self.ends_lingering() {
+                        return Poll::Ready(());
+                    }
+                    let started = Instant::now();
+                    self.stage = Stage::Draining { started, pace: Pace::new(Duration::ZERO, 0) };
+                    self.begin_to_wait();
+                }
+                Stage::Draining { pace, .. } => {
+                    let Io { stream, input, timer, counted, .. } = &mut *self.io;
+                    input.consume(usize::MAX);
+                    if counted.thread().places.are_wanted() {
+                        return Poll::Ready(());
+                    }
+                    if ready!(poll_input(stream, input, (pace, timer), cx)).is_err() || !self.begin_to_wait()
+                    {
+                        return Poll::Ready(());
+                    }
+                }
+            }
         }
-        Err(error) => send::reset_if_timed_out(&io, &error, &scope.policy.lingering),
     }
-    None
-}
 
-/// Closes, after draining the client's input where the settings say so.
-pub(crate) async fn close(mut io: Box<Io>, scope: &Scope, manner: Manner) {
-    let policy = &scope.policy.lingering;
-    let linger = match policy.close {
-        LingeringClose::Always => true,
-        LingeringClose::On => manner.unread || !io.input.is_empty() || io.stream.may_have_more(),
-        LingeringClose::Off => false,
-    };
-    io.stream.say_goodbye();
-    // Closing alone would drop what was held back where the client has sent what nobody reads.
-    let ends = linger || io.is_held;
-    if !ends || io.stream.shutdown_write().is_err() || !linger {
-        return;
+    /// Ends our side; tells whether the client's input has to be drained.
+    fn ends_lingering(&mut self) -> bool {
+        let io = &mut self.io;
+        let linger = match self.scope.policy.lingering.close {
+            LingeringClose::Always => true,
+            LingeringClose::On => self.unread || !io.input.is_empty() || io.stream.may_have_more(),
+            LingeringClose::Off => false,
+        };
+        io.stream.say_goodbye();
+        // Closing alone would drop what was held back where the client has sent what nobody reads.
+        let ends = linger || io.is_held;
+        ends && io.stream.shutdown_write().is_ok() && linger
     }
-    let started = Instant::now();
-    loop {
+
+    /// Sets the time for the next wait; `false` if there is none left.
+    fn begin_to_wait(&mut self) -> bool {
+        let policy = &self.scope.policy.lingering;
+        let Stage::Draining { started, pace } = &mut self.stage else { return false };
         let left = policy.time.saturating_sub(started.elapsed());
-        io.input.consume(usize::MAX);
-        if left.is_zero() || body::more_unless_scarce(&mut io, policy.timeout.min(left)).await.is_err() {
-            return;
-        }
+        *pace = Pace::new(policy.timeout.min(left), 0);
+        !left.is_zero()
     }
 }

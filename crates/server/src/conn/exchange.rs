@@ -1,39 +1,26 @@
 //! From a head to an exchange in its virtual server.
 
 use super::Io;
-use super::pace::Pace;
-use crate::pipeline::Flow;
+use super::message::Message;
+use super::serving::Course;
 use conf::value::TooManySteps;
-use contract::clock::Time;
-use contract::log::Level;
 use contract::policy::HeadPolicy;
-use contract::{BodyFeed, Event, Exchange, Request};
-use h1::{
-    BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, Target, examine, find_host, parse_target,
-};
+use contract::{Event, Exchange, Request};
+use engine::Flow;
+use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError, HeadLimits, examine, find_host};
+use http::uri::{Target, parse_target};
 use http::{Status, Version};
+use journal::Level;
+use journal::clock::Time;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 
 /// A request at the start of its way.
 pub(crate) struct Begun {
-    pub(crate) flow: Flow,
-    pub(crate) framing: Framing,
-    /// What is wrong with the request itself.
-    pub(crate) refused: Option<Status>,
-    /// What is left to read of the body; it is made when the location, and so its limit, is known.
-    body: Option<Box<BodyDecoder>>,
-    /// Whether the body was read to its end.
-    pub(crate) body_done: bool,
-    /// Where the body goes that is passed on while it comes.
-    pub(crate) feed: Option<BodyFeed>,
-    /// How slowly the body comes.
-    pub(crate) pace: Option<Pace>,
-    /// Whether the client went away in the middle of the body.
-    pub(crate) left: bool,
-    /// Subrequests that run beside the request.
-    pub(crate) aside: Option<JoinSet<()>>,
+    pub(crate) request: engine::Request,
+    pub(crate) message: Message,
+    /// How far serving the request came, where it could not be answered at once.
+    pub(crate) course: Course,
     /// Memory for what a target is taken apart into.
     target: Target,
 }
@@ -58,9 +45,6 @@ const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// A request with a text that grew past this is not kept, in bytes.
 const KEPT_TEXT: usize = 4096;
-
-/// The framing of a request of which nothing is known.
-const UNFRAMED: Framing = Framing { body: BodyLength::None, keep_alive: false, expect_continue: false };
 
 /// The limits of a head, as its reader wants them.
 pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
@@ -89,10 +73,10 @@ pub(crate) fn unread(io: &Io) -> Box<Begun> {
 /// Starts a request whose head is complete.
 pub(crate) fn begin(io: &Io, begun: &mut Begun) {
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { flow, target, .. } = begun;
-    let head = &flow.exchange.request.head;
+    let Begun { request, target, .. } = begun;
+    let head = &request.flow.exchange.request.head;
     if let Err(error) = parse_target(head.target(), merge_slashes, target) {
-        return broken(io, begun, error);
+        return broken(io, begun, error.into());
     }
     match examine(head, target) {
         Ok(framing) => match check_body(io, &framing) {
@@ -115,20 +99,20 @@ pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
 /// Starts a request that never came whole, only to be logged.
 pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
     let received = io.input.bytes();
-    let head = &mut begun.flow.exchange.request.head;
+    let head = &mut begun.request.flow.exchange.request.head;
     if head.line().is_empty() {
         head.set_beginning(received.trim_ascii());
     }
     understand(io, begun, true);
     start(io, begun, Read::Part, BodyLength::None);
-    begun.flow.exchange.request.length = received.len() as u64;
+    begun.request.flow.exchange.request.length = received.len() as u64;
 }
 
 /// Takes apart what there is of a head that is broken or not whole.
 fn understand(io: &Io, begun: &mut Begun, line_known: bool) {
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { flow, target, .. } = begun;
-    let head = &flow.exchange.request.head;
+    let Begun { request, target, .. } = begun;
+    let head = &request.flow.exchange.request.head;
     match line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
         true => find_host(head, target),
         // What was understood of a target that is none is nobody's URI.
@@ -154,9 +138,9 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
 
 fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
     start(io, begun, Read::All, framing.body);
-    begun.framing = framing;
-    begun.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
-    let exchange = &mut begun.flow.exchange;
+    begun.message.framing = framing;
+    begun.message.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
+    let exchange = &mut begun.request.flow.exchange;
     exchange.wire.keep_alive = framing.keep_alive;
     for line in exchange.request.head.ignored() {
         let line = String::from_utf8_lossy(line);
@@ -165,14 +149,14 @@ fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
         exchange.log(Level::Info, &text);
     }
     tell_request(exchange);
-    if io.clear_by_mistake && begun.refused.is_none() {
+    if io.clear_by_mistake && begun.message.refused.is_none() {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
         exchange.log(Level::Info, text);
-        begun.refused = Some(Status(497));
+        begun.message.refused = Some(Status(497));
     }
 }
 
-/// Tells whoever looks for a fault what was asked.
+/// Reports the request as an event.
 fn tell_request(exchange: &Exchange) {
     exchange.tell(|| {
         let fields = exchange.request.head.fields.iter().map(|field| {
@@ -186,21 +170,22 @@ fn tell_request(exchange: &Exchange) {
 }
 
 fn refuse(io: &Io, begun: &mut Begun, read: Read, error: HeadError, level: Level) {
-    let head = &mut begun.flow.exchange.request.head;
+    let head = &mut begun.request.flow.exchange.request.head;
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
     start(io, begun, read, BodyLength::None);
-    begun.flow.exchange.log(level, error.reason);
-    begun.refused = Some(error.status);
+    begun.request.flow.exchange.log(level, error.reason);
+    begun.message.refused = Some(error.status);
 }
 
 /// Finds the server for a request, whose target was taken apart.
 fn start(io: &Io, begun: &mut Begun, read: Read, body: BodyLength) {
     let requests = &io.info.requests;
     requests.set(requests.get() + 1);
-    let Begun { flow, target, .. } = begun;
+    let Begun { request, target, .. } = begun;
+    let flow = &mut request.flow;
     let exchange = &mut flow.exchange;
     exchange.take_up(&io.info, &io.serving.site.variables, io.started.unwrap_or_else(Time::now));
     let request = &mut exchange.request;
@@ -212,8 +197,8 @@ fn start(io: &Io, begun: &mut Begun, read: Read, body: BodyLength) {
         false => io.hosts().find(&flow.exchange),
     };
     let server = found.unwrap_or(io.default_server());
-    begun.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
-    begun.flow.choose(server);
+    begun.message.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
+    begun.request.flow.choose(server);
 }
 
 /// Gives a request what its target was taken apart into, whose memory changes places with that of the request.
@@ -238,23 +223,17 @@ pub(crate) fn fill(request: &mut Request, target: &mut Target, body: BodyLength)
 impl Begun {
     fn new(flow: Flow) -> Begun {
         Begun {
-            flow,
-            framing: UNFRAMED,
-            refused: None,
-            body: None,
-            body_done: false,
-            feed: None,
-            pace: None,
-            left: false,
-            aside: None,
+            request: engine::Request::new(flow, 0),
+            message: Message::default(),
+            course: Course::default(),
             target: Target::default(),
         }
     }
 
     /// Ends the request, and with it all that is attached to it; whether its memory is worth being kept.
     pub(crate) fn clear(&mut self) -> bool {
-        let Begun { flow, framing, refused, body, body_done, feed, pace, left, aside, target } = self;
-        let request = &mut flow.exchange.request;
+        let Begun { request: served, message, course, target } = self;
+        let request = &mut served.flow.exchange.request;
         if let Some(mut args) = request.args.take() {
             args.clear();
             target.args = args;
@@ -262,63 +241,19 @@ impl Begun {
         let is_small = [&request.uri, &request.path, &request.host, &target.path, &target.args]
             .iter()
             .all(|text| text.capacity() <= KEPT_TEXT);
-        flow.clear();
-        (*framing, *refused, *body, *body_done) = (UNFRAMED, None, None, false);
-        (*feed, *pace, *left, *aside) = (None, None, false, None);
+        served.clear();
+        (*message, *course) = (Message::default(), Course::default());
         is_small
-    }
-
-    /// Reads on in the body. Its limit is that of the location that was found first.
-    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<Chunk, HeadError> {
-        if self.body.is_none() {
-            let policy = &self.flow.exchange.scope.policy.request_body;
-            let limit = policy.client_max_body_size.unwrap_or(u64::MAX);
-            // A length that was declared is judged with the location; only chunks can still surprise.
-            let limit = if self.framing.body == BodyLength::Chunked { limit } else { u64::MAX };
-            self.body = Some(Box::new(BodyDecoder::new(self.framing.body, limit)?));
-        }
-        self.body.as_mut().map_or(Ok(Chunk::End { consumed: 0 }), |body| body.decode(input))
-    }
-
-    /// Skips what the input has of the body and tells whether that was all of it.
-    ///
-    /// # Errors
-    /// The body's framing is broken, or it is too long: what follows cannot be a request.
-    pub(crate) fn skip_body(&mut self, io: &mut Io) -> Result<bool, HeadError> {
-        while !self.body_done && self.refused.is_none() {
-            let chunk = self.decode(io.input.bytes());
-            let consumed = match chunk.inspect_err(|error| self.framing_is_lost(error.status))? {
-                Chunk::Data { skip, length } => skip + length,
-                Chunk::NeedMore { consumed } => {
-                    io.input.consume(consumed);
-                    break;
-                }
-                Chunk::End { consumed } => {
-                    self.body_done = true;
-                    consumed
-                }
-            };
-            self.flow.exchange.request.length += consumed as u64;
-            io.input.consume(consumed);
-        }
-        Ok(self.body_done)
-    }
-
-    /// Takes note that nothing more of this connection can be understood, and why.
-    pub(crate) fn framing_is_lost(&mut self, status: Status) {
-        self.refused = Some(status);
-        self.framing.keep_alive = false;
-        self.flow.exchange.wire.keep_alive = false;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Begun, KEPT_TEXT};
-    use crate::pipeline::Flow;
-    use crate::testing;
+    use super::{Begun, KEPT_TEXT, Message};
     use contract::{Exchange, RequestBody};
+    use engine::Flow;
     use http::{Status, Version};
+    use site::testing;
     use std::rc::Rc;
     use std::sync::Arc;
 
@@ -332,12 +267,13 @@ mod tests {
 
     /// What can be told of a request and its response.
     fn told(begun: &Begun) -> String {
-        let Begun { flow, framing, refused, body_done, left, target, .. } = begun;
-        let exchange = &flow.exchange;
+        let Begun { request: served, message, course: _, target } = begun;
+        let exchange = &served.flow.exchange;
         let Exchange { request, response, internal, valid_location, uri_behind_alias, .. } = exchange;
         let Exchange { error, error_page_used, wire, note, subrequest, file, .. } = exchange;
         let state = (internal, valid_location, uri_behind_alias, error, error_page_used);
-        let rest = (wire, note, subrequest, file, framing, refused, body_done, left, target);
+        let Message { framing, refused, body_done, left, is_tunnel, .. } = message;
+        let rest = (wire, note, subrequest, file, framing, refused, body_done, left, is_tunnel, target);
         format!("{request:?} {response:?} {state:?} {rest:?} {}", exchange.attached::<Rc<()>>().is_some())
     }
 
@@ -346,7 +282,7 @@ mod tests {
         let mut begun = begun();
         let fresh = told(&begun);
         let attached = Rc::new(());
-        let exchange = &mut begun.flow.exchange;
+        let exchange = &mut begun.request.flow.exchange;
         exchange.request = testing::request("POST", "/path", "host");
         exchange.request.head.fields.push(b"Cookie", b"secret").unwrap();
         exchange.request.args = Some(b"args".to_vec());
@@ -355,7 +291,7 @@ mod tests {
         (exchange.request.chunked, exchange.request.length, exchange.request.pipelined) = (true, 1, true);
         exchange.request.head.version = Version::Http10;
         let response = &mut exchange.response;
-        (response.status, response.reason) = (Status::NOT_FOUND, Some((Status::NOT_FOUND, (*b"x").into())));
+        (response.status, response.reason) = (Status::NOT_FOUND, Some((Status::NOT_FOUND, b"x".into())));
         (response.content_type, response.etag) = (Some(b"a/b"[..].into()), Some(b"\"e\""[..].into()));
         (response.content_length, response.last_modified) = (Some(1), Some(1));
         response.location = Some((*b"/").into());
@@ -368,8 +304,9 @@ mod tests {
         (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
             (1, true, 1, true);
         exchange.attach(Rc::clone(&attached));
-        (begun.refused, begun.body_done, begun.left) = (Some(Status::BAD_REQUEST), true, true);
-        begun.framing.keep_alive = true;
+        let message = &mut begun.message;
+        (message.refused, message.body_done, message.left) = (Some(Status::BAD_REQUEST), true, true);
+        message.framing.keep_alive = true;
         assert!(begun.clear());
         assert_eq!(Rc::strong_count(&attached), 1, "it ended with the request");
         assert!(begun.target.args.capacity() > 0, "the memory is kept");
@@ -379,7 +316,7 @@ mod tests {
     #[test]
     fn long_texts_are_not_kept() {
         let mut begun = begun();
-        begun.flow.exchange.request.args = Some(vec![b'a'; KEPT_TEXT + 1]);
+        begun.request.flow.exchange.request.args = Some(vec![b'a'; KEPT_TEXT + 1]);
         assert!(!begun.clear());
     }
 }

@@ -1,14 +1,14 @@
 //! The start of a connection to an address with `ssl`: the handshake, and the server that it chooses.
 
-use super::transport::{Opening, Transport};
 use super::{Input, Io};
-use crate::encryption::Encryption;
 use contract::Tls;
-use contract::log::{About, Level};
+use journal::{About, Level};
+use site::Encryption;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use wire::{Opening, Transport};
 
 /// The start of an encrypted connection.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Start {
 }
 
 impl Io {
-    /// Opens the connection; gives what ends it where that does not succeed. Whoever waits watches the timer.
+    /// Opens the connection; gives what ends it where that does not succeed. The caller watches the timer while it waits.
     pub(super) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
         if self.start.as_ref().is_none_or(|start| start.failure.is_none()) {
             match ready!(self.poll_start(cx)) {
@@ -32,7 +32,7 @@ impl Io {
                 Err(error) => self.start.get_or_insert_default().failure = Some(error),
             }
         }
-        // The client is told why before the connection ends.
+        // The client gets the reason before the connection ends.
         if let Transport::Tls(tls) = &mut self.stream {
             let _: io::Result<()> = ready!(tls.poll_flush(cx));
         }
@@ -58,7 +58,7 @@ impl Io {
             match ready!(tls.poll_opening(cx))? {
                 Opening::Hello(name) => self.choose(name)?,
                 Opening::Clear => {
-                    // It is told so by HTTP.
+                    // It gets the error over HTTP.
                     (self.input, self.clear_by_mistake) = (tls.clear(), true);
                     return Poll::Ready(Ok(()));
                 }

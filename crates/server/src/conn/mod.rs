@@ -1,37 +1,35 @@
 //! A connection: a small state that answers what it can within one poll, and a future for all else.
 
-mod body;
 mod close;
-mod cold;
 mod exchange;
 mod handshake;
-mod pace;
+mod http1;
+mod message;
 mod pool;
 mod proxy_protocol;
 mod respond;
-mod send;
-mod subrequest;
+mod serving;
 mod succession;
-mod throttle;
-mod transport;
-mod tunnel;
-mod work;
 
 pub(crate) use exchange::{fill, limits};
-pub(crate) use pool::{Buffer, Requests};
+pub(crate) use pool::Requests;
 pub(crate) use respond::{Answer, append_head};
 
-use crate::pipeline::Progress;
-use crate::site::{Listen, Server};
-use crate::thread::{Counted, Serving, Thread};
-use crate::timer::Timer;
-use contract::clock::{self, Time};
+use crate::crowd::Member;
+use crate::thread::{self, Counted, Thread};
+use close::Closing;
 use contract::counters::{self, Count};
+use contract::policy::LingeringPolicy;
 use contract::{Body, Peer, Policy};
+use engine::{Flow, Pace, Progress};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
 use handshake::Start;
-use net::{Client, SocketAddress};
+use journal::Level;
+use journal::clock::{self, Time};
+use net::{SocketAddress, Stream};
+use serving::{Served, Serving};
+use site::{Listen, Server};
 use std::cell::Cell;
 use std::future::Future;
 use std::net::IpAddr;
@@ -42,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use transport::Transport;
+use wire::{Buffer, Timer, Transport, memory};
 
 /// The room for one read.
 const READ_SIZE: usize = 16 * 1024;
@@ -62,32 +60,29 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 /// A connection. It is ready when the connection is closed.
 pub(crate) struct Connection {
     state: State,
+    /// The number by which logs call it.
+    serial: u64,
 }
 
 enum State {
     /// Between requests, or while a head arrives.
     Reading(Box<Io>),
-    /// While something has to be waited for; ready with the connection if it stays open.
-    Busy(Busy),
+    /// While a request has to wait, or its client.
+    Serving(Serving),
+    /// While the client has to take the answers to its requests; then it may send more, unless the connection closes.
+    Flushing(Box<Flushing>),
+    /// While the connection closes.
+    Closing(Box<Closing>),
     /// Closed.
     Closed,
 }
 
-/// What is waited for, and the site under which it began.
-struct Busy {
-    future: Pin<Box<dyn Future<Output = Option<Box<Io>>>>>,
-    serving: Rc<Serving>,
-}
-
-impl Busy {
-    /// What is to be done with a connection.
-    fn new<F>(io: Box<Io>, work: impl FnOnce(Box<Io>) -> F) -> Busy
-    where
-        F: Future<Output = Option<Box<Io>>> + 'static,
-    {
-        let serving = Rc::clone(&io.serving);
-        Busy { future: Box::pin(work(io)), serving }
-    }
+/// A connection whose client has to take what was answered.
+struct Flushing {
+    io: Box<Io>,
+    pace: Pace,
+    /// Whether the connection closes then.
+    closes: bool,
 }
 
 /// What a connection owns.
@@ -105,7 +100,7 @@ pub(crate) struct Io {
     is_held: bool,
     counted: Counted,
     /// What the connection is served by.
-    serving: Rc<Serving>,
+    serving: Rc<thread::Serving>,
     info: Rc<contract::Connection>,
     listen: usize,
     timer: Timer,
@@ -122,8 +117,12 @@ pub(crate) struct Io {
     head_length: usize,
     /// Whether the request was there before the one before it was answered.
     pipelined: bool,
-    /// Whether the next request is waited for. What came with the one before is not.
+    /// Whether the next request is waited for. A pipelined request is not: it is there already.
     waits: bool,
+    /// Since when the next request is waited for, in milliseconds of uptime.
+    waits_since_ms: u64,
+    /// Whether the thread closes this connection to make room, unless a request arrives first.
+    gives_way: bool,
     /// How long the next request may be waited for.
     patience: Duration,
     /// Until when an idle connection is left open, whatever the thread would like.
@@ -136,12 +135,14 @@ pub(crate) struct Io {
 enum Turn {
     /// There is more to do at once.
     Again(Box<Io>),
-    /// Nothing more can be done before the future is ready.
-    Wait(Busy),
+    /// The request or its client has to be waited for.
+    Serve(Serving),
+    /// The connection closes.
+    Close(Box<Closing>),
 }
 
 impl Connection {
-    pub(crate) fn new(counted: Counted, listen: usize, stream: Client, peer: &SocketAddress) -> Connection {
+    pub(crate) fn new(counted: Counted, listen: usize, stream: Stream, peer: &SocketAddress) -> Connection {
         let thread = Rc::clone(counted.thread());
         let serving = thread.serving();
         let place = &serving.site.listens[listen];
@@ -165,6 +166,7 @@ impl Connection {
             socket: Some(stream.as_fd().as_raw_fd()),
             events: None,
         };
+        let serial = info.serial;
         let timer = Timer::new(&thread.timers);
         let mut io = Box::new(Io {
             stream: if is_encrypted { Transport::encrypted(stream) } else { Transport::Plain(stream) },
@@ -186,6 +188,8 @@ impl Connection {
             head_length: 0,
             pipelined: false,
             waits: true,
+            waits_since_ms: Time::now().uptime_ms,
+            gives_way: false,
             patience: Duration::ZERO,
             kept_until: None,
             send_timeout: Duration::ZERO,
@@ -196,7 +200,28 @@ impl Connection {
         if is_passed {
             io.await_proxy_header();
         }
-        Connection { state: State::Reading(io) }
+        Connection { state: State::Reading(io), serial }
+    }
+
+    /// Since when the connection has been idle, in milliseconds of uptime, if it may be closed to make room for others.
+    pub(crate) fn idle_since_ms(&self) -> Option<u64> {
+        match &self.state {
+            State::Reading(io) if !io.gives_way => io.idle_since_ms(),
+            _ => None,
+        }
+    }
+
+    /// Closes the connection when it is polled next, unless a request arrived meanwhile.
+    pub(crate) fn give_way(&mut self) {
+        if let State::Reading(io) = &mut self.state {
+            io.gives_way = true;
+        }
+    }
+}
+
+impl Member for Connection {
+    fn number(&self) -> u64 {
+        self.serial
     }
 }
 
@@ -206,34 +231,90 @@ impl Future for Connection {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let _turn = clock::Turn::begin();
         for _ in 0..TURN_REQUESTS {
-            match std::mem::replace(&mut self.state, State::Closed) {
-                State::Closed => return Poll::Ready(()),
-                State::Busy(busy) if busy.serving.is_over() => return Poll::Ready(()),
-                State::Busy(mut busy) => match busy.future.as_mut().poll(cx) {
-                    Poll::Ready(Some(io)) => self.state = State::Reading(io),
-                    Poll::Ready(None) => return Poll::Ready(()),
-                    Poll::Pending => {
-                        self.state = State::Busy(busy);
-                        return Poll::Pending;
-                    }
-                },
-                State::Reading(io) if io.serving.is_over() => return Poll::Ready(()),
-                State::Reading(mut io) => match io.poll_input(cx) {
-                    Poll::Pending => {
-                        self.state = State::Reading(io);
-                        return Poll::Pending;
-                    }
-                    Poll::Ready(Input::Over) => return Poll::Ready(()),
-                    Poll::Ready(Input::Unsent) => self.state = State::Busy(Busy::new(io, send::answers)),
-                    Poll::Ready(Input::Head(begun, error)) => match answer(io, begun, error) {
-                        Turn::Again(io) => self.state = State::Reading(io),
-                        Turn::Wait(busy) => self.state = State::Busy(busy),
-                    },
-                },
+            let state = std::mem::replace(&mut self.state, State::Closed);
+            if state.io().is_none_or(|io| io.serving.is_over()) {
+                return Poll::Ready(());
+            }
+            match state.poll(cx) {
+                Polled::Next(state) => self.state = state,
+                Polled::Pending(state) => {
+                    self.state = state;
+                    return Poll::Pending;
+                }
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+/// What became of a state.
+enum Polled {
+    Next(State),
+    Pending(State),
+}
+
+impl State {
+    fn io(&self) -> Option<&Io> {
+        match self {
+            State::Reading(io) => Some(io),
+            State::Flushing(flushing) => Some(&flushing.io),
+            State::Serving(serving) => Some(&serving.io),
+            State::Closing(closing) => Some(&closing.io),
+            State::Closed => None,
+        }
+    }
+
+    fn poll(self, cx: &mut Context<'_>) -> Polled {
+        match self {
+            State::Closed => Polled::Next(State::Closed),
+            State::Reading(mut io) => match io.poll_input(cx) {
+                Poll::Pending => Polled::Pending(State::Reading(io)),
+                Poll::Ready(Input::Over) => Polled::Next(State::Closed),
+                Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(io, false)),
+                Poll::Ready(Input::Head(begun, error)) => Polled::Next(match answer(io, begun, error) {
+                    Turn::Again(io) => State::Reading(io),
+                    Turn::Serve(serving) => State::Serving(serving),
+                    Turn::Close(closing) => State::Closing(closing),
+                }),
+            },
+            State::Serving(mut serving) => match serving.poll(cx) {
+                Poll::Pending => Polled::Pending(State::Serving(serving)),
+                Poll::Ready(served) => {
+                    let io = serving.into_io();
+                    Polled::Next(match served {
+                        Served::Kept => State::Reading(io),
+                        Served::Refused => State::flushing(io, true),
+                        Served::Closing(scope, unread) => {
+                            State::Closing(Box::new(Closing::new(io, scope, unread)))
+                        }
+                        Served::Closed => State::Closed,
+                    })
+                }
+            },
+            State::Flushing(mut flushing) => match flushing.io.poll_flush(cx, &mut flushing.pace, false) {
+                Poll::Pending => Polled::Pending(State::Flushing(flushing)),
+                Poll::Ready(Ok(())) if !flushing.closes => {
+                    flushing.io.set_timer();
+                    Polled::Next(State::Reading(flushing.io))
+                }
+                Poll::Ready(Ok(())) => Polled::Next(State::Closed),
+                Poll::Ready(Err(error)) => {
+                    let io = &flushing.io;
+                    io.reset_if_timed_out(&error, &io.default_policy().lingering);
+                    Polled::Next(State::Closed)
+                }
+            },
+            State::Closing(mut closing) => match closing.poll(cx) {
+                Poll::Pending => Polled::Pending(State::Closing(closing)),
+                Poll::Ready(()) => Polled::Next(State::Closed),
+            },
+        }
+    }
+
+    fn flushing(io: Box<Io>, closes: bool) -> State {
+        let pace = Pace::new(io.send_timeout, io.default_policy().sending.send_min_rate);
+        State::Flushing(Box::new(Flushing { io, pace, closes }))
     }
 }
 
@@ -256,7 +337,7 @@ impl Io {
         &self.serving.site.listens[self.listen]
     }
 
-    fn hosts(&self) -> &crate::hosts::Hosts {
+    fn hosts(&self) -> &site::Hosts {
         self.place().hosts_where(|| ip_of(&self.info.local))
     }
 
@@ -268,6 +349,12 @@ impl Io {
     /// The settings that count until the host is known.
     fn default_policy(&self) -> &contract::Policy {
         &self.default_server().scope.policy
+    }
+
+    fn idle_since_ms(&self) -> Option<u64> {
+        // A new connection waits, too: otherwise connections without a request would displace those that have them.
+        let is_kept = self.kept_until.is_some_and(|until| until > Time::now().instant);
+        (self.waits && self.started.is_none() && !is_kept).then_some(self.waits_since_ms)
     }
 
     /// Reads until a head is complete.
@@ -320,6 +407,7 @@ impl Io {
         self.input.shrink();
         if self.started.is_none() {
             if !std::mem::replace(&mut self.waits, true) {
+                self.waits_since_ms = Time::now().uptime_ms;
                 self.counted.activity.waits();
                 self.set_timer();
             }
@@ -333,7 +421,7 @@ impl Io {
             match kept.filter(|kept| !kept.is_zero()) {
                 Some(kept) if is_drained => self.timer.set(kept.min(self.patience)),
                 Some(_) => {}
-                None if is_drained || self.thread().places.give_way(is_new, self.info.accepted.instant) => {
+                None if is_drained || self.gives_way => {
                     self.stream.say_goodbye();
                     return Poll::Ready(Input::Over);
                 }
@@ -352,16 +440,14 @@ impl Io {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
         // A head that comes in parts takes no further memory as long as there is some left.
         let least = if self.input.is_empty() { READ_SIZE } else { READ_SIZE / 4 };
-        let count = ready!(self.stream.poll_read(cx, self.input.room(least)))?;
-        self.input.grew(count);
-        Poll::Ready(Ok(count))
+        self.stream.poll_read_into(cx, &mut self.input, least)
     }
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.
     fn parse(&mut self) -> Option<Input> {
         let mut begun = self.unread.take().unwrap_or_else(|| exchange::unread(self));
         let limits = exchange::limits(&self.default_policy().head);
-        let head = &mut begun.flow.exchange.request.head;
+        let head = &mut begun.request.flow.exchange.request.head;
         match self.parser.parse(self.input.bytes(), head, &limits) {
             Ok(HeadProgress::Complete { consumed }) => {
                 self.started.get_or_insert_with(Time::now);
@@ -394,8 +480,8 @@ impl Io {
             return;
         }
         exchange::unparsed(self, &mut begun);
-        let flow = &mut begun.flow;
-        flow.exchange.log(contract::log::Level::Info, reason);
+        let flow = &mut begun.request.flow;
+        flow.exchange.log(journal::Level::Info, reason);
         flow.exchange.response.status = status;
         flow.log();
     }
@@ -413,6 +499,39 @@ impl Io {
         None
     }
 
+    /// Writes all output. With `holds` the kernel expects more, so that the last bytes leave with the end of
+    /// the connection.
+    fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        pace: &mut Pace,
+        holds: bool,
+    ) -> Poll<std::io::Result<()>> {
+        while !self.output.is_empty() {
+            let Io { stream, timer, input, output, .. } = self;
+            let polled = match holds {
+                true => stream.poll_write_more(cx, output.bytes()),
+                false => stream.poll_write(cx, output.bytes()),
+            };
+            let polled = input.release_if_pending(polled);
+            let Ok(count) = ready!(pace.limit(timer, cx, polled)) else {
+                return Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()));
+            };
+            let count = count?;
+            pace.moved(count as u64, Some(timer));
+            output.consume(count);
+        }
+        self.output.release();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Closes at once, where `reset_timedout_connection` asks for it, what a slow client left unread.
+    fn reset_if_timed_out(&self, error: &std::io::Error, policy: &LingeringPolicy) {
+        if error.kind() == std::io::ErrorKind::TimedOut && policy.reset_timed_out {
+            drop(self.stream.set_linger_zero());
+        }
+    }
+
     /// Ends a request, and with it all that is attached to it; its connection may linger.
     fn end(&self, begun: Box<Begun>) {
         // What is kept points to the site, which only the one that serves now may outlive a request by.
@@ -422,7 +541,7 @@ impl Io {
     /// Makes ready for the next request.
     fn rewind(&mut self, policy: &Policy) {
         self.started = None;
-        self.waits = false;
+        (self.waits, self.gives_way) = (false, false);
         self.pipelined = !self.input.is_empty();
         (self.patience, self.send_timeout) = (policy.keepalive.timeout, policy.sending.send_timeout);
         let least = policy.keepalive.min_timeout;
@@ -449,31 +568,44 @@ fn answer(mut io: Box<Io>, mut begun: Box<Begun>, error: Option<HeadError>) -> T
     }
     let body = match begun.advance(io.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Wait(Busy::new(io, |io| work::finish(io, begun, other))),
+        other => return Turn::Serve(Serving::new(io, begun, other)),
     };
     let (body, complete) = begun.settle(&mut io, body);
-    let exchange = &begun.flow.exchange;
-    let is_all = !throttle::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
+    let exchange = &begun.request.flow.exchange;
+    let is_all = !engine::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
     if complete && is_all && respond::fits_in_memory(&body) {
         return answer_in_memory(io, begun, &body);
     }
-    Turn::Wait(Busy::new(io, |io| work::finish(io, begun, Progress::Respond(body))))
+    Turn::Serve(Serving::new(io, begun, Progress::Respond(body)))
 }
 
 fn answer_in_memory(mut io: Box<Io>, mut begun: Box<Begun>, body: &Body) -> Turn {
-    let answer = Answer::new(&mut begun.flow);
-    respond::encode_in_memory(&mut io.output, &mut begun.flow, &answer, body);
-    begun.flow.log();
+    let flow = &mut begun.request.flow;
+    let answer = Answer::new(flow);
+    respond::encode_in_memory(&mut io.output, flow, &answer, body);
+    flow.log();
+    let scope = Arc::clone(&flow.exchange.scope);
     if !answer.keep_alive {
-        let manner = close::Manner { unread: !begun.body_done };
-        let scope = Arc::clone(&begun.flow.exchange.scope);
+        let unread = !begun.message.body_done;
         io.end(begun);
-        return Turn::Wait(Busy::new(io, |io| close::flush_and_close(io, scope, manner)));
+        return Turn::Close(Box::new(Closing::new(io, scope, unread)));
     }
     // Further requests may be there already: their answers leave in the same write.
-    io.rewind(&begun.flow.exchange.scope.policy);
+    io.rewind(&scope.policy);
     io.end(begun);
     Turn::Again(io)
+}
+
+/// The answer to a request for which there is no memory.
+fn refuse(flow: &mut Flow) -> Body {
+    if memory::complains(Time::now().uptime_ms) {
+        let (held, limit) = (memory::held(), memory::limit());
+        let text = format!(
+            "requests in progress hold {held} of {limit} bytes (request_memory): new requests are refused"
+        );
+        flow.exchange.log(Level::Alert, &text);
+    }
+    flow.fail_at_once(http::Status::SERVICE_UNAVAILABLE)
 }
 
 fn ip_of(peer: &Peer) -> Option<IpAddr> {
@@ -496,30 +628,24 @@ fn peer_of(address: &SocketAddress) -> Peer {
 
 impl Begun {
     fn advance(&mut self, draining: bool) -> Progress {
-        self.flow.exchange.wire.keep_alive = self.framing.keep_alive && !draining;
-        match self.refused {
-            Some(status) => self.flow.fail(status),
-            None => self.flow.run(),
+        let flow = &mut self.request.flow;
+        flow.exchange.wire.keep_alive = self.message.framing.keep_alive && !draining;
+        match self.message.refused {
+            Some(status) => flow.fail(status),
+            // Requests in progress come first: what they hold already is lost if they are cut.
+            None if memory::is_scarce() => Progress::Respond(refuse(flow)),
+            None => flow.run(),
         }
     }
 
     /// Judges what there is of the request's body before the response leaves: a body that is broken
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
     fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
-        if self.feed.is_some() {
-            // It belongs to whoever takes it.
-            return (body, false);
-        }
-        match self.skip_body(io) {
-            Ok(done) => (body, self.refused.is_some() || (done && !self.framing.expect_continue)),
-            Err(error) => {
-                self.flow.exchange.log(contract::log::Level::Error, error.reason);
-                match self.flow.fail(error.status) {
-                    Progress::Respond(body) => (body, true),
-                    // Whatever an error page would wait for: this answer is not worth it.
-                    Progress::Wait(_) | Progress::Close => (Body::Empty, true),
-                }
-            }
+        let Begun { request, message, .. } = self;
+        let flow = &mut request.flow;
+        match message.skip(&mut io.input, &mut flow.exchange) {
+            Ok(done) => (body, message.refused.is_some() || (done && !message.framing.expect_continue)),
+            Err(status) => (flow.fail_at_once(status), true),
         }
     }
 }
@@ -532,6 +658,6 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         let parts = [size_of::<Connection>(), size_of::<Io>(), size_of::<contract::Connection>()];
-        assert!(parts.iter().sum::<usize>() <= 544, "{parts:?}");
+        assert!(parts.iter().sum::<usize>() <= 552, "{parts:?}");
     }
 }

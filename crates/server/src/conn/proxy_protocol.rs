@@ -1,13 +1,13 @@
 //! The start of a connection to an address with `proxy_protocol`: a header in which the proxy in front tells whose
 //! connection it passes on. A handshake, where there is one, comes behind it.
 
-use super::transport::Transport;
 use super::{Input, Io};
 use contract::PassedConnection;
-use contract::log::{About, Level};
 use h1::{ProxyHeader, parse_proxy_header};
+use journal::{About, Level};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use wire::Transport;
 
 /// How much of what is no header is logged, in bytes.
 const SHOWN: usize = 128;
@@ -21,8 +21,8 @@ impl Io {
         }
     }
 
-    /// Reads the header; gives what ends the connection where there is none. Whoever waits watches the timer, which is
-    /// not set anew: header and handshake, or header and the first byte of a request, have one time.
+    /// Reads the header; gives what ends the connection where there is none. The caller watches the timer while it
+    /// waits. The timer is not set anew: header and handshake, or header and the first byte of a request, have one time.
     pub(super) fn poll_proxy_header(&mut self, cx: &mut Context<'_>) -> Poll<Option<Input>> {
         loop {
             match parse_proxy_header(self.input.bytes()) {

@@ -1,11 +1,11 @@
 //! From a finished exchange to the bytes of a response that is in memory.
 
-use super::pool::Buffer;
-use crate::pipeline::Flow;
-use contract::clock::{self, Time};
 use contract::{Body, Piece};
+use engine::Flow;
 use h1::{Connection, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
 use http::Status;
+use journal::clock::{self, Time};
+use wire::Buffer;
 
 /// A body up to this many bytes is copied behind its head, so that both leave in one write.
 const COPY_LIMIT: u64 = 64 * 1024;
@@ -48,7 +48,7 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
     let before = output.bytes().len();
     for piece in body.pieces().filter(|_| answer.has_body).unwrap_or_default() {
         if let Piece::Bytes(bytes) = piece {
-            append_bytes(output, answer, bytes);
+            append_bytes(output, Some(answer), bytes);
         }
     }
     flow.exchange.wire.bytes += (output.bytes().len() - before) as u64;
@@ -95,16 +95,17 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
 }
 
 /// Appends content that is in memory, as a chunk if the response is chunked.
-pub(crate) fn append_bytes(output: &mut Buffer, answer: &Answer, bytes: &[u8]) {
+pub(crate) fn append_bytes(output: &mut Buffer, answer: Option<&Answer>, bytes: &[u8]) {
     if bytes.is_empty() {
         return;
     }
     output.append(|out| {
-        if answer.chunked {
+        let is_chunked = answer.is_some_and(|answer| answer.chunked);
+        if is_chunked {
             encode_chunk_head(bytes.len() as u64, out);
         }
         out.extend_from_slice(bytes);
-        if answer.chunked {
+        if is_chunked {
             out.extend_from_slice(h1::CHUNK_END);
         }
     });

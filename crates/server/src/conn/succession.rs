@@ -4,8 +4,8 @@
 //! which it was accepted: where these are no more what they were, it ends with its next answer.
 
 use super::{Io, ip_of};
-use crate::site::Server;
 use crate::thread::Serving;
+use site::Server;
 use std::rc::Rc;
 use std::sync::Arc;
 

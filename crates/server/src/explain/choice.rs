@@ -1,40 +1,37 @@
 //! Which address and which server a request comes to, and why.
 
 use super::{Question, Unexplained};
-use crate::hosts::Hosts;
-use crate::site::{Listen, Server, Site};
 use conf::tree::printable;
 use contract::{Event, ServerName};
 use net::SocketAddress;
+use site::Hosts;
+use site::{Listen, Server, Site};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-impl Site {
-    /// The socket that a request would come to, its servers, and the address of ours.
-    pub(super) fn reached(
-        &self,
-        question: &Question,
-    ) -> Result<(SocketAddress, &Hosts, IpAddr), Unexplained> {
-        let is_there = |listen: &&Listen| {
-            let same = |ip: IpAddr| question.address.is_none_or(|wanted| wanted == ip || takes(ip, wanted));
-            listen.address.port() == Some(question.port) && listen.address.ip().is_some_and(same)
-        };
-        // An address that was named counts before one that stands for all.
-        let exact = |listen: &&Listen| is_there(listen) && listen.address.ip() == question.address;
-        let found = self.listens.iter().find(exact).or_else(|| self.listens.iter().find(is_there));
-        let listen = found.ok_or_else(|| {
-            let addresses: Vec<String> =
-                self.listens.iter().map(|listen| listen.address.to_string()).collect();
-            Unexplained::NobodyListens(question.port, addresses.join(", "))
-        })?;
-        let own = listen.address.ip().filter(|ip| !ip.is_unspecified());
-        let loopback = match own.or(listen.address.ip()) {
-            Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        };
-        let local = question.address.or(own).unwrap_or(loopback);
-        Ok((listen.address.clone(), listen.hosts(Some(local)), local))
-    }
+/// The socket that a request would come to, its servers, and the address of ours.
+pub(super) fn reached<'a>(
+    site: &'a Site,
+    question: &Question,
+) -> Result<(SocketAddress, &'a Hosts, IpAddr), Unexplained> {
+    let is_there = |listen: &&Listen| {
+        let same = |ip: IpAddr| question.address.is_none_or(|wanted| wanted == ip || takes(ip, wanted));
+        listen.address.port() == Some(question.port) && listen.address.ip().is_some_and(same)
+    };
+    // An address that was named counts before one that stands for all.
+    let exact = |listen: &&Listen| is_there(listen) && listen.address.ip() == question.address;
+    let found = site.listens.iter().find(exact).or_else(|| site.listens.iter().find(is_there));
+    let listen = found.ok_or_else(|| {
+        let addresses: Vec<String> = site.listens.iter().map(|listen| listen.address.to_string()).collect();
+        Unexplained::NobodyListens(question.port, addresses.join(", "))
+    })?;
+    let own = listen.address.ip().filter(|ip| !ip.is_unspecified());
+    let loopback = match own.or(listen.address.ip()) {
+        Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    let local = question.address.or(own).unwrap_or(loopback);
+    Ok((listen.address.clone(), listen.hosts(Some(local)), local))
 }
 
 /// Whether a socket on this address receives for the other one.

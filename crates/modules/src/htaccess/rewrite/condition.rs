@@ -1,11 +1,11 @@
 //! `RewriteCond`.
 
 use super::text::{Context, Match, Text};
-use crate::htaccess::bounded::Failure;
+use crate::htaccess::bounded::{Failure, find};
 use crate::htaccess::{pattern, wrong};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
-use contract::Args;
+use contract::{Args, Loading};
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs;
@@ -37,7 +37,7 @@ enum Test {
 }
 
 impl Condition {
-    pub(super) fn parse(args: &Args<'_>) -> Result<Condition, Diagnostic> {
+    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Condition, Diagnostic> {
         let (mut or_next, mut ignore_case) = (false, false);
         for flag in super::rule::flags(args)? {
             match flag.to_ascii_uppercase().as_str() {
@@ -55,7 +55,7 @@ impl Condition {
             Some(text) => (text, true),
             None => (&*word.text, false),
         };
-        let test = parse_test(args, word, text, ignore_case)?;
+        let test = parse_test(args, loading, word, text, ignore_case)?;
         Ok(Condition { text: Text::parse(args, first, &first.text)?, test, negated, ignore_case, or_next })
     }
 
@@ -65,7 +65,7 @@ impl Condition {
         let holds = match &self.test {
             Test::Pattern(pattern) => {
                 let mut found_here = Match { subject, ..Match::default() };
-                let matched = pattern.try_captures(&found_here.subject, &mut found_here.captures)?;
+                let matched = find(pattern, &found_here.subject, &mut found_here.captures, context.budget)?;
                 if matched && !self.negated {
                     *found = Some(found_here);
                 }
@@ -81,13 +81,19 @@ impl Condition {
             Test::Number(wanted, text) => {
                 wanted.contains(&number(&subject).cmp(&number(&text.evaluate(context)?)))
             }
-            test => test.of_file(&subject),
+            test => context.budget.timed(|| test.of_file(&subject))?,
         };
         Ok(holds != self.negated)
     }
 }
 
-fn parse_test(args: &Args<'_>, word: &Word, text: &[u8], ignore_case: bool) -> Result<Test, Diagnostic> {
+fn parse_test(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    word: &Word,
+    text: &[u8],
+    ignore_case: bool,
+) -> Result<Test, Diagnostic> {
     use Ordering::{Equal, Greater, Less};
     let compare = |orderings, rest: &[u8]| Ok(Test::Compare(orderings, Text::parse(args, word, rest)?));
     let rest = |count: usize| text.get(count..).unwrap_or_default();
@@ -108,7 +114,7 @@ fn parse_test(args: &Args<'_>, word: &Word, text: &[u8], ignore_case: bool) -> R
             let orderings = comparison(*a, *b).unwrap_or_default();
             Ok(Test::Number(orderings, Text::parse(args, word, number)?))
         }
-        text => Ok(Test::Pattern(pattern(args, word, text, ignore_case)?)),
+        text => Ok(Test::Pattern(pattern(args, loading, word, text, ignore_case)?)),
     }
 }
 

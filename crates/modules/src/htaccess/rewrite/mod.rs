@@ -6,7 +6,7 @@ mod run;
 mod text;
 mod variable;
 
-use super::{content, environment, in_file, levels};
+use super::{content, environment, in_file, redirect, values};
 use condition::Condition;
 use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Phase, ScopeBuilder, View};
@@ -31,10 +31,12 @@ pub(in crate::htaccess) static BASE: Directive<Line> = in_file(Directive::new("R
 
 /// `RewriteCond TEXT CONDITION [FLAGS]`
 pub(in crate::htaccess) static CONDITION: Directive<Line> =
-    in_file(Directive::new("RewriteCond", |args, _| Ok(Line::Condition(Arc::new(Condition::parse(args)?)))))
-        .args(Arity::Range(2, 3))
-        .slot("htaccess rewrite")
-        .help("What must hold for the next rule.");
+    in_file(Directive::new("RewriteCond", |args, loading| {
+        Ok(Line::Condition(Arc::new(Condition::parse(args, loading)?)))
+    }))
+    .args(Arity::Range(2, 3))
+    .slot("htaccess rewrite")
+    .help("What must hold for the next rule.");
 
 /// `RewriteRule PATTERN TARGET [FLAGS]`
 pub(in crate::htaccess) static RULE: Directive<Line> =
@@ -67,21 +69,18 @@ fn parse_base(args: &Args<'_>, _: &mut Loading) -> Result<Line, Diagnostic> {
     Ok(Line::Base([&word.text, slash].concat().into()))
 }
 
-/// The rules of the innermost directory that has any of these directives; whether they count is said by the
-/// innermost one that says so.
+/// Uses the rules of the innermost directory that has one of these directives. The innermost `RewriteEngine` switches them
+/// on or off.
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let engine = |level: &View<'_>| {
-        let lines = level.here(&ENGINE);
-        lines.into_iter().rev().find_map(|written| match written.value {
-            Line::Engine(on) => Some(*on),
-            _ => None,
-        })
+    let engine = |line: &Line| match line {
+        Line::Engine(on) => Some(*on),
+        _ => None,
     };
-    let on = levels(view).iter().rev().find_map(engine).unwrap_or(false);
-    let lines: Vec<Line> = view.all(&ENGINE).into_iter().map(|written| written.value.clone()).collect();
-    let program = Program::new(lines);
+    let on = view.nearest(&ENGINE, engine).unwrap_or(false);
+    let program = Program::new(values(view, &ENGINE));
     if on && !program.is_empty() {
         let (allowed, settings) = (content::follows(view), environment::settings(view));
-        builder.handle(Phase::Precontent, Rewriter { program, allowed, settings });
+        let redirects = redirect::redirects(view);
+        builder.handle(Phase::Precontent, Rewriter { program, allowed, settings, redirects });
     }
 }

@@ -1,7 +1,7 @@
 //! `RewriteRule`.
 
 use super::text::Text;
-use crate::htaccess::pattern;
+use crate::htaccess::{environment, pattern};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading};
@@ -41,16 +41,16 @@ pub(super) struct Flags {
 }
 
 impl Rule {
-    pub(super) fn parse(args: &Args<'_>, loading: &Loading) -> Result<Rule, Diagnostic> {
+    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Rule, Diagnostic> {
         let (first, second) = (args.word(0)?, args.word(1)?);
         let (text, negated) = match first.text.strip_prefix(b"!") {
             Some(text) => (text, true),
             None => (&*first.text, false),
         };
-        let (flags, ignore_case) = Flags::parse(args)?;
+        let (flags, ignore_case) = Flags::parse(args, loading)?;
         let keeps = second.is("-") || flags.status.is_some_and(|status| !status.is_redirection());
         Ok(Rule {
-            pattern: pattern(args, first, text, ignore_case)?,
+            pattern: pattern(args, loading, first, text, ignore_case)?,
             negated,
             target: if keeps { None } else { Some(Text::parse(args, second, &second.text)?) },
             flags,
@@ -61,7 +61,7 @@ impl Rule {
 
 impl Flags {
     /// The flags, and whether case is ignored.
-    fn parse(args: &Args<'_>) -> Result<(Flags, bool), Diagnostic> {
+    fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(Flags, bool), Diagnostic> {
         let mut flags = Flags::default();
         let mut ignore_case = false;
         for text in super::rule::flags(args)? {
@@ -87,7 +87,7 @@ impl Flags {
                 ("NS" | "NOSUBREQ", None) => flags.no_subrequest = true,
                 ("DPI" | "DISCARDPATH", None) => {}
                 ("S" | "SKIP", Some(count)) => flags.skip = count.parse().map_err(|_| bad())?,
-                ("E" | "ENV", Some(value)) => flags.environment.push(variable(args, value)?),
+                ("E" | "ENV", Some(value)) => flags.environment.push(variable(args, value, loading)?),
                 _ => return Err(bad()),
             }
         }
@@ -105,13 +105,16 @@ fn redirection(value: Option<&str>) -> Option<Status> {
 }
 
 /// `NAME:VALUE`, `NAME`, or `!NAME`.
-fn variable(args: &Args<'_>, text: &str) -> Result<(Text, Option<Text>), Diagnostic> {
+fn variable(args: &Args<'_>, text: &str, loading: &mut Loading) -> Result<(Text, Option<Text>), Diagnostic> {
     let word = Word::new(text, args.node.span);
     let parse = |text: &str| Text::parse(args, &word, text.as_bytes());
     match (text.strip_prefix('!'), text.split_once(':')) {
         (Some(name), _) => Ok((parse(name)?, None)),
-        (None, Some((name, value))) => Ok((parse(name)?, Some(parse(value)?))),
-        (None, None) => Ok((parse(text)?, Some(parse("")?))),
+        (None, pair) => {
+            let (name, value) = pair.unwrap_or((text, ""));
+            environment::warn_if_reserved(args, name.as_bytes(), value.as_bytes(), loading);
+            Ok((parse(name)?, Some(parse(value)?)))
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use super::Line;
 use super::condition::Condition;
 use super::rule::Rule;
 use super::text::{Context, Match, escape_uri, is_url, own_url};
-use crate::htaccess::bounded::{BYTES_MAX, Budget, Failure};
-use crate::htaccess::environment;
-use contract::log::Level;
-use contract::{Exchange, Handler, LocationKind, Reroute, Step};
+use crate::htaccess::bounded::{BYTES_MAX, Failure, find};
+use crate::htaccess::{environment, redirect};
+use conf::value::Captures;
+use contract::{Budget, Exchange, Handler, LocationKind, Reroute, Step};
 use http::Status;
+use journal::Level;
 use std::sync::Arc;
 
 /// Compiled rules.
@@ -44,6 +45,8 @@ pub(super) struct Rewriter {
     pub(super) allowed: bool,
     /// What is set after rewriting, also for the request that the rules leave.
     pub(super) settings: Arc<[environment::Setting]>,
+    /// An internal rewrite does not take effect if one of these matches.
+    pub(super) redirects: Arc<[redirect::Redirect]>,
 }
 
 impl Handler for Rewriter {
@@ -59,6 +62,8 @@ impl Handler for Rewriter {
             exchange.log(Level::Error, "rewriting needs the option FollowSymLinks");
             return Step::Finish(Status::FORBIDDEN);
         }
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
         let mut run = Run {
             redirection: None,
             program: &self.program,
@@ -66,14 +71,14 @@ impl Handler for Rewriter {
             filename: path.clone(),
             changes: false,
             escapes: true,
-            budget: Budget::new(),
+            budget: &budget,
         };
         match run.rules() {
             Ok(Some(status)) => Step::Finish(status),
             Ok(None) if !run.changes => Step::Next,
             Ok(None) => match run.redirection {
                 Some(status) => run.redirect(status),
-                None => run.internal(&path, &self.settings),
+                None => run.internal(&path, self),
             },
             Err(failure) => failure.refuse(exchange),
         }
@@ -102,7 +107,7 @@ struct Run<'a> {
     redirection: Option<Status>,
     /// Whether a redirect's path is escaped.
     escapes: bool,
-    budget: Budget,
+    budget: &'a Budget,
 }
 
 impl Run<'_> {
@@ -114,7 +119,6 @@ impl Run<'_> {
             if self.filename.len().max(args) > BYTES_MAX {
                 return Err(Failure::TooLong);
             }
-            self.budget.spend(self.filename.len())?;
             at += 1;
             match self.rule(conditions, rule)? {
                 Flow::Failed => {
@@ -137,11 +141,11 @@ impl Run<'_> {
             return Ok(Flow::Failed);
         }
         let below = self.filename.strip_prefix(&*rule.directory).unwrap_or(&self.filename);
-        let mut matched = Match { subject: below.to_vec(), ..Match::default() };
-        let found = rule.pattern.try_captures(&matched.subject, &mut matched.captures)?;
-        if found == rule.negated {
+        let mut captures = Captures::default();
+        if find(&rule.pattern, below, &mut captures, self.budget)? == rule.negated {
             return Ok(Flow::Failed);
         }
+        let matched = Match { subject: below.to_vec(), captures };
         let mut captured = Match::default();
         if !self.hold(conditions, &matched, &mut captured)? {
             return Ok(Flow::Failed);
@@ -255,7 +259,7 @@ impl Run<'_> {
             rule,
             condition,
             escapes,
-            budget: &self.budget,
+            budget: self.budget,
         }
     }
 
@@ -316,7 +320,9 @@ impl Run<'_> {
         Step::Finish(status)
     }
 
-    fn internal(&mut self, before: &[u8], settings: &[environment::Setting]) -> Step {
+    /// Sends the request to the rewritten path. As in Apache, a `Redirect` of the directory that matches the original
+    /// path answers instead.
+    fn internal(&mut self, before: &[u8], rewriter: &Rewriter) -> Step {
         if self.filename == before {
             return Step::Next;
         }
@@ -324,8 +330,12 @@ impl Run<'_> {
         if !uri.starts_with(b"/") {
             return Step::Finish(Status::BAD_REQUEST);
         }
-        if let Err(failure) = environment::apply(self.exchange, settings) {
+        if let Err(failure) = environment::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
+        }
+        match redirect::apply(self.exchange, &rewriter.redirects, self.budget) {
+            Step::Next => {}
+            step => return step,
         }
         let request = &self.exchange.request;
         environment::of(self.exchange).redirect(&request.path, request.args.as_deref());

@@ -1,11 +1,11 @@
 //! Texts with groups and variables.
 
 use super::variable::Variable;
-use crate::htaccess::bounded::{Budget, Failure, append};
+use crate::htaccess::bounded::{Failure, append};
 use crate::htaccess::wrong;
 use conf::value::Captures;
 use conf::{Diagnostic, Word};
-use contract::{Args, Exchange};
+use contract::{Args, Budget, Exchange};
 
 /// What a pattern captured, and out of what.
 #[derive(Clone, Debug, Default)]
@@ -99,10 +99,10 @@ impl Text {
                 Part::Literal(text) => append(&mut out, text)?,
                 Part::Rule(index) => group(context.rule.group(*index), &mut out)?,
                 Part::Condition(index) => group(context.condition.group(*index), &mut out)?,
-                Part::Variable(variable) => append(&mut out, &variable.value(context))?,
+                Part::Variable(variable) => append(&mut out, &variable.value(context)?)?,
             }
         }
-        context.budget.spend(out.len())?;
+        context.budget.step(out.len())?;
         Ok(out)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::text::Context;
 use crate::htaccess::environment;
-use contract::clock::{self, Time};
-use contract::{Exchange, Peer};
+use contract::{Exchange, Peer, Spent};
+use journal::clock::{self, Time};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -51,17 +51,17 @@ impl Variable {
         })
     }
 
-    pub(super) fn value(&self, context: &Context<'_>) -> Vec<u8> {
+    pub(super) fn value(&self, context: &Context<'_>) -> Result<Vec<u8>, Spent> {
         let exchange = context.exchange;
-        match self {
+        Ok(match self {
             Variable::Field(name) => exchange.request.head.fields.get(name).unwrap_or_default().to_vec(),
             Variable::Environment(name) => environment::get(exchange, name).unwrap_or_default().into(),
             Variable::Filename if context.is_rewritten => context.filename.to_vec(),
-            Variable::Filename => context.filename[..file_end(context.filename)].to_vec(),
-            Variable::PathInfo => context.filename[file_end(context.filename)..].to_vec(),
+            Variable::Filename => context.filename[..file_end(context)?].to_vec(),
+            Variable::PathInfo => context.filename[file_end(context)?..].to_vec(),
             Variable::Get(get) => get(exchange),
             Variable::Time(format) => clock::format(Time::now().seconds, true, format).into_bytes(),
-        }
+        })
     }
 }
 
@@ -110,7 +110,12 @@ fn document_root(exchange: &Exchange) -> Vec<u8> {
 
 /// Where the file's own path ends; behind it the client may have put a path for a program. A file that is not
 /// there ends with the first segment that is missing.
-fn file_end(path: &[u8]) -> usize {
+fn file_end(context: &Context<'_>) -> Result<usize, Spent> {
+    // Each directory costs a call of the file system, and the client chooses how many there are.
+    context.budget.timed(|| existing_end(context.filename))
+}
+
+fn existing_end(path: &[u8]) -> usize {
     let look = |path: &[u8]| std::fs::metadata(OsStr::from_bytes(path));
     let mut end = path.len();
     if look(path).is_ok() {

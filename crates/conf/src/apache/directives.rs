@@ -1,0 +1,129 @@
+//! The directives of Apache 2.4, for messages about those that are not honoured here.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use crate::diagnostic::Diagnostic;
+use crate::spec::unknown_directive;
+use crate::tree::Node;
+
+/// A directive that Apache, or a module for Apache, knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    /// `core` or `mod_…`.
+    module: &'static str,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It may stand in `.htaccess` files.
+    Files,
+    /// It may stand in Apache's own configuration only.
+    Server,
+    /// Its module is not Apache's. The text says what to do instead.
+    Foreign(&'static str),
+}
+
+/// Whether Apache 2.4 has a module of this name, which is written without `mod_`.
+pub fn is_module(name: &str) -> bool {
+    MODULES.contains(name)
+}
+
+/// The module, `core` or `mod_…`, of a directive. Case does not matter.
+pub fn module_of(directive: &str) -> Option<&'static str> {
+    DIRECTIVES.get(directive.to_ascii_lowercase().as_str()).map(|known| known.module)
+}
+
+/// The error about a directive that is not honoured in `.htaccess` files: it is not built yet, it belongs elsewhere, or
+/// nobody knows it. Then the nearest of `honoured` is the hint.
+pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>) -> Diagnostic {
+    let name = node.name.to_string();
+    let Some(Known { module, place }) = DIRECTIVES.get(name.to_ascii_lowercase().as_str()) else {
+        return unknown_directive(node, honoured);
+    };
+    let owner = if *module == "core" { "Apache's core" } else { module };
+    let error = match place {
+        Place::Files => Diagnostic::emerg(format!("\"{name}\" of {owner} is not built yet")),
+        Place::Server => {
+            Diagnostic::emerg(format!("\"{name}\" of {owner} is not allowed in .htaccess files"))
+        }
+        Place::Foreign(instead) => {
+            Diagnostic::emerg(format!("\"{name}\" belongs to {owner}, which is not part of Fulmar"))
+                .hint(*instead)
+        }
+    };
+    error.at(node.span).under(node.name.span)
+}
+
+const DIRECTIVES_TEXT: &str = include_str!("directives.tsv");
+const FOREIGN_TEXT: &str = include_str!("foreign.tsv");
+
+/// By name in lower case.
+static DIRECTIVES: LazyLock<HashMap<Box<str>, Known>> = LazyLock::new(|| {
+    let own = rows(DIRECTIVES_TEXT).map(|[module, place, names]| {
+        let place = if place == "files" { Place::Files } else { Place::Server };
+        (Known { module, place }, names)
+    });
+    let foreign = rows(FOREIGN_TEXT)
+        .map(|[module, names, instead]| (Known { module, place: Place::Foreign(instead) }, names));
+    let named = |(known, names): (Known, &'static str)| {
+        names
+            .split_whitespace()
+            .filter(|name| *name != "-")
+            .map(move |name| (name.to_ascii_lowercase().into(), known))
+    };
+    own.chain(foreign).flat_map(named).collect()
+});
+
+static MODULES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| rows(DIRECTIVES_TEXT).map(|[module, ..]| module.trim_start_matches("mod_")).collect());
+
+/// Rows of three fields between tabs; `#` begins a note. A test looks for others.
+fn rows(text: &'static str) -> impl Iterator<Item = [&'static str; 3]> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split('\t').collect::<Vec<_>>().try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DIRECTIVES_TEXT, FOREIGN_TEXT, is_module, module_of, not_honoured, rows};
+    use std::path::Path;
+
+    fn message(text: &str) -> String {
+        let loaded = crate::apache::parse(Path::new("/x"), text.into());
+        let error = not_honoured(&loaded.nodes[0], ["RewriteRule"]);
+        format!("{}; {}", error.message, error.hint.unwrap_or_default())
+    }
+
+    #[test]
+    fn every_row_is_read() {
+        for text in [DIRECTIVES_TEXT, FOREIGN_TEXT] {
+            assert_eq!(rows(text).count(), text.lines().filter(|line| !line.starts_with('#')).count());
+        }
+        assert!(rows(DIRECTIVES_TEXT).all(|[_, place, _]| ["files", "server"].contains(&place)));
+    }
+
+    #[test]
+    fn names_are_judged() {
+        assert_eq!(message("authtype Basic"), "\"authtype\" of mod_authn_core is not built yet; ");
+        assert_eq!(message("<If \"x\">\n</If>"), "\"If\" of Apache's core is not built yet; ");
+        assert_eq!(
+            message("RewriteMap a b"),
+            "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files; "
+        );
+        assert_eq!(
+            message("RewriteRul a b"),
+            "unknown directive \"RewriteRul\"; did you mean \"RewriteRule\"?"
+        );
+        let php = "\"php_value\" belongs to mod_php, which is not part of Fulmar; PHP-FPM reads such settings from .user.ini files";
+        assert_eq!(message("php_value a b"), php);
+    }
+
+    #[test]
+    fn modules_have_names() {
+        assert!(["core", "auth_basic", "authz_user", "rewrite", "version"].into_iter().all(is_module));
+        assert!(!is_module("php5") && !is_module("access"));
+        assert_eq!(module_of("AuthUserFile"), Some("mod_authn_file"));
+    }
+}

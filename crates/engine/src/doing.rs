@@ -1,0 +1,148 @@
+//! The work that a handler or a body waits for. This is the only place that does it.
+
+use super::collecting::Collecting;
+use super::end::End;
+use super::inner::{self, Inner};
+use crate::pipeline::Flow;
+use contract::{Outcome, Subrequest, Task, Turn, Work};
+use http::Status;
+use std::any::Any;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Sleep, sleep};
+
+/// Work that was begun.
+pub(crate) enum Doing {
+    Sleep(Pin<Box<Sleep>>),
+    Body(Box<Collecting>),
+    Task {
+        task: Box<dyn Task>,
+        lasts: bool,
+    },
+    Job(JoinHandle<Box<dyn Any + Send>>),
+    Inner(Box<Inner>),
+    /// Requests that nobody waits for, one after the other: nothing else goes on meanwhile.
+    Each {
+        wanted: std::vec::IntoIter<Subrequest>,
+        depth: u32,
+        inner: Option<Box<Inner>>,
+    },
+    Done(Option<Outcome>),
+    /// Another server would be asked, which an explanation does not do.
+    Passed,
+}
+
+/// Another server would be asked, which an explanation does not do.
+pub(crate) struct Passed;
+
+impl Doing {
+    /// Begins work on behalf of a flow that is so many subrequests deep. What nobody waits for is added to `aside`.
+    pub(crate) fn start(
+        work: Work,
+        flow: &Flow,
+        depth: u32,
+        aside: &mut Vec<Inner>,
+        end: &mut dyn End,
+    ) -> Doing {
+        let explains = end.explains();
+        match work {
+            Work::Sleep(_) | Work::RequestBody | Work::RequestStream if explains => {
+                Doing::done(Outcome::Done)
+            }
+            Work::Sleep(delay) => Doing::Sleep(Box::pin(sleep(delay))),
+            Work::RequestBody | Work::RequestStream if flow.exchange.subrequest => Doing::done(Outcome::Done),
+            Work::RequestBody => Doing::collect(flow, true, end),
+            Work::RequestStream => Doing::collect(flow, false, end),
+            Work::Subrequest(wanted) => match Inner::new(flow, wanted, depth, explains) {
+                Some(inner) => Doing::Inner(Box::new(inner)),
+                None => Doing::done(Outcome::Failed(Status::INTERNAL_SERVER_ERROR)),
+            },
+            Work::Aside(all) if explains || flow.exchange.subrequest => {
+                Doing::Each { wanted: all.into_iter(), depth, inner: None }
+            }
+            Work::Aside(all) => {
+                aside.extend(all.into_iter().filter_map(|wanted| Inner::new(flow, wanted, depth, explains)));
+                Doing::done(Outcome::Done)
+            }
+            Work::Job(job) => Doing::Job(spawn_blocking(job)),
+            Work::Upstream { .. } if explains => Doing::Passed,
+            Work::Task(task) => Doing::Task { task, lasts: false },
+            Work::Upstream { task, lasts } => Doing::Task { task, lasts },
+        }
+    }
+
+    fn collect(flow: &Flow, whole: bool, end: &mut dyn End) -> Doing {
+        match flow.exchange.request.streaming {
+            Some(_) => Doing::done(Outcome::Done),
+            None => Doing::Body(Box::new(Collecting::new(&flow.exchange, whole, end))),
+        }
+    }
+
+    fn done(outcome: Outcome) -> Doing {
+        Doing::Done(Some(outcome))
+    }
+
+    /// Goes on with the work. It ends when nobody waits for the request any more, unless it is done soon or lasts.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut dyn End,
+    ) -> Poll<Result<Outcome, Passed>> {
+        let (polled, lasts) = match self {
+            Doing::Sleep(sleep) => (sleep.as_mut().poll(cx).map(|()| Outcome::Done), false),
+            Doing::Body(collecting) => {
+                let collected = ready!(collecting.poll(cx, &mut flow.exchange, end));
+                return Poll::Ready(Ok(collected.map_or_else(Outcome::Failed, |()| Outcome::Done)));
+            }
+            Doing::Task { task, lasts } => {
+                let polled = task.poll(&mut Turn { cx, exchange: &mut flow.exchange, body: end });
+                if let Poll::Ready(done) = polled {
+                    return Poll::Ready(Ok(self.conclude(done)));
+                }
+                (Poll::Pending, *lasts)
+            }
+            // It is done soon, and then the answer, even for a client that has closed its side of the connection.
+            Doing::Job(job) => {
+                let result = ready!(Pin::new(job).poll(cx));
+                let failed = |_| Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
+                return Poll::Ready(Ok(result.map_or_else(failed, Outcome::Job)));
+            }
+            Doing::Inner(inner) => (inner.poll(cx), false),
+            Doing::Each { wanted, depth, inner } => loop {
+                if let Some(inner) = inner {
+                    let _: Outcome = ready!(inner.poll(cx));
+                }
+                *inner = match wanted.next() {
+                    Some(wanted) => Inner::new(flow, wanted, *depth, end.explains()).map(Box::new),
+                    None => return Poll::Ready(Ok(Outcome::Done)),
+                };
+            },
+            Doing::Done(outcome) => {
+                let failed = Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
+                return Poll::Ready(Ok(outcome.take().unwrap_or(failed)));
+            }
+            Doing::Passed => return Poll::Ready(Err(Passed)),
+        };
+        if polled.is_pending() && end.poll_gone(cx, &mut flow.exchange, lasts).is_ready() {
+            return Poll::Ready(Ok(Outcome::Failed(Status::CLIENT_CLOSED)));
+        }
+        polled.map(Ok)
+    }
+
+    /// The outcome of a task that is done.
+    fn conclude(&mut self, done: Result<(), Status>) -> Outcome {
+        match (done, std::mem::replace(self, Doing::Done(None))) {
+            (Ok(()), Doing::Task { task, .. }) => Outcome::Task(task.into_outcome()),
+            (Err(status), _) => Outcome::Failed(status),
+            (Ok(()), _) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// Goes on with what nobody waits for; ready when all of it is done.
+pub(crate) fn poll_aside(aside: &mut Vec<Inner>, cx: &mut Context<'_>) -> Poll<()> {
+    aside.retain_mut(|inner| inner::poll_alone(inner, cx).is_pending());
+    if aside.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+}

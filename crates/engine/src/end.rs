@@ -1,0 +1,84 @@
+//! What a request may ask of its sender.
+
+use crate::pipeline::Flow;
+use bytes::Bytes;
+use contract::{Body, BodyReader, Exchange, Piece};
+use http::Status;
+use std::io;
+use std::task::{Context, Poll};
+use wire::Timer;
+
+/// The sender of a request: a connection in HTTP/1, another request, or an explanation. It brings the body of the
+/// request ([`BodyReader`]) and takes the response.
+///
+/// It holds what it was given until the client has taken it: the engine gives a further piece only where there is room.
+pub trait End: BodyReader {
+    /// Tells a client that waits for leave to send its body that it may (RFC 9110, section 10.1.1).
+    fn invite_body(&mut self) {}
+
+    /// Takes back a part of the body, which is read again before the rest.
+    fn put_back(&mut self, part: Bytes);
+
+    /// Notes that the body is read no further: what follows it cannot be understood.
+    fn give_up_body(&mut self, exchange: &mut Exchange, status: Status);
+
+    /// Judges what arrived of a body that nothing reads, before the response leaves.
+    ///
+    /// # Errors
+    /// The body breaks the rules, and gets this status as an answer.
+    fn settle(&mut self, exchange: &mut Exchange) -> Result<(), Status>;
+
+    /// Takes the body of a response that it does not want to be given piece by piece.
+    fn take_body(&mut self, flow: &mut Flow, body: Body) -> Option<Body> {
+        let _ = flow;
+        Some(body)
+    }
+
+    /// Frames the response, takes its head, and tells whether its content is wanted.
+    fn head(&mut self, flow: &mut Flow, body: &Body, is_limited: bool) -> bool;
+
+    /// Whether there is room for a further piece.
+    fn has_room(&self) -> bool;
+
+    /// Takes a piece of the content.
+    fn give(&mut self, exchange: &mut Exchange, piece: Piece);
+
+    /// Takes the end of the content.
+    fn finish(&mut self, flow: &mut Flow);
+
+    /// Sends some of what was given, at most so many bytes; the task is woken when more can be sent.
+    ///
+    /// # Errors
+    /// The client is gone, or the content cannot be read.
+    fn send(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent>;
+
+    /// Forgets what was given and not sent yet, because the client does not take it.
+    fn discard(&mut self, why: &io::Error) {
+        let _ = why;
+    }
+
+    /// Ready when nobody waits for the request any more. With `lasts` it goes on without the client, unless the client
+    /// has to send more.
+    fn poll_gone(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, lasts: bool) -> Poll<()>;
+
+    /// What limits the waiting for the client; none where no client is waited for.
+    fn timer(&self) -> Option<&Timer>;
+
+    /// Whether the request is only explained: then nothing is waited for, and no other server is asked.
+    fn explains(&self) -> bool {
+        false
+    }
+}
+
+/// How far sending came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// So many bytes were sent.
+    Some(u64),
+    /// Nothing is left to send.
+    All,
+    /// The client has to take more first.
+    AwaitsClient,
+    /// Something else has to happen first: a disk answers, or other clients have their turn.
+    AwaitsServer,
+}

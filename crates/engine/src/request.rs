@@ -1,0 +1,200 @@
+//! A request that has to wait: for work, for its client, or for both.
+
+use super::doing::{Doing, Passed, poll_aside};
+use super::end::End;
+use super::inner::Inner;
+use super::pace::Pace;
+use super::sending::{Sending, poll_flush};
+use crate::pipeline::{Flow, Progress};
+use contract::{Body, Outcome, Work};
+use http::Status;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// A request and what it waits for.
+pub struct Request {
+    /// The request on its way through the handlers.
+    pub flow: Flow,
+    state: State,
+    /// Requests that nobody waits for. They run at the same time as this one, and end with it.
+    pub aside: Vec<Inner>,
+    /// How many subrequests deep it is.
+    pub depth: u32,
+    /// The length of the content that the log tells of, whatever follows the response.
+    length: Option<u64>,
+}
+
+enum State {
+    /// Nothing is waited for.
+    Idle,
+    /// Work is begun when the client has the answers to its requests before this one: it may send nothing more before.
+    Clearing(Work, Pace),
+    /// A handler waits for work.
+    Waiting(Doing),
+    /// The response is sent.
+    Sending(Sending),
+    /// The connection closes without a response.
+    Closed,
+}
+
+/// How the response ended.
+#[derive(Debug)]
+pub enum After {
+    /// All of it was sent.
+    Sent,
+    /// The sender took the body as it is.
+    Taken,
+    /// It was cut off.
+    Cut(io::Error),
+    /// The connection closes without a response.
+    Closed,
+    /// Another server would be asked, which an explanation does not do.
+    Passed,
+}
+
+impl Request {
+    /// A request that is so many subrequests deep.
+    pub fn new(flow: Flow, depth: u32) -> Request {
+        Request { flow, state: State::Idle, aside: Vec::new(), depth, length: None }
+    }
+
+    /// Forgets the request, and keeps the memory for another one.
+    pub fn clear(&mut self) {
+        let Request { flow, state, aside, depth: _, length: _ } = self;
+        // What is attached to the request may end others.
+        aside.clear();
+        *state = State::Idle;
+        flow.clear();
+    }
+
+    /// Goes on from what the handlers came to.
+    pub fn start(&mut self, progress: Progress) {
+        self.state = match progress {
+            Progress::Respond(body) => State::Sending(Sending::new(body)),
+            Progress::Wait(work) => {
+                State::Clearing(work, Pace::of_response(&self.flow.exchange.scope.policy.sending))
+            }
+            Progress::Close => State::Closed,
+        };
+    }
+
+    /// Goes on until the response was sent; ready with how it ended.
+    pub fn poll(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
+        let _: Poll<()> = poll_aside(&mut self.aside, cx);
+        loop {
+            let Request { flow, state, aside, depth, .. } = self;
+            match state {
+                State::Idle | State::Closed => return Poll::Ready(After::Closed),
+                State::Clearing(_, pace) => {
+                    let cleared = ready!(poll_flush(cx, flow, end, pace));
+                    let State::Clearing(work, _) = std::mem::replace(state, State::Idle) else { continue };
+                    *state = State::Waiting(match cleared {
+                        Ok(()) => Doing::start(work, flow, *depth, aside, end),
+                        Err(error) => {
+                            end.discard(&error);
+                            Doing::Done(Some(Outcome::Failed(Status::CLIENT_CLOSED)))
+                        }
+                    });
+                }
+                State::Waiting(doing) => {
+                    let Ok(outcome) = ready!(doing.poll(cx, flow, end)) else {
+                        self.state = State::Idle;
+                        return Poll::Ready(After::Passed);
+                    };
+                    let progress = flow.resume(outcome);
+                    self.start(progress);
+                }
+                State::Sending(sending) => {
+                    if !sending.is_begun() {
+                        match begin(flow, end, sending) {
+                            Begun::Sending => {}
+                            Begun::Otherwise(body) => {
+                                self.start(Progress::Respond(body));
+                                continue;
+                            }
+                            Begun::Taken => {
+                                self.state = State::Idle;
+                                return Poll::Ready(After::Taken);
+                            }
+                        }
+                    }
+                    let sent = ready!(sending.poll(cx, flow, end, (aside, *depth)));
+                    self.state = State::Idle;
+                    return Poll::Ready(sent.map_or_else(After::Cut, |()| After::Sent));
+                }
+            }
+        }
+    }
+
+    /// Begins what follows a response (`post_action`); what it answers goes nowhere.
+    pub fn follow_up(&mut self) {
+        // By this the log tells whether the response was sent whole.
+        self.length = self.flow.exchange.response.content_length;
+        if let Some(progress) = self.flow.follow_up() {
+            self.follow(progress);
+        }
+    }
+
+    fn follow(&mut self, progress: Progress) {
+        self.state = match progress {
+            Progress::Wait(work) => {
+                State::Clearing(work, Pace::of_response(&self.flow.exchange.scope.policy.sending))
+            }
+            Progress::Respond(_) | Progress::Close => {
+                self.flow.exchange.response.content_length = self.length;
+                State::Idle
+            }
+        };
+    }
+
+    /// Goes on with what follows the response; ready when that is over. It goes on without the client.
+    pub fn poll_follow_up(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<()> {
+        loop {
+            let Request { flow, state, aside, depth, .. } = self;
+            match state {
+                State::Clearing(..) => {
+                    let State::Clearing(work, _) = std::mem::replace(state, State::Idle) else { continue };
+                    *state = State::Waiting(Doing::start(work, flow, *depth, aside, end));
+                }
+                State::Waiting(doing) => {
+                    let polled = ready!(doing.poll(cx, flow, end));
+                    let outcome =
+                        polled.unwrap_or_else(|Passed| Outcome::Failed(Status::INTERNAL_SERVER_ERROR));
+                    let progress = flow.resume(outcome);
+                    self.follow(progress);
+                }
+                State::Idle | State::Sending(_) | State::Closed => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Ready when all requests that nobody waits for are over.
+    pub fn poll_aside(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        poll_aside(&mut self.aside, cx)
+    }
+}
+
+/// How a response begins.
+enum Begun {
+    Sending,
+    /// The body of the request is broken, which has its own answer.
+    Otherwise(Body),
+    /// The sender took the body as it is.
+    Taken,
+}
+
+fn begin(flow: &mut Flow, end: &mut dyn End, sending: &mut Sending) -> Begun {
+    if !sending.is_settled
+        && let Err(status) = end.settle(&mut flow.exchange)
+    {
+        return Begun::Otherwise(flow.fail_at_once(status));
+    }
+    sending.is_settled = true;
+    match end.take_body(flow, sending.take_body()) {
+        Some(body) => {
+            sending.begin(flow, end, body);
+            Begun::Sending
+        }
+        None => Begun::Taken,
+    }
+}

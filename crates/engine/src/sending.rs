@@ -1,0 +1,229 @@
+//! Sending a response, piece by piece.
+
+use super::doing::{Doing, Passed};
+use super::end::{End, Sent};
+use super::inner::Inner;
+use super::pace::Pace;
+use super::throttle::{self, Throttle};
+use super::tunnel::Tunnelling;
+use crate::pipeline::Flow;
+use contract::{Body, Exchange, Piece, Pull, Source, Turn};
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// A response that is being sent.
+pub(crate) struct Sending {
+    pace: Pace,
+    rest: Rest,
+    /// What the source waits for.
+    doing: Option<Doing>,
+    /// Whether it was looked whether the request's body is broken.
+    pub(super) is_settled: bool,
+}
+
+enum Rest {
+    /// Nothing was sent yet.
+    Whole(Body),
+    /// The same, to be sent when earlier responses have left, which have their own limits.
+    Clearing(Body),
+    Piece(Option<Piece>),
+    Pieces(std::vec::IntoIter<Piece>),
+    Source(Box<dyn Source>),
+    Tunnel(Box<Tunnelling>),
+    /// All was given to the sender of the request.
+    Nothing,
+    /// The content cannot be completed. The client gets what there is of it.
+    Cut,
+}
+
+impl Sending {
+    pub(super) fn new(body: Body) -> Sending {
+        let pace = Pace::new(std::time::Duration::ZERO, 0);
+        Sending { pace, rest: Rest::Whole(body), doing: None, is_settled: false }
+    }
+
+    pub(super) fn is_begun(&self) -> bool {
+        !matches!(self.rest, Rest::Whole(_))
+    }
+
+    pub(super) fn take_body(&mut self) -> Body {
+        match std::mem::replace(&mut self.rest, Rest::Nothing) {
+            Rest::Whole(body) => body,
+            _ => Body::Empty,
+        }
+    }
+
+    /// Begins to send, now that the settings are known that count.
+    pub(super) fn begin(&mut self, flow: &mut Flow, end: &mut dyn End, body: Body) {
+        self.pace = Pace::of_response(&flow.exchange.scope.policy.sending);
+        match end.timer().is_some() && throttle::is_limited(&flow.exchange) {
+            true => self.rest = Rest::Clearing(body),
+            false => self.head(flow, end, body),
+        }
+    }
+
+    /// Gives the head of the response.
+    fn head(&mut self, flow: &mut Flow, end: &mut dyn End, body: Body) {
+        let has_body = end.head(flow, &body, self.pace.is_limited());
+        self.rest = match body {
+            Body::Tunnel(tunnel) => Rest::Tunnel(Box::new(Tunnelling::new(tunnel, flow, end))),
+            _ if !has_body => Rest::Piece(None),
+            Body::Empty => Rest::Piece(None),
+            Body::Piece(piece) => Rest::Piece(Some(piece)),
+            Body::Pieces(pieces) => Rest::Pieces(pieces.into_iter()),
+            Body::Source(source) => Rest::Source(source),
+        };
+    }
+
+    /// Goes on; ready when all was sent.
+    ///
+    /// # Errors
+    /// The client is gone, or the content cannot be completed.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut dyn End,
+        (aside, depth): (&mut Vec<Inner>, u32),
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let Sending { pace, rest, doing, .. } = self;
+            let next = match rest {
+                Rest::Whole(_) | Rest::Clearing(_) => {
+                    ready!(poll_flush(cx, flow, end, pace))?;
+                    pace.limit_to(Throttle::of(&mut flow.exchange));
+                    let (Rest::Clearing(body) | Rest::Whole(body)) = std::mem::replace(rest, Rest::Nothing)
+                    else {
+                        continue;
+                    };
+                    self.head(flow, end, body);
+                    continue;
+                }
+                Rest::Tunnel(tunnel) => return tunnel.poll(cx, flow, end).map(Ok),
+                Rest::Nothing => return poll_flush(cx, flow, end, pace),
+                Rest::Cut => {
+                    ready!(poll_flush(cx, flow, end, pace))?;
+                    return Poll::Ready(Err(io::Error::other("the content could not be completed")));
+                }
+                Rest::Piece(piece) => piece.take(),
+                Rest::Pieces(pieces) => pieces.next(),
+                Rest::Source(source) => {
+                    let pulled = ready!(poll_source(cx, flow, end, (source.as_mut(), doing, pace)));
+                    match pulled? {
+                        Pull::Piece(piece) => Some(piece),
+                        Pull::Await(work) => {
+                            *doing = Some(Doing::start(work, flow, depth, aside, end));
+                            continue;
+                        }
+                        Pull::End => None,
+                        Pull::Pending { .. } | Pull::Failed => {
+                            *rest = Rest::Cut;
+                            continue;
+                        }
+                    }
+                }
+            };
+            match next {
+                Some(piece) => {
+                    end.give(&mut flow.exchange, piece);
+                    ready!(poll_room(cx, flow, end, self))?;
+                }
+                None => {
+                    end.finish(flow);
+                    if let Rest::Source(source) = std::mem::replace(&mut self.rest, Rest::Nothing) {
+                        source.finish(&flow.exchange);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks a source for what comes next. What is there is sent before anything is waited for.
+fn poll_source(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    end: &mut dyn End,
+    (source, doing, pace): (&mut dyn Source, &mut Option<Doing>, &mut Pace),
+) -> Poll<io::Result<Pull>> {
+    match poll_sent(cx, &mut flow.exchange, end, pace, true) {
+        Poll::Ready(sent) => sent?,
+        Poll::Pending => {
+            // A client that takes nothing is no reason not to get more, where that is wanted.
+            source.read_ahead(&mut Turn { cx, exchange: &mut flow.exchange, body: end });
+            return Poll::Pending;
+        }
+    }
+    if let Some(work) = doing {
+        if let Poll::Ready(Err(error)) = poll_flush(cx, flow, end, pace) {
+            return Poll::Ready(Err(error));
+        }
+        match ready!(work.poll(cx, flow, end)) {
+            Ok(outcome) => source.resume(outcome),
+            Err(Passed) => return Poll::Ready(Ok(Pull::Failed)),
+        }
+        *doing = None;
+    }
+    let pulled = source.pull(&mut Turn { cx, exchange: &mut flow.exchange, body: end });
+    let Pull::Pending { lasts } = pulled else { return Poll::Ready(Ok(pulled)) };
+    if let Poll::Ready(Err(error)) = poll_flush(cx, flow, end, pace) {
+        return Poll::Ready(Err(error));
+    }
+    match end.poll_gone(cx, &mut flow.exchange, lasts) {
+        Poll::Ready(()) => Poll::Ready(Ok(Pull::Failed)),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
+/// Waits until there is room for a further piece; a source gets more meanwhile.
+fn poll_room(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    end: &mut dyn End,
+    sending: &mut Sending,
+) -> Poll<io::Result<()>> {
+    if matches!(sending.rest, Rest::Source(_)) || end.has_room() {
+        return Poll::Ready(Ok(()));
+    }
+    poll_sent(cx, &mut flow.exchange, end, &mut sending.pace, true)
+}
+
+/// Waits until all was sent.
+pub(super) fn poll_flush(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    end: &mut dyn End,
+    pace: &mut Pace,
+) -> Poll<io::Result<()>> {
+    poll_sent(cx, &mut flow.exchange, end, pace, false)
+}
+
+/// Sends until all has left, or until there is room.
+fn poll_sent(
+    cx: &mut Context<'_>,
+    exchange: &mut Exchange,
+    end: &mut dyn End,
+    pace: &mut Pace,
+    room: bool,
+) -> Poll<io::Result<()>> {
+    while !(room && end.has_room()) {
+        let Poll::Ready(limit) = pace.poll_allowance(cx) else {
+            // The place of a client that leaves is for others.
+            return match end.poll_gone(cx, exchange, false) {
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+                Poll::Pending => Poll::Pending,
+            };
+        };
+        match end.send(cx, exchange, limit)? {
+            Sent::Some(count) => pace.moved(count, end.timer()),
+            Sent::All => break,
+            Sent::AwaitsServer => return Poll::Pending,
+            Sent::AwaitsClient => {
+                let Some(timer) = end.timer() else { return Poll::Pending };
+                let _ = ready!(pace.limit(timer, cx, Poll::<()>::Pending));
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+    }
+    Poll::Ready(Ok(()))
+}

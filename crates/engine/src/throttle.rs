@@ -1,0 +1,131 @@
+//! How fast a response may go out: `limit_rate`, as nginx counts it. The first second's bytes go at once, and
+//! whatever was sent is paused for.
+
+use contract::Exchange;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::time::{Sleep, sleep};
+
+/// The limit of one response.
+#[derive(Debug)]
+pub struct Throttle {
+    /// Bytes a second; not zero.
+    rate: u64,
+    /// How many bytes go before the limit counts.
+    after: u64,
+    started: Instant,
+    sent: u64,
+    paused_until: Option<Instant>,
+    /// What is waited for.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// Whether the response to an exchange has a limit, or may turn out to have one.
+pub fn is_limited(exchange: &Exchange) -> bool {
+    exchange.wire.limit_rate.is_some() || exchange.scope.policy.sending.limit_rate.is_some()
+}
+
+impl Throttle {
+    /// The limit of a response that begins now, if it has one. From now on `$limit_rate` shows it.
+    pub fn of(exchange: &mut Exchange) -> Option<Throttle> {
+        let scope = &exchange.scope;
+        let written = scope.policy.sending.limit_rate.as_ref();
+        let rate = exchange.wire.limit_rate.or_else(|| Some(written?.evaluate(exchange)))?;
+        let after = scope.policy.sending.limit_rate_after.as_ref();
+        let after = after.filter(|_| rate > 0).map_or(0, |after| after.evaluate(exchange));
+        exchange.wire.limit_rate = Some(rate);
+        let started = exchange.started.instant;
+        (rate > 0).then_some(Throttle { rate, after, started, sent: 0, paused_until: None, sleep: None })
+    }
+
+    /// Waits until something may be sent, and gives how many bytes that may be.
+    pub fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        loop {
+            if let Some(sleep) = &mut self.sleep {
+                ready!(sleep.as_mut().poll(cx));
+                self.sleep = None;
+            }
+            let delay = match (self.paused_until.take(), self.allowance(Instant::now())) {
+                (Some(until), _) => until.saturating_duration_since(Instant::now()),
+                (None, Ok(allowance)) => {
+                    return Poll::Ready(usize::try_from(allowance).unwrap_or(usize::MAX));
+                }
+                (None, Err(delay)) => delay,
+            };
+            self.sleep = Some(Box::pin(sleep(delay)));
+        }
+    }
+
+    /// Takes note of bytes that went.
+    pub fn moved(&mut self, bytes: u64, now: Instant) {
+        let before = self.sent.saturating_sub(self.after);
+        self.sent = self.sent.saturating_add(bytes);
+        let limited = self.sent.saturating_sub(self.after) - before;
+        let pause = Duration::from_millis(limited.saturating_mul(1000) / self.rate);
+        self.paused_until = now.checked_add(pause).filter(|_| !pause.is_zero());
+    }
+
+    /// How many bytes may be sent now, at least one; or how long to wait for the first.
+    fn allowance(&self, now: Instant) -> Result<u64, Duration> {
+        let seconds = now.saturating_duration_since(self.started).as_secs() + 1;
+        let allowed = self.rate.saturating_mul(seconds).saturating_add(self.after);
+        match allowed.checked_sub(self.sent) {
+            Some(0) => Err(Duration::from_millis(1)),
+            Some(allowance) => Ok(allowance),
+            None => {
+                let over = self.sent - allowed;
+                Err(Duration::from_millis((over.saturating_mul(1000) / self.rate).saturating_add(1)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Throttle;
+    use std::time::{Duration, Instant};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn throttle(rate: u64, after: u64) -> Throttle {
+        Throttle { rate, after, started: Instant::now(), sent: 0, paused_until: None, sleep: None }
+    }
+
+    #[test]
+    fn a_second_s_bytes_at_once_and_a_second_for_them() {
+        let mut throttle = throttle(1000, 0);
+        let start = throttle.started;
+        assert_eq!(throttle.allowance(start), Ok(1000));
+        throttle.moved(1000, start);
+        assert_eq!(throttle.paused_until, Some(start + 1000 * MS));
+        assert_eq!(throttle.allowance(start + 999 * MS), Err(MS));
+        assert_eq!(throttle.allowance(start + 1000 * MS), Ok(1000));
+        throttle.moved(500, start + 1000 * MS);
+        assert_eq!(throttle.paused_until, Some(start + 1500 * MS));
+        assert_eq!(throttle.allowance(start + 1500 * MS), Ok(500));
+        throttle.moved(0, start + 1500 * MS);
+        assert_eq!(throttle.paused_until, None);
+    }
+
+    #[test]
+    fn what_goes_before_is_not_paused_for() {
+        let mut throttle = throttle(1000, 5000);
+        let start = throttle.started;
+        assert_eq!(throttle.allowance(start), Ok(6000));
+        throttle.moved(4000, start);
+        assert_eq!(throttle.paused_until, None);
+        throttle.moved(1500, start);
+        assert_eq!(throttle.paused_until, Some(start + 500 * MS));
+        throttle.moved(2500, start);
+        assert_eq!(throttle.allowance(start), Err(2001 * MS), "more than was allowed went");
+    }
+
+    #[test]
+    fn the_largest_numbers_are_no_limit() {
+        let mut throttle = throttle(u64::MAX, u64::MAX);
+        assert_eq!(throttle.allowance(throttle.started), Ok(u64::MAX));
+        throttle.moved(u64::MAX, throttle.started);
+        assert_eq!(throttle.paused_until, None);
+    }
+}

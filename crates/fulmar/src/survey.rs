@@ -1,0 +1,25 @@
+//! `.htaccess` files, looked at before a request does.
+
+use site::{Problem, Survey};
+
+/// What is wrong with a file, and what becomes of it.
+pub(crate) fn problem(problem: &Problem) -> String {
+    let Problem { text, status, path: _ } = problem;
+    match status {
+        Some(status) => format!("{text}; all requests for this directory are answered with {status}"),
+        None => text.clone(),
+    }
+}
+
+/// How much was looked at.
+pub(crate) fn summary(survey: &Survey) -> String {
+    let Survey { files, directories, unknown_roots, is_cut, .. } = survey;
+    let mut text = format!("looked at {files} .htaccess files in {directories} directories");
+    if *is_cut {
+        text += ", which are not all: a limit was reached";
+    }
+    if *unknown_roots > 0 {
+        text += "; a root with variables was not looked at";
+    }
+    text
+}

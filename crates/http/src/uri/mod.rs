@@ -1,0 +1,14 @@
+//! URIs as they arrive in requests (RFC 3986): request targets, paths and hosts.
+//!
+//! A path from here starts with a slash, is decoded once and has no segment `.` or `..`. Appending it to a directory
+//! therefore stays below that directory.
+
+mod host;
+mod path;
+#[cfg(test)]
+mod properties;
+mod target;
+
+pub use host::{Host, InvalidHost};
+pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
+pub use target::{InvalidTarget, Target, TargetForm, parse_target};

@@ -1,0 +1,65 @@
+//! `<IfVersion>`: the version of Apache whose behaviour is followed.
+
+use super::{pattern, wrong};
+use conf::Diagnostic;
+use contract::{Args, Loading};
+use std::cmp::Ordering;
+
+/// Apache's version, and the same as text.
+const VERSION: [u32; 3] = [2, 4, 71];
+const TEXT: &[u8] = b"2.4.71";
+
+/// Whether a section counts: `[[!]OPERATOR] VERSION`.
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
+    use Ordering::{Equal, Greater, Less};
+    let (operator, word) = match args.words() {
+        [version] => (&b"="[..], version),
+        _ => (&*args.word(0)?.text, args.word(1)?),
+    };
+    let (negated, operator) = match operator.strip_prefix(b"!") {
+        Some(operator) => (true, operator),
+        None => (false, operator),
+    };
+    let inner = word.text.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/"));
+    let wanted: &[Ordering] = match (operator, inner) {
+        (b"~", None) => return matches(args, loading, &word.text).map(|holds| holds != negated),
+        (b"=" | b"==", Some(text)) => return matches(args, loading, text).map(|holds| holds != negated),
+        (b"=" | b"==", None) => &[Equal],
+        (b">", None) => &[Greater],
+        (b">=", None) => &[Greater, Equal],
+        (b"<", None) => &[Less],
+        (b"<=", None) => &[Less, Equal],
+        _ => return Err(wrong(args, "an unknown operator before", word)),
+    };
+    let version = version(&word.to_string()).ok_or_else(|| wrong(args, "no version:", word))?;
+    Ok(wanted.contains(&VERSION.cmp(&version)) != negated)
+}
+
+fn matches(args: &Args<'_>, loading: &mut Loading, text: &[u8]) -> Result<bool, Diagnostic> {
+    Ok(pattern(args, loading, args.word(args.words().len() - 1)?, text, false)?.is_match(TEXT))
+}
+
+/// `MAJOR[.MINOR[.PATCH]]`; what is missing is zero.
+fn version(text: &str) -> Option<[u32; 3]> {
+    let mut version = [0; 3];
+    let mut parts = text.split('.');
+    for place in &mut version {
+        match parts.next() {
+            Some(part) => *place = part.parse().ok()?,
+            None => break,
+        }
+    }
+    parts.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("2.4"), Some([2, 4, 0]));
+        assert_eq!(version("2.4.10"), Some([2, 4, 10]));
+        assert_eq!(["", "x", "2.", "2.4.1.1"].map(version), [None; 4]);
+    }
+}

@@ -1,0 +1,166 @@
+//! HTTP/1 spoken to the other server: a request goes out, a head comes back, content follows.
+
+use super::Passing;
+use super::target::Target;
+use ::upstream::{Decoded, Dialogue, Failure, Remarks};
+use bytes::Bytes;
+use h1::{
+    Chunk, ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseLength, examine_response, parse_response,
+};
+use http::{Fields, Status};
+use std::rc::Rc;
+use std::sync::Arc;
+use wire::Buffer;
+
+/// How many interim responses may come before the final one.
+const INTERIM_MAX: usize = 32;
+
+const READING: &str = "reading response header from upstream";
+
+/// A request with a text that grew past this is not kept for others, in bytes.
+const KEPT_TEXT: usize = 4096;
+
+/// One request and its response in HTTP/1.
+pub(super) struct HttpDialogue {
+    /// The head of the request.
+    pub(super) request: Vec<u8>,
+    /// Whether the length of the request's body is not known.
+    pub(super) is_chunked: bool,
+    /// Whether the method is HEAD.
+    pub(super) is_head: bool,
+    /// Whether another protocol is asked for.
+    pub(super) asks_upgrade: bool,
+    /// How long the head of the response may be, in bytes.
+    pub(super) limit: usize,
+    interim: usize,
+    pub(super) head: ReceivedHead,
+    pub(super) framing: ReceivedFraming,
+    decoder: ResponseDecoder,
+    /// The media type of the answer, or of one before.
+    pub(super) media_type: Bytes,
+    /// What variables told of the last request.
+    passing: Option<Rc<Passing>>,
+}
+
+/// How a response is framed of which nothing is known.
+const UNFRAMED: ReceivedFraming =
+    ReceivedFraming { body: ResponseLength::None, announced: None, keep_alive: false };
+
+impl Default for HttpDialogue {
+    fn default() -> HttpDialogue {
+        HttpDialogue {
+            request: Vec::new(),
+            is_chunked: false,
+            is_head: false,
+            asks_upgrade: false,
+            limit: 0,
+            interim: 0,
+            head: ReceivedHead::default(),
+            framing: UNFRAMED,
+            decoder: ResponseDecoder::new(ResponseLength::None),
+            media_type: Bytes::new(),
+            passing: None,
+        }
+    }
+}
+
+impl HttpDialogue {
+    /// What variables tell of a request that goes there.
+    pub(super) fn passing(&mut self, target: &Arc<Target>) -> Rc<Passing> {
+        match &self.passing {
+            Some(passing) if Arc::ptr_eq(&passing.0, target) => Rc::clone(passing),
+            _ => Rc::clone(self.passing.insert(Rc::new(Passing(Arc::clone(target))))),
+        }
+    }
+}
+
+fn invalid(message: &str) -> Failure {
+    Failure::invalid(format!("{message} while {READING}"))
+}
+
+impl Dialogue for HttpDialogue {
+    fn clear(&mut self) {
+        let HttpDialogue { request, head, .. } = self;
+        if request.capacity() > KEPT_TEXT {
+            *request = Vec::new();
+        }
+        request.clear();
+        head.fields.clear();
+        head.reason.clear();
+        self.framing = UNFRAMED;
+        self.decoder = ResponseDecoder::new(ResponseLength::None);
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        self.interim = 0;
+        out.extend_from_slice(&self.request);
+    }
+
+    /// A body of unknown length goes in chunks (RFC 9112, section 7.1).
+    fn append_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        if self.is_chunked {
+            h1::encode_chunk_head(piece.len() as u64, out);
+            out.extend_from_slice(piece);
+            out.extend_from_slice(h1::CHUNK_END);
+        } else {
+            out.extend_from_slice(piece);
+        }
+    }
+
+    fn append_end(&mut self, out: &mut Vec<u8>) {
+        if self.is_chunked {
+            h1::encode_last_chunk(&Fields::new(), out);
+        }
+    }
+
+    fn read_head(&mut self, input: &mut Buffer, _: &Remarks<'_>) -> Result<Option<Status>, Failure> {
+        loop {
+            let head = &mut self.head;
+            let parsed = parse_response(input.bytes(), self.limit, head);
+            let Some(used) = parsed.map_err(|error| invalid(&error.0))? else { return Ok(None) };
+            input.consume(used);
+            if head.status == Status::SWITCHING_PROTOCOLS {
+                if !self.asks_upgrade {
+                    return Err(invalid("upstream switched protocols unasked"));
+                }
+            } else if head.status < Status::OK {
+                self.interim += 1;
+                if self.interim > INTERIM_MAX {
+                    return Err(invalid("upstream sent too many interim responses"));
+                }
+                continue;
+            }
+            let framing = examine_response(head, self.is_head);
+            self.framing = framing.map_err(|error| invalid(&error.0))?;
+            self.decoder = ResponseDecoder::new(self.framing.body);
+            return Ok(Some(self.head.status));
+        }
+    }
+
+    fn read_content(&mut self, input: &mut Buffer, _: &Remarks<'_>) -> Result<Decoded, String> {
+        let chunk = self.decoder.decode(input.bytes());
+        match chunk.map_err(|_| "upstream sent invalid chunked response while reading upstream")? {
+            Chunk::Data { skip, length } => {
+                let data = Bytes::copy_from_slice(&input.bytes()[skip..skip + length]);
+                input.consume(skip + length);
+                Ok(Decoded::Data(data))
+            }
+            Chunk::NeedMore { consumed } => {
+                input.consume(consumed);
+                Ok(Decoded::More)
+            }
+            Chunk::End { consumed } => {
+                input.consume(consumed);
+                Ok(Decoded::End)
+            }
+        }
+    }
+
+    fn ends_with_connection(&self) -> bool {
+        self.decoder.ends_with_connection()
+    }
+
+    fn keeps_connection(&self) -> bool {
+        self.framing.keep_alive
+    }
+}

@@ -1,0 +1,309 @@
+//! Passing a request on to another server and its answer on to the client, whatever the protocol.
+
+use bytes::Bytes;
+use conf::value::size_in_text;
+use contract::policy::BodyFile;
+use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
+use http::uri::{is_unsafe_uri, unescape_uri};
+use http::{Field, Fields, Method, Status};
+use journal::Level;
+use std::borrow::Cow;
+use std::rc::Rc;
+use upstream::{Conversation, Dialogue, Ignored, Settings, Upload};
+
+/// Fields that an internal redirect by `X-Accel-Redirect` keeps.
+const KEPT: [&str; 6] =
+    ["content-disposition", "set-cookie", "cache-control", "expires", "accept-ranges", "content-language"];
+
+/// A protocol that requests are passed on by, with what one location says about it.
+pub(crate) trait Protocol: Send + Sync + 'static {
+    /// The protocol's view of one request and its response.
+    type Dialogue: Dialogue;
+
+    /// The options that all protocols share.
+    fn settings(&self) -> &Settings;
+
+    /// Whether the body of the request has to be read before it is passed on.
+    fn needs_body(&self) -> bool {
+        self.settings().pass_request_body
+    }
+
+    /// Whether the body may be passed on as it comes.
+    fn streams(&self, exchange: &Exchange) -> bool {
+        let _ = exchange;
+        !self.settings().request_buffering
+    }
+
+    /// The work of asking the servers. It evaluates all that the request needs, and tells of it.
+    ///
+    /// # Errors
+    /// The status of a request that cannot be passed on.
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status>;
+
+    /// The status and the fields of the answer.
+    fn head(dialogue: &mut Self::Dialogue) -> (Status, &mut Fields);
+
+    /// The fields as the client should see them.
+    fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {
+        let _ = exchange;
+        fields
+    }
+
+    /// Describes the answer, whose fields are these, as the response.
+    fn describe(&self, exchange: &mut Exchange, dialogue: &mut Self::Dialogue, fields: &Fields);
+
+    /// Whether the answer is none but a change of the protocol.
+    fn switches(dialogue: &Self::Dialogue) -> bool {
+        let _ = dialogue;
+        false
+    }
+
+    /// Whether the content of the answer is passed on; else how many bytes of it are known to have come.
+    fn has_content(&self, exchange: &Exchange, dialogue: &Self::Dialogue) -> Result<(), Option<usize>> {
+        let _ = (exchange, dialogue);
+        Ok(())
+    }
+}
+
+/// Passes requests on by a protocol.
+pub(crate) struct Gateway<P>(pub(crate) P);
+
+impl<P: Protocol> Handler for Gateway<P> {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if (self.0.needs_body() || has_body_file(exchange))
+            && let Some(work) = body_to_read(exchange, self.0.streams(exchange))
+        {
+            return Step::Await(work);
+        }
+        self.ask(exchange)
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        match outcome {
+            // The body of the request is there.
+            Outcome::Done => self.ask(exchange),
+            Outcome::Task(task) => match task.downcast::<Conversation<P::Dialogue>>() {
+                Ok(conversation) => self.answer(exchange, conversation),
+                Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            },
+            _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+impl<P: Protocol> Gateway<P> {
+    fn ask(&self, exchange: &mut Exchange) -> Step {
+        self.0.ask(exchange).map_or_else(Step::Finish, Step::Await)
+    }
+
+    /// Passes an answer on to the client.
+    fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
+        if let Err(status) = conversation.answered() {
+            return Step::Finish(status);
+        }
+        let settings = self.0.settings();
+        let (status, fields) = P::head(&mut conversation.dialogue);
+        let fields = conversation.call.attempts.set_fields(fields);
+        let fields = self.0.rewritten(exchange, fields);
+        accel_settings(settings, exchange, &fields);
+        let elsewhere = accel_redirect(settings, exchange, &fields)
+            .or_else(|| intercept(settings, exchange, status, &fields));
+        if let Some(step) = elsewhere {
+            return step;
+        }
+        let is_buffered = is_buffered(settings, &fields);
+        self.0.describe(exchange, &mut conversation.dialogue, &fields);
+        if P::switches(&conversation.dialogue) {
+            return Step::Respond(conversation.take_tunnel().map_or(Body::Empty, Body::Tunnel));
+        }
+        match self.0.has_content(exchange, &conversation.dialogue) {
+            Ok(()) => Step::Respond(conversation.into_body(exchange, is_buffered)),
+            Err(known) => {
+                conversation.without_content(exchange, known);
+                Step::Respond(Body::Empty)
+            }
+        }
+    }
+}
+
+/// Whether the body has to be there although it is not passed on: the other server gets the name of its file.
+fn has_body_file(exchange: &Exchange) -> bool {
+    exchange.scope.policy.request_body.client_body_in_file_only != BodyFile::WhenLong
+}
+
+/// What has to be waited for before the request's body can be passed on; `streams` tells whether it need not be
+/// whole. A subrequest has its parent's body, or none.
+fn body_to_read(exchange: &Exchange, streams: bool) -> Option<Work> {
+    let request = &exchange.request;
+    let has_body = request.chunked || request.content_length.is_some_and(|length| length > 0);
+    let is_unread = request.body.is_none() && request.streaming.is_none() && !exchange.subrequest;
+    (has_body && is_unread).then_some(if streams { Work::RequestStream } else { Work::RequestBody })
+}
+
+/// The request's body as it is passed on, whole or as it comes.
+///
+/// # Errors
+/// A part of it went to another server already.
+pub(crate) fn upload(exchange: &Exchange) -> Result<Upload, Status> {
+    let request = &exchange.request;
+    match request.streaming {
+        None => Ok(request.body.clone().map_or(Upload::None, Upload::Whole)),
+        Some(Streaming::Untouched) => Ok(Upload::Stream),
+        Some(Streaming::Begun | Streaming::Over) => {
+            exchange.log(Level::Error, "the body of the request was passed on to another server already");
+            Err(Status::BAD_GATEWAY)
+        }
+    }
+}
+
+/// Whether the request may be sent twice (RFC 9110, section 9.2.2; nginx's list).
+pub(crate) fn is_idempotent(exchange: &Exchange) -> bool {
+    !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
+}
+
+/// What a field of an answer is, for those that are not simply passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It concerns the connection to the other server, or is the server's own framing.
+    Own,
+    Upgrade,
+    ContentType,
+    Date,
+    Etag,
+    LastModified,
+    Location,
+    Refresh,
+    Server,
+    Other,
+}
+
+impl Kind {
+    fn of(field: &Field<'_>) -> Kind {
+        // A look at the length is all that most names need.
+        match field.name.len() {
+            2 if field.is("TE") => Kind::Own,
+            4 if field.is("Date") => Kind::Date,
+            4 if field.is("ETag") => Kind::Etag,
+            6 if field.is("Server") => Kind::Server,
+            7 if field.is("Upgrade") => Kind::Upgrade,
+            7 if field.is("Refresh") => Kind::Refresh,
+            7 if field.is("Trailer") => Kind::Own,
+            8 if field.is("Location") => Kind::Location,
+            10 if field.is("Connection") || field.is("Keep-Alive") => Kind::Own,
+            12 if field.is("Content-Type") => Kind::ContentType,
+            13 if field.is("Last-Modified") => Kind::LastModified,
+            14 if field.is("Content-Length") => Kind::Own,
+            16 if field.is("Proxy-Connection") => Kind::Own,
+            17 if field.is("Transfer-Encoding") => Kind::Own,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether an answer has it once: of several, the first counts (nginx's list).
+    fn is_single(self) -> bool {
+        !matches!(self, Kind::Own | Kind::Upgrade | Kind::Other)
+    }
+}
+
+/// The fields of an answer that count, and what they are.
+pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = (Kind, Field<'_>)> {
+    // A bit for each kind that was there.
+    let mut seen = 0_u32;
+    fields.iter().map(|field| (Kind::of(&field), field)).filter(move |&(kind, _)| {
+        let bit = 1 << kind as u32;
+        let is_first = seen & bit == 0;
+        seen |= bit;
+        is_first || !kind.is_single()
+    })
+}
+
+/// An answer's own words for its status, unless an `error_page` has given it another one: that has its own words.
+pub(crate) fn reason(
+    exchange: &Exchange,
+    status: Status,
+    text: &[u8],
+) -> Option<(Status, Cow<'static, [u8]>)> {
+    let (text, usual) = (text.trim_ascii(), status.reason().as_bytes());
+    // Most say what everybody says, which takes no memory.
+    let words = || if text == usual { Cow::Borrowed(usual) } else { Cow::Owned(text.to_vec()) };
+    exchange.error.is_none().then(|| (status, words()))
+}
+
+/// The media type that an answer says it has; an empty one says nothing. The one before takes no memory once more.
+pub(crate) fn media_type(value: &[u8], before: &mut Bytes) -> Option<Bytes> {
+    if before != value {
+        *before = Bytes::copy_from_slice(value);
+    }
+    (!value.is_empty()).then(|| before.clone())
+}
+
+/// Where the other server sends the request instead of answering it itself.
+fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields) -> Option<Step> {
+    let uri = fields.get("X-Accel-Redirect")?;
+    if settings.ignored.has(Ignored::REDIRECT) {
+        return None;
+    }
+    for field in fields.iter().filter(|field| KEPT.iter().any(|name| field.is(name))) {
+        let _ = exchange.response.fields.push(field.name, field.value);
+    }
+    exchange.response.content_type =
+        fields.get("Content-Type").and_then(|value| media_type(value, &mut Bytes::new()));
+    if uri.starts_with(b"@") {
+        return Some(Step::Reroute(Reroute::Named(uri.into())));
+    }
+    if is_unsafe_uri(uri) || !uri.starts_with(b"/") {
+        let shown = String::from_utf8_lossy(uri).into_owned();
+        exchange.log(Level::Error, &format!("unsafe URI \"{shown}\" was detected"));
+        return Some(Step::Finish(Status::NOT_FOUND));
+    }
+    if exchange.request.method != Method::Head {
+        exchange.request.method = Method::Get;
+    }
+    let mark = uri.iter().position(|&byte| byte == b'?');
+    let mut path = Vec::new();
+    unescape_uri(&uri[..mark.unwrap_or(uri.len())], &mut path);
+    let args = mark.map(|mark| uri[mark + 1..].to_vec());
+    Some(Step::Reroute(Reroute::Internal { path, args }))
+}
+
+/// The step of a status whose place an `error_page` takes.
+fn intercept(settings: &Settings, exchange: &mut Exchange, status: Status, fields: &Fields) -> Option<Step> {
+    let pages = &exchange.scope.policy.error_pages;
+    if !settings.intercept_errors
+        || status.0 < 300
+        || !pages.iter().any(|page| page.statuses.contains(&status))
+    {
+        return None;
+    }
+    for value in fields.all("WWW-Authenticate").filter(|_| status == Status::UNAUTHORIZED) {
+        let _ = exchange.response.fields.push(b"WWW-Authenticate", value);
+    }
+    Some(Step::Finish(status))
+}
+
+/// The charset that another server wants a response to have (`X-Accel-Charset`); attached to the exchange.
+pub(crate) struct NamedCharset(pub(crate) Bytes);
+
+/// Sets how fast the response is sent and which charset it gets, where the answer says so.
+fn accel_settings(settings: &Settings, exchange: &mut Exchange, fields: &Fields) {
+    let said = fields.get("X-Accel-Limit-Rate").filter(|_| !settings.ignored.has(Ignored::LIMIT_RATE));
+    // Digits without a unit, as in nginx.
+    let digits = said.filter(|text| text.iter().all(u8::is_ascii_digit));
+    if let Some(rate) = digits.and_then(size_in_text) {
+        exchange.wire.limit_rate = Some(rate);
+    }
+    let charset = fields.get("X-Accel-Charset").filter(|_| !settings.ignored.has(Ignored::CHARSET));
+    if let Some(charset) = charset.filter(|name| !name.is_empty()) {
+        exchange.attach_own(NamedCharset(Bytes::copy_from_slice(charset)));
+    }
+}
+
+/// Whether the answer is taken from the server as fast as it comes; the answer itself may say so.
+fn is_buffered(settings: &Settings, fields: &Fields) -> bool {
+    let said = fields.get("X-Accel-Buffering").filter(|_| !settings.ignored.has(Ignored::BUFFERING));
+    match said {
+        Some(value) if value.eq_ignore_ascii_case(b"no") => false,
+        Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
+        _ => settings.buffering,
+    }
+}

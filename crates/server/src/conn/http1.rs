@@ -1,0 +1,381 @@
+//! A connection in HTTP/1 as the sender of a request: it brings the body, and encodes and sends the response.
+
+use super::message::{Message, Part, Reading};
+use super::respond::{Answer, append_bytes, append_end, append_head};
+use super::{Io, OUTPUT_LIMIT, READ_SIZE};
+use crate::crowd;
+use bytes::{Buf, Bytes};
+use contract::{Body, BodyReader, Exchange, Piece, Streaming};
+use engine::{End, Flow, Pace, Read, Sent, Unknown, read, warm};
+use http::Status;
+use journal::Level;
+use std::io;
+use std::task::{Context, Poll, ready};
+use wire::{Timer, Transport};
+
+/// Content from this many bytes on is sent from where it is; less is copied behind the head.
+const SENT_IN_PLACE: usize = 16 * 1024;
+
+/// How much of a file is read at once where `sendfile` is off.
+const FILE_READ: usize = 64 * 1024;
+
+/// A connection in HTTP/1 as the sender of a request.
+pub(crate) struct Http1<'a> {
+    pub(crate) io: &'a mut Io,
+    pub(crate) message: &'a mut Message,
+}
+
+impl BodyReader for Http1<'_> {
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<bool, Status>> {
+        if self.message.is_tunnel {
+            return self.poll_take_raw(cx, take);
+        }
+        let mut is_empty = self.message.first.is_empty();
+        if !is_empty {
+            take(&std::mem::take(&mut self.message.first));
+        }
+        loop {
+            self.message.take(&mut self.io.input, exchange, &mut |bytes| {
+                is_empty = false;
+                take(bytes);
+            })?;
+            if self.message.body_done {
+                exchange.request.streaming = Some(Streaming::Over);
+                return Poll::Ready(Ok(false));
+            }
+            if !is_empty {
+                exchange.request.streaming = Some(Streaming::Begun);
+                return Poll::Ready(Ok(true));
+            }
+            let read = ready!(self.poll_read(cx, exchange));
+            read.inspect_err(|&status| self.give_up(exchange, status))?;
+        }
+    }
+}
+
+impl Http1<'_> {
+    /// Reads once, as long as the client may still take for it.
+    fn poll_read(&mut self, cx: &mut Context<'_>, exchange: &Exchange) -> Poll<Result<(), Status>> {
+        let policy = &exchange.scope.policy.request_body;
+        let timers = &self.io.counted.thread().timers;
+        let (pace, timer) =
+            self.message.pace.get_or_insert_with(|| (Pace::of_body(policy), Timer::new(timers)));
+        let Io { stream, input, .. } = &mut *self.io;
+        poll_input(stream, input, (pace, timer), cx)
+    }
+
+    /// Reads after a change of the protocol.
+    fn poll_take_raw(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<bool, Status>> {
+        let Io { stream, input, .. } = &mut *self.io;
+        if input.is_empty() && ready!(stream.poll_read_into(cx, input, READ_SIZE)).is_err() {
+            return Poll::Ready(Err(Status::CLIENT_CLOSED));
+        }
+        take(input.bytes());
+        let has_more = !input.is_empty();
+        input.consume(usize::MAX);
+        Poll::Ready(Ok(has_more))
+    }
+
+    /// Notes that the rest of the body never comes.
+    fn give_up(&mut self, exchange: &mut Exchange, status: Status) {
+        let (reason, left) = match status {
+            Status::REQUEST_TIMEOUT => ("client timed out (110: Connection timed out)", false),
+            _ => ("client prematurely closed connection", true),
+        };
+        exchange.log(Level::Info, reason);
+        self.message.framing_is_lost(exchange, status);
+        self.message.left = left;
+    }
+
+    fn is_chunked(&self) -> bool {
+        self.message.answer.is_some_and(|answer| answer.chunked)
+    }
+
+    /// Writes some of the output. Where a file follows, the kernel holds it back, so that both leave together.
+    fn write(&mut self, cx: &mut Context<'_>, limit: usize) -> io::Result<Sent> {
+        let Io { stream, input, output, .. } = &mut *self.io;
+        let bytes = &output.bytes()[..limit.min(output.bytes().len())];
+        let content = &self.message.content[..(limit - bytes.len()).min(self.message.content.len())];
+        let by_kernel = self.message.part.as_ref().is_some_and(|part| part.by_kernel);
+        let polled = match by_kernel {
+            true => stream.poll_write_more(cx, bytes),
+            false if content.is_empty() => stream.poll_write(cx, bytes),
+            false => stream.poll_write_both(cx, bytes, content),
+        };
+        match input.release_if_pending(polled) {
+            Poll::Ready(count) => {
+                let count = count?;
+                let of_content = count.saturating_sub(bytes.len());
+                output.consume(count);
+                self.message.content.advance(of_content);
+                if self.message.content.is_empty() {
+                    // Its memory is of use elsewhere.
+                    self.message.content = Bytes::new();
+                }
+                Ok(Sent::Some(count as u64))
+            }
+            Poll::Pending => Ok(Sent::AwaitsClient),
+        }
+    }
+
+    /// Sends some of the file behind the output.
+    fn send_part(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent> {
+        let Some(part) = &mut self.message.part else { return Ok(Sent::All) };
+        if part.offset >= part.end {
+            self.message.part = None;
+            if self.is_chunked() {
+                self.io.output.append(|out| out.extend_from_slice(h1::CHUNK_END));
+                exchange.wire.bytes += h1::CHUNK_END.len() as u64;
+                return self.write(cx, limit);
+            }
+            return Ok(Sent::All);
+        }
+        if std::mem::take(&mut part.lets_others_go_first) {
+            crowd::yield_turn();
+            return Ok(Sent::AwaitsServer);
+        }
+        match part.by_kernel {
+            true => part.send_file(cx, exchange, self.io, limit),
+            false => part.read_file(cx, exchange, self.io),
+        }
+    }
+}
+
+impl Part {
+    fn new(exchange: &Exchange, (file, offset, length): (std::sync::Arc<std::fs::File>, u64, u64)) -> Part {
+        let policy = &exchange.scope.policy.sending;
+        Part {
+            file,
+            offset,
+            end: offset.saturating_add(length),
+            unknown: if policy.aio_threads { Unknown::Cold } else { Unknown::Warm },
+            by_kernel: policy.sendfile,
+            chunk: if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk },
+            warm_until: offset,
+            turn_ends: offset.saturating_add(crowd::file_turn()),
+            lets_others_go_first: crowd::is_busy(),
+            elsewhere: None,
+        }
+    }
+
+    /// Sends without copying, no more than a chunk in one turn. What is not in memory another thread reads first.
+    fn send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange,
+        io: &mut Io,
+        limit: usize,
+    ) -> io::Result<Sent> {
+        if let Some(Reading::Warming(reading)) = &mut self.elsewhere {
+            match reading.poll(cx) {
+                Poll::Ready(result) => result?,
+                Poll::Pending => return Ok(Sent::AwaitsServer),
+            }
+            self.elsewhere = None;
+        }
+        if self.offset >= self.warm_until {
+            self.warm_until = self.end.min(self.offset.saturating_add(self.chunk.min(crowd::file_turn())));
+            if let Some(reading) = warm(&self.file, self.offset..self.warm_until, self.unknown)? {
+                self.elsewhere = Some(Reading::Warming(reading));
+                return self.send_file(cx, exchange, io, limit);
+            }
+        }
+        let count = usize::try_from(self.warm_until - self.offset).unwrap_or(usize::MAX).min(limit);
+        let polled = io.stream.poll_send_file(cx, &self.file, &mut self.offset, count);
+        let Poll::Ready(sent) = io.input.release_if_pending(polled) else { return Ok(Sent::AwaitsClient) };
+        let sent = sent? as u64;
+        exchange.wire.bytes += sent;
+        if sent == 0 {
+            // The file became shorter than the length that was announced.
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.lets_others_go_first = self.offset < self.end;
+        Ok(Sent::Some(sent))
+    }
+
+    /// Reads into the output.
+    fn read_file(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, io: &mut Io) -> io::Result<Sent> {
+        let count = if let Some(Reading::Bytes(reading)) = &mut self.elsewhere {
+            let Poll::Ready(bytes) = reading.poll(cx) else { return Ok(Sent::AwaitsServer) };
+            self.elsewhere = None;
+            let bytes = bytes?;
+            io.output.append(|out| out.extend_from_slice(&bytes));
+            bytes.len()
+        } else {
+            let wanted = usize::try_from(self.end - self.offset).unwrap_or(FILE_READ).min(FILE_READ);
+            let room = &mut io.output.room(wanted)[..wanted];
+            match read(&self.file, room, self.offset, self.unknown)? {
+                Read::Bytes(count) => {
+                    io.output.grew(count);
+                    count
+                }
+                Read::Elsewhere(reading) => {
+                    self.elsewhere = Some(Reading::Bytes(reading));
+                    return self.read_file(cx, exchange, io);
+                }
+            }
+        };
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        (self.offset, exchange.wire.bytes) = (self.offset + count as u64, exchange.wire.bytes + count as u64);
+        if self.offset >= self.turn_ends && self.offset < self.end {
+            self.lets_others_go_first = true;
+            self.turn_ends = self.offset.saturating_add(crowd::file_turn());
+        }
+        // Nothing was sent yet, and there is something to send.
+        Ok(Sent::Some(0))
+    }
+}
+
+impl End for Http1<'_> {
+    fn invite_body(&mut self) {
+        if std::mem::take(&mut self.message.framing.expect_continue) {
+            self.io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+        }
+    }
+
+    fn put_back(&mut self, part: Bytes) {
+        self.message.first = part;
+    }
+
+    fn give_up_body(&mut self, exchange: &mut Exchange, status: Status) {
+        self.message.framing_is_lost(exchange, status);
+    }
+
+    fn settle(&mut self, exchange: &mut Exchange) -> Result<(), Status> {
+        // What is passed on as it comes belongs to the task or the source that takes it.
+        match self.message.is_awaited(exchange) {
+            true => Ok(()),
+            false => self.message.skip(&mut self.io.input, exchange).map(drop),
+        }
+    }
+
+    fn head(&mut self, flow: &mut Flow, body: &Body, is_limited: bool) -> bool {
+        let Message { framing, .. } = &*self.message;
+        // An error needs no body, so that the client is not told to send one.
+        let is_error = flow.exchange.error.is_some();
+        if framing.expect_continue && framing.body != h1::BodyLength::None && !is_error {
+            self.io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+        }
+        // The server may have been told to stop, or to serve another site, while the request waited.
+        flow.exchange.wire.keep_alive &= !self.io.is_leaving();
+        let answer = Answer::new(flow);
+        if !answer.keep_alive && !is_limited && body.has_file() {
+            // The last bytes of the file leave with the end of the connection; a failure costs a segment.
+            self.io.is_held = self.io.stream.hold_until_end().is_ok();
+        }
+        append_head(&mut self.io.output, flow, &answer);
+        self.message.answer = Some(answer);
+        self.message.is_tunnel = matches!(body, Body::Tunnel(_));
+        answer.has_body
+    }
+
+    fn has_room(&self) -> bool {
+        let is_free = self.message.part.is_none() && self.message.content.is_empty();
+        is_free && self.io.output.bytes().len() < OUTPUT_LIMIT
+    }
+
+    fn give(&mut self, exchange: &mut Exchange, piece: Piece) {
+        let may_stay = !self.is_chunked()
+            && !self.message.is_tunnel
+            && self.message.content.is_empty()
+            && self.io.stream.is_plain();
+        let output = &mut self.io.output;
+        let before = output.bytes().len();
+        match piece {
+            Piece::Bytes(bytes) if may_stay && bytes.len() >= SENT_IN_PLACE => {
+                exchange.wire.bytes += bytes.len() as u64;
+                self.message.content = bytes;
+            }
+            Piece::Bytes(bytes) => append_bytes(output, self.message.answer.as_ref(), &bytes),
+            Piece::File { length: 0, .. } => {}
+            Piece::File { file, offset, length } => {
+                if self.message.answer.is_some_and(|answer| answer.chunked) {
+                    output.append(|out| h1::encode_chunk_head(length, out));
+                }
+                self.message.part = Some(Box::new(Part::new(exchange, (file, offset, length))));
+            }
+        }
+        exchange.wire.bytes += (output.bytes().len() - before) as u64;
+    }
+
+    fn finish(&mut self, flow: &mut Flow) {
+        if let Some(answer) = &self.message.answer {
+            append_end(&mut self.io.output, flow, answer);
+        }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent> {
+        if !self.io.output.is_empty() || !self.message.content.is_empty() {
+            return self.write(cx, limit);
+        }
+        let sent = self.send_part(cx, exchange, limit);
+        if let Ok(Sent::All) = sent {
+            self.io.output.release();
+        }
+        sent
+    }
+
+    fn discard(&mut self, why: &io::Error) {
+        self.io.reset_if_timed_out(why, &self.io.default_policy().lingering);
+        self.io.output.consume(usize::MAX);
+        (self.message.content, self.message.part) = (Bytes::new(), None);
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, lasts: bool) -> Poll<()> {
+        // A request that waits holds no memory for the next one.
+        self.io.input.release();
+        let is_awaited = self.message.is_awaited(exchange);
+        let polled = match is_awaited {
+            // Nothing is there of the rest of the body, and nothing will come.
+            true => match self.io.stream.poll_peek(cx, &mut [0]) {
+                Poll::Ready(Ok(1..)) | Poll::Pending => Poll::Pending,
+                // What cannot be waited for is as good as gone.
+                Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+            },
+            // What the client sent before, such as a further request, stays where it is and does not hide its end.
+            false if lasts => Poll::Pending,
+            false => self.io.stream.poll_ended(cx).map(drop),
+        };
+        if polled.is_ready() && is_awaited {
+            self.give_up(exchange, Status::CLIENT_CLOSED);
+        }
+        if polled.is_pending() {
+            // Polled only so that `wake_all` reaches this connection: when a site is past, or places are scarce.
+            let _: Poll<()> = self.io.timer.poll(cx);
+        }
+        polled
+    }
+
+    fn timer(&self) -> Option<&Timer> {
+        Some(&self.io.timer)
+    }
+}
+
+/// Reads once, as long as the client may still take for it.
+pub(crate) fn poll_input(
+    stream: &mut Transport,
+    input: &mut wire::Buffer,
+    (pace, timer): (&mut Pace, &Timer),
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), Status>> {
+    let polled = stream.poll_read_into(cx, input, READ_SIZE);
+    Poll::Ready(match ready!(pace.limit(timer, cx, polled)) {
+        Err(_) => Err(Status::REQUEST_TIMEOUT),
+        Ok(Err(_) | Ok(0)) => Err(Status::CLIENT_CLOSED),
+        Ok(Ok(count)) => {
+            pace.moved(count as u64, Some(timer));
+            Ok(())
+        }
+    })
+}

@@ -1,0 +1,228 @@
+//! A request of a connection that cannot be answered at once: until its response was sent, and what follows that.
+
+use super::Io;
+use super::exchange::Begun;
+use super::http1::{Http1, poll_input};
+use contract::Scope;
+use engine::{After, Inside, Pace, Progress, Request};
+use http::Status;
+use journal::Level;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+use wire::memory::Held;
+
+/// A request that is being served, and its connection.
+pub(crate) struct Serving {
+    pub(crate) io: Box<Io>,
+    begun: Box<Begun>,
+}
+
+/// How far serving a request came. It is kept with the request, whose memory is there already.
+#[derive(Default)]
+pub(crate) struct Course {
+    stage: Stage,
+    fate: Fate,
+    /// The memory of the connection's buffers while the request waits.
+    held: Held,
+}
+
+#[derive(Default)]
+enum Stage {
+    /// The response is made and sent.
+    #[default]
+    Responding,
+    /// The rest of the request's body is skipped.
+    Discarding { started: Instant, pace: Pace },
+    /// What follows the response is done (`post_action`).
+    FollowingUp,
+    /// Requests that nobody waits for come to their end.
+    RunningOut,
+}
+
+/// What became of a request.
+#[derive(Default)]
+enum Fate {
+    /// The connection waits for the next request.
+    #[default]
+    Kept,
+    /// The connection is closed.
+    Ended,
+    /// The connection closes without a response.
+    Refused,
+    /// The response was cut off.
+    Broken(io::Error),
+}
+
+/// What becomes of a connection whose request is over.
+pub(crate) enum Served {
+    /// It waits for the next request.
+    Kept,
+    /// Answers to the requests before are still to be sent; then it is closed.
+    Refused,
+    Closing(Arc<Scope>, bool),
+    Closed,
+}
+
+impl Serving {
+    pub(crate) fn new(io: Box<Io>, mut begun: Box<Begun>, progress: Progress) -> Serving {
+        io.timer.clear();
+        begun.request.start(progress);
+        Serving { io, begun }
+    }
+
+    /// Goes on; ready with what becomes of the connection.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
+        let polled = self.poll_stages(cx);
+        if polled.is_pending() {
+            let buffers = self.io.input.capacity() + self.io.output.capacity();
+            let bytes = buffers + self.begun.message.content.len();
+            self.begun.course.held.set(bytes);
+        }
+        polled
+    }
+
+    fn poll_stages(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
+        loop {
+            let Serving { io, begun } = self;
+            let Begun { request, message, course: Course { stage, fate, .. }, .. } = &mut **begun;
+            let next = match stage {
+                Stage::Responding => {
+                    let after = ready!(request.poll(cx, &mut Http1 { io, message }));
+                    self.responded(after)
+                }
+                Stage::Discarding { started, pace } => {
+                    let policy = &request.flow.exchange.scope.policy.lingering;
+                    let left = policy.time.saturating_sub(started.elapsed());
+                    let Io { stream, input, timer, counted, .. } = &mut **io;
+                    let is_over = left.is_zero() || counted.thread().places.are_wanted();
+                    let read = match is_over {
+                        true => Err(Status::CLIENT_CLOSED),
+                        false => ready!(poll_input(stream, input, (pace, timer), cx)),
+                    };
+                    let skipped = read.and_then(|()| message.skip(input, &mut request.flow.exchange));
+                    match skipped {
+                        Ok(false) if message.refused.is_none() => {
+                            let policy = &request.flow.exchange.scope.policy.lingering;
+                            let left = policy.time.saturating_sub(started.elapsed());
+                            *pace = Pace::new(policy.timeout.min(left), 0);
+                            continue;
+                        }
+                        Ok(true) => {}
+                        Ok(false) | Err(_) => *fate = Fate::Ended,
+                    }
+                    request.follow_up();
+                    Stage::FollowingUp
+                }
+                Stage::FollowingUp => {
+                    // Polled only so that `wake_all` reaches this connection when a site is past.
+                    let _: Poll<()> = io.timer.poll(cx);
+                    // It goes on without the client.
+                    ready!(request.poll_follow_up(cx, &mut Inside::default()));
+                    if !request.aside.is_empty() && matches!(fate, Fate::Ended) {
+                        // Who reads up to the end has all of the answer. One that is gone already is noticed below.
+                        drop(io.stream.shutdown_write());
+                    }
+                    Stage::RunningOut
+                }
+                Stage::RunningOut => {
+                    if matches!(fate, Fate::Kept | Fate::Ended) {
+                        ready!(poll_aside(io, request, cx));
+                    }
+                    return Poll::Ready(self.end());
+                }
+            };
+            self.begun.course.stage = next;
+        }
+    }
+
+    /// What follows a response.
+    fn responded(&mut self, after: After) -> Stage {
+        let Serving { io, begun } = self;
+        let Begun { request, message, course: Course { fate, .. }, .. } = &mut **begun;
+        let exchange = &mut request.flow.exchange;
+        match after {
+            After::Sent => {
+                if message.is_tunnel {
+                    // What is left was counted and never went.
+                    let unsent = io.output.bytes().len() as u64;
+                    exchange.wire.bytes = exchange.wire.bytes.saturating_sub(unsent);
+                    io.output.consume(usize::MAX);
+                }
+                // A client that is answered before it has sent its body learns by the end that the rest is not wanted.
+                let is_cut_short = message.is_awaited(exchange);
+                let keep_alive = message.answer.is_some_and(|answer| answer.keep_alive);
+                if keep_alive && !message.is_tunnel && !is_cut_short {
+                    match message.skip(&mut io.input, exchange) {
+                        Ok(true) => {}
+                        Ok(false) if message.refused.is_none() => {
+                            let policy = &exchange.scope.policy.lingering;
+                            let pace = Pace::new(policy.timeout.min(policy.time), 0);
+                            return Stage::Discarding { started: Instant::now(), pace };
+                        }
+                        Ok(false) | Err(_) => *fate = Fate::Ended,
+                    }
+                } else {
+                    *fate = Fate::Ended;
+                }
+            }
+            After::Cut(error) => {
+                let text = format!("{} while sending response to client", net::system_message(&error));
+                exchange.log(Level::Info, &text);
+                let unsent = (io.output.bytes().len() + message.content.len()) as u64;
+                exchange.wire.bytes = exchange.wire.bytes.saturating_sub(unsent);
+                *fate = Fate::Broken(error);
+            }
+            After::Closed | After::Taken | After::Passed => {
+                if message.left {
+                    exchange.response.status = Status::BAD_REQUEST;
+                }
+                *fate = Fate::Refused;
+                return Stage::RunningOut;
+            }
+        }
+        request.follow_up();
+        Stage::FollowingUp
+    }
+
+    /// Logs the request and ends it.
+    fn end(&mut self) -> Served {
+        let Serving { io, begun } = self;
+        let Begun { request, message, course: Course { fate, .. }, .. } = &mut **begun;
+        request.flow.log();
+        let scope = Arc::clone(&request.flow.exchange.scope);
+        let unread = !message.body_done || message.is_tunnel;
+        match std::mem::replace(fate, Fate::Ended) {
+            Fate::Kept => {
+                io.rewind(&scope.policy);
+                Served::Kept
+            }
+            Fate::Ended => Served::Closing(scope, unread),
+            Fate::Refused => Served::Refused,
+            Fate::Broken(error) => {
+                io.reset_if_timed_out(&error, &scope.policy.lingering);
+                Served::Closed
+            }
+        }
+    }
+
+    /// Gives back the connection, and ends the request with all that is attached to it.
+    pub(crate) fn into_io(self) -> Box<Io> {
+        let Serving { io, begun } = self;
+        io.end(begun);
+        io
+    }
+}
+
+/// Lets requests that nobody waits for come to their end behind the answer. A client that leaves with its answer ends none
+/// of them, but then the place is for others where those are scarce.
+fn poll_aside(io: &mut Io, request: &mut Request, cx: &mut Context<'_>) -> Poll<()> {
+    if request.poll_aside(cx).is_ready() {
+        return Poll::Ready(());
+    }
+    // Polled only so that `wake_all` reaches this connection: when a site is past, or places are scarce.
+    let _: Poll<()> = io.timer.poll(cx);
+    let has_left = io.stream.poll_ended(cx).is_ready();
+    if has_left && io.thread().places.are_wanted() { Poll::Ready(()) } else { Poll::Pending }
+}

@@ -1,0 +1,29 @@
+//! From a configuration to what is served: loading, compiling, addresses, servers, locations, settings beside the content.
+//!
+//! It knows the structure of a configuration (`http`, `server`, `location`, `listen`) and no feature: those come to it as a
+//! list of modules. It opens no socket.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod encryption;
+mod hosts;
+mod listens;
+mod load;
+mod locations;
+mod overlay;
+mod protocols;
+mod site;
+mod structure;
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::panic, reason = "a test ends so")]
+pub mod testing;
+
+pub use builder::{Builder, run as build};
+pub use encryption::Encryption;
+pub use hosts::Hosts;
+pub use load::{Loaded, Options, Reader, load};
+pub use locations::{Location, Locations};
+pub use overlay::{Problem, Survey, forget};
+pub use site::{Compiler, Listen, Server, Site};
+pub use structure::{HTTP, LOCATION, SERVER, STRUCTURE};

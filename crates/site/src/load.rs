@@ -1,0 +1,230 @@
+//! From files to what was written: finds each directive, checks its place and shape, parses its value.
+
+use crate::site::{UNBUILT, Unbuilt};
+use crate::structure::STRUCTURE;
+use conf::catalogue::{self, Verdict};
+use conf::spec::{not_allowed_here, unknown_directive};
+use conf::{Contexts, Diagnostic, Inputs, Node, Sources};
+use contract::{AnyDirective, Args, Config, Loading, Module, SectionId};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where a configuration is and what surrounds it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The main file.
+    pub path: PathBuf,
+    /// What relative paths of logs and roots start from.
+    pub prefix: PathBuf,
+    /// Directives from the command line (`-g`).
+    pub globals: Option<String>,
+}
+
+/// A configuration that was read.
+pub struct Loaded {
+    /// What was written.
+    pub config: Arc<Config>,
+    /// Variables, log files and notes.
+    pub loading: Loading,
+    /// The files that were read.
+    pub sources: Sources,
+    /// The first error.
+    pub error: Option<Diagnostic>,
+    /// Those after it: the other refusals, and the error that ended the reading.
+    pub further: Vec<Diagnostic>,
+}
+
+/// How many refusals are reported, and not only counted.
+const REFUSALS_MAX: usize = 20;
+
+/// Reads a configuration with the directives of these modules. On an error, all that was read before
+/// it is still there, for messages.
+pub fn load(inputs: &dyn Inputs, options: &Options, modules: &[&Module], mut loading: Loading) -> Loaded {
+    let text = conf::load(inputs, &options.path, options.globals.as_deref());
+    let http_only: Vec<_> = catalogue::http_only_names().collect();
+    let (nodes, note) = conf::wrap_bare(text.nodes, &http_only);
+    loading.notes.extend(note);
+    let config = Config::within(Arc::clone(&loading.origin));
+    loading.refusals = Some(Vec::new());
+    let mut reader = Reader::new(modules, config, loading);
+    let error = reader.block(&nodes, Config::MAIN, Contexts::MAIN).err().or(text.error);
+    let mut refusals = reader.loading.refusals.take().unwrap_or_default();
+    if error.is_none() {
+        // Only now is it known which variables nothing defines.
+        let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
+        refusals.extend(reader.loading.variables.refusals(&known));
+    }
+    let mut errors = told(refusals).into_iter().chain(error);
+    let (mut error, mut further) = (errors.next(), errors.collect());
+    let of_apache = |error| conf::apache::in_place_of_nginx(error, &text.sources);
+    if let Some(whole_file) = error.as_ref().and_then(of_apache) {
+        (error, further) = (Some(whole_file), Vec::new());
+    }
+    Loaded { config: Arc::new(reader.config), loading: reader.loading, sources: text.sources, error, further }
+}
+
+/// The refusals as they are reported: each kind once, and not too many.
+fn told(refusals: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut groups = conf::grouped(refusals);
+    let more = groups.len().saturating_sub(REFUSALS_MAX);
+    groups.truncate(REFUSALS_MAX);
+    if more > 0 {
+        groups.push(Diagnostic::emerg(format!("{more} more directives are refused")));
+    }
+    groups
+}
+
+/// All directives by name: in lower case those of `.htaccess` files, whose case does not matter.
+pub(crate) type Table = HashMap<Box<str>, Vec<&'static dyn AnyDirective>>;
+
+/// Puts what was written into a configuration.
+pub struct Reader {
+    known: Arc<Table>,
+    /// What was put into it.
+    pub config: Config,
+    /// What parsers of directives have at hand.
+    pub loading: Loading,
+}
+
+/// The directives of these modules and of the structure.
+pub(crate) fn table(modules: &[&Module]) -> Table {
+    let mut table = Table::new();
+    let own = modules.iter().flat_map(|module| module.directives);
+    for directive in STRUCTURE.iter().chain(own) {
+        let info = directive.info();
+        let name = match info.contexts.intersects(Contexts::HTACCESS) {
+            true => info.name.to_ascii_lowercase(),
+            false => info.name.to_owned(),
+        };
+        table.entry(name.into()).or_default().push(*directive);
+    }
+    table
+}
+
+impl Reader {
+    /// A reader of the directives of these modules, into this configuration.
+    pub fn new(modules: &[&Module], config: Config, loading: Loading) -> Reader {
+        Reader::with_table(Arc::new(table(modules)), config, loading)
+    }
+
+    /// A reader with a table that was made before.
+    pub fn with_table(known: Arc<Table>, config: Config, loading: Loading) -> Reader {
+        Reader { known, config, loading }
+    }
+
+    /// Reads the directives of one level.
+    pub fn block(&mut self, nodes: &[Node], section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+        nodes.iter().try_for_each(|node| self.node(node, section, context))
+    }
+
+    fn node(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+        let known = Arc::clone(&self.known);
+        let in_file = context == Contexts::HTACCESS;
+        let name = node.name.as_str().unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        let directives = known.get(if in_file { lower.as_str() } else { name });
+        let Some(directives) = directives else { return self.not_ours(node, section, context) };
+        let here = directives.iter().find(|directive| directive.info().contexts.intersects(context));
+        let Some(&directive) = here else {
+            let contexts = directives.iter().map(|directive| directive.info().contexts);
+            let allowed = contexts.fold(Contexts::EMPTY, Contexts::or);
+            return match in_catalogue(node, context) {
+                true => self.not_ours(node, section, context),
+                false => Err(not_allowed_here(node, allowed)),
+            };
+        };
+        let info = directive.info();
+        info.shape.check(node)?;
+        if info.splices {
+            return self.splice(directive, node, section, context);
+        }
+        let inner = info.opens.map(|opens| inner_context(opens, context));
+        let opened = inner.map(|inner| self.config.open(section, inner));
+        let outer_location = self.loading.location.clone();
+        let value = directive.parse(&Args { node, context, opened }, &mut self.loading)?;
+        self.config.store(section, directive, value, node.span)?;
+        if let (Some(opened), Some(inner), Some(nodes)) = (opened, inner, &node.block) {
+            self.block(nodes, opened, inner)?;
+        }
+        self.loading.location = outer_location;
+        Ok(())
+    }
+
+    /// Reads a block as a part of the level around it, or skips it.
+    fn splice(
+        &mut self,
+        directive: &dyn AnyDirective,
+        node: &Node,
+        section: SectionId,
+        context: Contexts,
+    ) -> Result<(), Diagnostic> {
+        let outer_methods = self.loading.methods.clone();
+        let value = directive.parse(&Args { node, context, opened: None }, &mut self.loading)?;
+        if let Some(true) = value.downcast_ref() {
+            self.block(node.children(), section, context)?;
+        }
+        self.loading.methods = outer_methods;
+        Ok(())
+    }
+
+    /// A directive that no module has: nginx's, somebody else's, or nobody's.
+    fn not_ours(&mut self, node: &Node, section: SectionId, context: Contexts) -> Result<(), Diagnostic> {
+        if context == Contexts::HTACCESS {
+            return self.loading.refuse(self.not_in_files(node));
+        }
+        let name = node.name.to_string();
+        let Some(entry) = catalogue::entry(&name, context) else {
+            return self.not_nginx(node, &name);
+        };
+        entry.check(node)?;
+        match entry.judge(node) {
+            Some(error) if error.is_error() => return self.loading.refuse(error),
+            note => self.loading.notes.extend(note),
+        }
+        if matches!(entry.verdict, Verdict::Answers501(_)) {
+            self.config.store(section, &UNBUILT, Box::new(Unbuilt { directive: name.clone() }), node.span)?;
+        }
+        match &node.block {
+            Some(nodes) if name == "upstream" => {
+                nodes.iter().try_for_each(|inner| self.not_ours(inner, section, Contexts::UPSTREAM))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_in_files(&self, node: &Node) -> Diagnostic {
+        let all = self.known.values().flatten().map(|directive| directive.info());
+        let names = all.filter(|info| info.contexts.intersects(Contexts::HTACCESS)).map(|info| info.name);
+        conf::apache::not_honoured(node, names)
+    }
+
+    fn not_nginx(&mut self, node: &Node, name: &str) -> Result<(), Diagnostic> {
+        let elsewhere = catalogue::contexts(name);
+        if !elsewhere.is_empty() {
+            return Err(not_allowed_here(node, elsewhere));
+        }
+        match catalogue::foreign(name) {
+            Some(foreign) => {
+                self.loading.refuse(foreign.diagnostic(name).at(node.span).under(node.name.span))
+            }
+            None => {
+                let own = self.known.keys().map(AsRef::as_ref);
+                Err(unknown_directive(node, own.chain(catalogue::names().map(|name| -> &str { name }))))
+            }
+        }
+    }
+}
+
+fn in_catalogue(node: &Node, context: Contexts) -> bool {
+    node.name.as_str().is_some_and(|name| catalogue::entry(name, context).is_some())
+}
+
+/// The context inside a block: an `if` is another thing in a server than in a location.
+fn inner_context(opens: Contexts, around: Contexts) -> Contexts {
+    match (opens.contains(Contexts::SERVER_IF), around == Contexts::SERVER) {
+        (true, true) => Contexts::SERVER_IF,
+        (true, false) => Contexts::LOCATION_IF,
+        (false, _) => opens,
+    }
+}

@@ -1,0 +1,138 @@
+//! What a thread knows of compiled files, so that nobody waits for a lock. The files are kept by [`store`].
+
+use super::chain::{Chain, Failure};
+use super::files::{File, Files};
+use super::store::{self, Key, SCOPES_MAX};
+use super::{Base, Found, Wanted};
+use contract::{Budget, Overlay, Scope, Spent};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+/// Directories that a thread knows; when there are more, it starts over.
+const ENTRIES_MAX: usize = 1024;
+
+/// What is known.
+pub(super) enum Lookup {
+    Scope(Arc<Scope>),
+    Failure(Failure),
+    /// The files are read, but not compiled for a request such as this.
+    Uncompiled(Arc<Chain>),
+    Unknown,
+    /// The request may not take any longer.
+    Spent,
+}
+
+struct Entry {
+    /// Keeps the address that is part of the key from becoming another's.
+    base: Weak<Base>,
+    list: Vec<File>,
+    chain: Result<Weak<Chain>, Failure>,
+    scopes: HashMap<Box<[bool]>, Weak<Scope>>,
+}
+
+thread_local! {
+    static ENTRIES: RefCell<HashMap<Key, Entry>> = RefCell::default();
+}
+
+pub(super) fn look_up(base: &Arc<Base>, wanted: &Wanted, files: &Files, budget: &Budget) -> Lookup {
+    let Some(key) = store::key(base, wanted.overlay, files) else { return Lookup::Unknown };
+    ENTRIES.with_borrow(|entries| {
+        let Some(entry) = entries.get(&key).filter(|entry| entry.list == files.list) else {
+            return Lookup::Unknown;
+        };
+        let chain = match &entry.chain {
+            Err(failure) => return Lookup::Failure(failure.clone()),
+            Ok(chain) => chain.upgrade(),
+        };
+        let Some(chain) = chain else { return Lookup::Unknown };
+        chain.touch();
+        match chain.decide(&wanted.candidate, budget) {
+            Err(Spent) => Lookup::Spent,
+            Ok(decisions) => match entry.scopes.get(&decisions).and_then(Weak::upgrade) {
+                Some(scope) => Lookup::Scope(scope),
+                None => Lookup::Uncompiled(chain),
+            },
+        }
+    })
+}
+
+/// Forgets all: another site serves, and nothing here may keep the one before in memory.
+pub(super) fn forget() {
+    ENTRIES.take();
+    store::forget();
+}
+
+/// Notes what a job found. What other sites found goes, so that requests that began before a reload leave nothing behind
+/// for long.
+pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
+    let Found { files, is_read: _, chain, decisions, scope } = found;
+    let Some(key) = store::key(base, overlay, &files) else { return };
+    ENTRIES.with_borrow_mut(|entries| {
+        if files.is_fresh {
+            entries.remove(&key);
+            return;
+        }
+        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
+            entries.clear();
+        }
+        entries.retain(|_, entry| entry.base.as_ptr() == Arc::as_ptr(base));
+        let known = scope.as_ref().err().cloned().map_or(chain, Err).map(|chain| Arc::downgrade(&chain));
+        let entry = entries.entry(key).or_insert_with(|| Entry {
+            base: Arc::downgrade(base),
+            list: Vec::new(),
+            chain: known.clone(),
+            scopes: HashMap::new(),
+        });
+        if entry.list != files.list || entry.scopes.len() >= SCOPES_MAX {
+            entry.list = files.list;
+            entry.scopes.clear();
+        }
+        entry.chain = known;
+        entry.scopes.extend(scope.ok().map(|scope| (decisions, Arc::downgrade(&scope))));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Base, ENTRIES, Failure, Files, Found, forget, note};
+    use crate::load::table;
+    use crate::overlay::files::{File, Stamp};
+    use conf::Arity;
+    use contract::{Config, Directive, Overlay, Selection};
+    use http::Status;
+    use journal::LogFiles;
+    use std::path::PathBuf;
+
+    static SELECTIONS: Directive<Selection> =
+        Directive::new("Selections", |_, _| unreachable!()).args(Arity::Flag);
+
+    fn base() -> Arc<Base> {
+        Arc::new(Base {
+            config: Arc::new(Config::new()),
+            modules: Box::default(),
+            table: Arc::new(table(&[])),
+            prefix: PathBuf::new(),
+            logs: LogFiles::default(),
+        })
+    }
+
+    #[test]
+    fn nothing_keeps_another_site() {
+        let metadata = std::fs::metadata(".").unwrap();
+        let (first, second) = (base(), base());
+        let overlay = Overlay { section: Config::MAIN, file_name: "settings", selections: &SELECTIONS };
+        for base in [&first, &second] {
+            let list = vec![File { path: PathBuf::from("settings"), stamp: Stamp::of(&metadata) }];
+            let failure = || Failure { status: Status::FORBIDDEN, message: String::new() };
+            let files = Files { list, opened: Vec::new(), name: Box::default(), is_fresh: false };
+            let (chain, scope) = (Err(failure()), Err(failure()));
+            note(base, overlay, Found { files, is_read: true, chain, decisions: Box::default(), scope });
+            assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);
+            assert_eq!(Arc::weak_count(base), 1, "what another site found goes");
+        }
+        forget();
+        assert_eq!([&first, &second].map(Arc::weak_count), [0, 0]);
+        assert!(ENTRIES.with_borrow(|entries| entries.is_empty()));
+    }
+}

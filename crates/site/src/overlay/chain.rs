@@ -1,0 +1,306 @@
+//! Files with settings, read one over the other into one configuration.
+
+use super::Base;
+use super::files::{self, File, Files, Stamp};
+use super::store::{self, Charge};
+use crate::load::Reader;
+use crate::site::Compiler;
+use conf::{Contexts, Diagnostic, Node, Sources};
+use contract::{
+    Budget, Candidate, Config, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
+};
+use http::Status;
+use journal::clock::Time;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The size of a file, and of all that lie one over the other, in bytes.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+const CHAIN_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
+
+/// The memory that the files of one way take when they are compiled, in bytes.
+const COMPILED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// About how much memory a directive and a section take, in bytes; and each byte of their words. These are measured
+/// sizes, rounded up.
+const DIRECTIVE_BYTES: usize = 640;
+const SECTION_BYTES: usize = 1600;
+const BYTES_PER_BYTE: usize = 2;
+
+/// A compiled scope shares most of its chain: this part of the chain's size is its own.
+const SCOPE_PART: usize = 8;
+
+/// Blocks that count for some requests only.
+const SELECTIONS_MAX: usize = 10_000;
+
+/// Warnings about the files of one way.
+const NOTES_MAX: usize = 20;
+
+/// Clocks of file systems go in steps of some milliseconds: within them a change may leave the stamp alone.
+const FRESH_MS: i64 = 50;
+
+/// The configuration of a directory.
+pub(super) struct Chain {
+    config: Arc<Config>,
+    /// The innermost directory's level.
+    last: SectionId,
+    selections: Vec<Placed>,
+    /// Warnings about what was read.
+    pub(super) notes: Vec<String>,
+    charge: Charge,
+    used: AtomicU64,
+}
+
+/// A block that counts for some requests only, and where it stands.
+struct Placed {
+    parent: Option<usize>,
+    selection: Selection,
+    directory: Box<[u8]>,
+}
+
+/// Why a directory cannot be served.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    pub(super) message: String,
+}
+
+/// Reads the files. Their stamps become those of what was read.
+pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<Chain, Failure> {
+    let mut loader = Loader {
+        overlay,
+        reader: reader(base, Config::over(&base.config)),
+        last: overlay.section,
+        selections: Vec::new(),
+        notes: Vec::new(),
+    };
+    loader.reader.loading.memory_bytes = (0, COMPILED_BYTES_MAX);
+    let mut total = 0;
+    for (index, file) in files.list.iter_mut().enumerate() {
+        let text = read(file, files.opened.get(index), &mut files.is_fresh)?;
+        total += text.len() as u64;
+        if total > CHAIN_BYTES_MAX {
+            return Err(too_large(&file.path));
+        }
+        loader.file(file, text)?;
+    }
+    let Loader { reader, last, selections, notes, .. } = loader;
+    let (bytes, _) = reader.loading.memory_bytes;
+    let charge = Charge::new(bytes).map_err(|limit| {
+        // There may be room for the same files at the next request.
+        files.is_fresh = true;
+        no_room(files, bytes, limit)
+    })?;
+    let used = AtomicU64::new(store::turn());
+    Ok(Chain { config: Arc::new(reader.config), last, selections, notes, charge, used })
+}
+
+impl Chain {
+    /// Which blocks count, in their order.
+    ///
+    /// # Errors
+    /// [`Spent`].
+    pub(super) fn decide(&self, candidate: &Candidate, budget: &Budget) -> Result<Box<[bool]>, Spent> {
+        let mut decisions: Vec<bool> = Vec::with_capacity(self.selections.len());
+        for placed in &self.selections {
+            let outer = placed.parent.is_none_or(|parent| decisions[parent]);
+            budget.spend(1)?;
+            decisions.push(outer && (placed.selection.holds)(candidate, budget)?);
+        }
+        Ok(decisions.into())
+    }
+
+    /// How many blocks there are.
+    pub(super) fn selection_count(&self) -> usize {
+        self.selections.len()
+    }
+
+    /// About how much memory this takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
+    /// Notes that this is used.
+    pub(super) fn touch(&self) {
+        self.used.store(store::turn(), Ordering::Relaxed);
+    }
+
+    /// When this was used last.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Compiles the directories with the blocks that count over them; also gives about how much memory that takes.
+    pub(super) fn compile(
+        &self,
+        base: &Base,
+        location: Option<&LocationName>,
+        decisions: &[bool],
+    ) -> Result<(Arc<Scope>, usize), Failure> {
+        let broken =
+            |error: Diagnostic| Failure { status: Status::INTERNAL_SERVER_ERROR, message: error.message };
+        let mut reader = reader(base, Config::over(&self.config));
+        reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
+        let mut last = self.last;
+        for (placed, _) in self.selections.iter().zip(decisions).filter(|(_, counts)| **counts) {
+            last = reader.config.open(last, Contexts::HTACCESS);
+            reader.loading.directory = Some(placed.directory.clone());
+            reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
+        }
+        let compiler = Compiler {
+            default_port: 80,
+            config: &reader.config,
+            modules: &base.modules,
+            prefix: &base.prefix,
+            logs: &base.logs,
+            overlays: None,
+            sets: Default::default(),
+            notes: Default::default(),
+            served_roots: Default::default(),
+        };
+        let scope = compiler.scope(last, location).map_err(broken)?;
+        Ok((scope, reader.loading.memory_bytes.0))
+    }
+}
+
+fn reader(base: &Base, config: Config) -> Reader {
+    Reader::with_table(Arc::clone(&base.table), config, Loading::new(&base.prefix, &base.prefix))
+}
+
+struct Loader {
+    overlay: Overlay,
+    reader: Reader,
+    last: SectionId,
+    selections: Vec<Placed>,
+    notes: Vec<String>,
+}
+
+impl Loader {
+    fn file(&mut self, file: &File, text: Vec<u8>) -> Result<(), Failure> {
+        let directory = file.path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+        let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+        let directory: Box<[u8]> = [directory, slash].concat().into();
+        self.reader.loading.directory = Some(directory.clone());
+        let loaded = conf::apache::parse(&file.path, text);
+        let located = |error: Diagnostic| Failure {
+            status: Status::INTERNAL_SERVER_ERROR,
+            message: shown(&error, &loaded.sources),
+        };
+        self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
+        let span = loaded.nodes.last().map(|node| node.span);
+        let held = span.map(|span| self.reader.loading.hold(memory(&loaded.nodes), span));
+        held.transpose().map_err(located)?;
+        let read = self.level(&loaded.nodes, self.last, None, &directory);
+        let notes = std::mem::take(&mut self.reader.loading.notes).into_iter();
+        let room = NOTES_MAX.saturating_sub(self.notes.len());
+        self.notes.extend(notes.take(room).map(|note| shown(&note, &loaded.sources)));
+        read.map_err(located)?;
+        loaded.error.clone().map_or(Ok(()), |error| Err(located(error)))
+    }
+
+    /// Reads a level; blocks that count for some requests only are read to see what is wrong with them.
+    fn level(
+        &mut self,
+        nodes: &[Node],
+        section: SectionId,
+        parent: Option<usize>,
+        directory: &[u8],
+    ) -> Result<(), Diagnostic> {
+        self.reader.block(nodes, section, Contexts::HTACCESS)?;
+        let here = self.reader.config.view(section).here(self.overlay.selections);
+        let here: Vec<_> = here.iter().map(|written| (written.value.clone(), written.span)).collect();
+        for (selection, span) in here {
+            if self.selections.len() == SELECTIONS_MAX {
+                return Err(Diagnostic::emerg("too many sections").at(span));
+            }
+            let nodes = Arc::clone(&selection.nodes);
+            let trial = self.reader.config.open(section, Contexts::HTACCESS);
+            self.selections.push(Placed { parent, selection, directory: directory.into() });
+            let index = self.selections.len() - 1;
+            // Nesting is bounded by the parser.
+            self.level(&nodes, trial, Some(index), directory)?;
+        }
+        Ok(())
+    }
+}
+
+/// About how much memory directives take, in bytes, without their patterns.
+fn memory(nodes: &[Node]) -> usize {
+    let of = |node: &Node| {
+        let words = node.args.iter().map(|word| word.text.len()).fold(0, usize::saturating_add);
+        let own = match &node.block {
+            Some(inner) => SECTION_BYTES.saturating_add(memory(inner)),
+            None => DIRECTIVE_BYTES,
+        };
+        own.saturating_add(words.saturating_mul(BYTES_PER_BYTE))
+    };
+    nodes.iter().map(of).fold(0, usize::saturating_add)
+}
+
+fn no_room(files: &Files, bytes: usize, limit: usize) -> Failure {
+    let path = files.list.last().map(|file| file.path.display().to_string()).unwrap_or_default();
+    let message = format!(
+        "\"{path}\" takes {bytes} bytes of memory when it is compiled, and all such files together take no more than {limit}"
+    );
+    Failure { status: Status::INTERNAL_SERVER_ERROR, message }
+}
+
+fn shown(error: &Diagnostic, sources: &Sources) -> String {
+    let headline = error.headline(sources, "");
+    let message = headline.split_once("] ").map_or(headline.as_str(), |(_, message)| message);
+    let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{message}{hint}")
+}
+
+/// Reads a file without waiting for anybody, and notes the stamp of what was read.
+fn read(
+    file: &mut File,
+    opened: Option<&Arc<std::fs::File>>,
+    is_fresh: &mut bool,
+) -> Result<Vec<u8>, Failure> {
+    let refused = |message: String| Failure { status: Status::FORBIDDEN, message };
+    let failed = |error: std::io::Error| refused(files::failed(&file.path, &error));
+    let mut open = match opened {
+        Some(opened) => opened.try_clone().map_err(failed)?,
+        None => {
+            let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+            OpenOptions::new().read(true).custom_flags(flags).open(&file.path).map_err(failed)?
+        }
+    };
+    let metadata = open.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        let message = format!("\"{}\" is not a regular file, so that nobody may pass", file.path.display());
+        return Err(refused(message));
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(too_large(&file.path));
+    }
+    let mut text = Vec::new();
+    open.by_ref().take(FILE_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
+    let after = Stamp::of(&open.metadata().map_err(failed)?);
+    *is_fresh |= after != Stamp::of(&metadata) || changed_now(&after);
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(too_large(&file.path));
+    }
+    file.stamp = after;
+    Ok(text)
+}
+
+fn changed_now(stamp: &Stamp) -> bool {
+    let (seconds, nanoseconds) = stamp.changed();
+    let now = Time::now();
+    let milliseconds = |seconds: i64, part: i64| seconds.saturating_mul(1000).saturating_add(part);
+    let changed = milliseconds(seconds, nanoseconds / 1_000_000);
+    milliseconds(now.seconds, i64::from(now.milliseconds)).saturating_sub(changed) < FRESH_MS
+}
+
+fn too_large(path: &Path) -> Failure {
+    let message = format!("\"{}\" is larger than {FILE_BYTES_MAX} bytes", path.display());
+    Failure { status: Status::INTERNAL_SERVER_ERROR, message }
+}

@@ -1,0 +1,125 @@
+//! Looks for what is wrong with the files beside the content before a request does.
+
+use super::Base;
+use super::chain;
+use super::files::{File, Files, Stamp};
+use contract::{LocationName, Overlay, Root};
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How many directories are looked at, and how far below the root of a location.
+const DIRECTORIES_MAX: usize = 20_000;
+const DEPTH_MAX: usize = 32;
+
+/// How many files are read, and how many bytes of them.
+const FILES_MAX: usize = 2_000;
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A root below which files beside the content count.
+#[derive(Clone)]
+pub struct ServedRoot {
+    pub overlay: Overlay,
+    pub location: Option<LocationName>,
+    /// None where the directory depends on the request.
+    pub directory: Option<PathBuf>,
+}
+
+impl ServedRoot {
+    pub fn new(overlay: Overlay, location: Option<LocationName>, root: &Root) -> ServedRoot {
+        ServedRoot { overlay, location, directory: root.fixed_directory() }
+    }
+}
+
+/// What was found below all roots.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Files with settings that were read.
+    pub files: usize,
+    /// Directories that were looked at.
+    pub directories: usize,
+    /// Roots that depend on the request, and were not looked at.
+    pub unknown_roots: usize,
+    /// A limit ended the search.
+    pub is_cut: bool,
+    /// The problems, in the order in which they were found.
+    pub problems: Vec<Problem>,
+    bytes: u64,
+}
+
+/// Something wrong with a file.
+#[derive(Debug)]
+pub struct Problem {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, with the path and the line.
+    pub text: String,
+    /// The status of the answer to all requests for the directory; none for what is only a warning.
+    pub status: Option<u16>,
+}
+
+/// Reads all files below the roots.
+pub(crate) fn survey(base: &Arc<Base>, roots: &[ServedRoot]) -> Survey {
+    let mut survey = Survey::default();
+    for root in roots {
+        match &root.directory {
+            Some(directory) => survey.walk(base, root, directory),
+            None => survey.unknown_roots += 1,
+        }
+    }
+    survey
+}
+
+impl Survey {
+    /// Goes through a directory and those in it, the outer ones first. Symbolic links to directories are not followed.
+    fn walk(&mut self, base: &Arc<Base>, root: &ServedRoot, directory: &Path) {
+        let mut waiting = VecDeque::from([(directory.to_path_buf(), 0)]);
+        while let Some((directory, depth)) = waiting.pop_front() {
+            if self.directories == DIRECTORIES_MAX {
+                self.is_cut = true;
+                return;
+            }
+            self.directories += 1;
+            self.look(base, root, &directory.join(root.overlay.file_name));
+            let Ok(entries) = fs::read_dir(&directory) else { continue };
+            let is_directory =
+                |entry: &fs::DirEntry| entry.file_type().is_ok_and(|file_type| file_type.is_dir());
+            let mut inner: Vec<_> =
+                entries.flatten().filter(is_directory).map(|entry| entry.path()).collect();
+            inner.sort_unstable();
+            if depth == DEPTH_MAX || waiting.len() + inner.len() > DIRECTORIES_MAX {
+                self.is_cut |= !inner.is_empty();
+                continue;
+            }
+            waiting.extend(inner.into_iter().map(|path| (path, depth + 1)));
+        }
+    }
+
+    fn look(&mut self, base: &Arc<Base>, root: &ServedRoot, path: &Path) {
+        let Ok(metadata) = fs::metadata(path) else { return };
+        if self.files == FILES_MAX || self.bytes.saturating_add(metadata.len()) > BYTES_MAX {
+            self.is_cut = true;
+            return;
+        }
+        self.files += 1;
+        self.bytes += metadata.len();
+        let list = vec![File { path: path.to_path_buf(), stamp: Stamp::of(&metadata) }];
+        let mut files = Files { list, opened: Vec::new(), name: Box::default(), is_fresh: false };
+        let loaded = chain::load(base, root.overlay, &mut files);
+        let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
+        self.problems.extend(notes.into_iter().map(|text| Problem {
+            path: path.to_path_buf(),
+            text,
+            status: None,
+        }));
+        let compiled = loaded.and_then(|chain| {
+            let none = vec![false; chain.selection_count()];
+            chain.compile(base, root.location.as_ref(), &none).map(drop)
+        });
+        if let Err(failure) = compiled {
+            let (text, status) = (failure.message, Some(failure.status.0));
+            self.problems.push(Problem { path: path.to_path_buf(), text, status });
+        }
+    }
+}

@@ -1,0 +1,565 @@
+//! From what was written to what serves: compiles every scope once and puts servers behind addresses.
+
+use crate::builder::Builder;
+use crate::encryption::{self, Encryption};
+use crate::hosts::Hosts;
+use crate::listens::ListenSpec;
+use crate::load::{Loaded, table};
+use crate::locations::{Limited, Location, Locations};
+use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
+use crate::protocols::{Agreement, Protocols};
+use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
+use conf::{Contexts, Diagnostic, Span};
+use contract::{
+    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, PatternSets,
+    Peer, Phase, Policy, Regex, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step,
+    Template, VariableTable,
+};
+use http::Status;
+use journal::{Level, LogFiles};
+use net::{ListenOptions, SocketAddress};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A configuration, compiled: immutable and shared by all threads.
+pub struct Site {
+    /// The sockets to listen on.
+    pub listens: Vec<Listen>,
+    /// The log files to open.
+    pub logs: LogFiles,
+    /// The variables that the configuration uses.
+    pub variables: Arc<VariableTable>,
+    /// State that the configuration after this one shares, where it defines the same.
+    pub kept: Kept,
+    /// The settings of the main level.
+    main: Arc<Scope>,
+    /// Where settings beside the content count, and what they are compiled with; none where they do not.
+    served_roots: Option<(Arc<Base>, Box<[ServedRoot]>)>,
+    /// The thread that compiled the site, where it stays. It comes last, because it ends when this is dropped.
+    pub compiled_by: Option<Builder>,
+}
+
+/// A socket to listen on.
+pub struct Listen {
+    /// The address to bind.
+    pub address: SocketAddress,
+    /// How to bind it.
+    pub options: ListenOptions,
+    hosts: Hosts,
+    /// More special addresses of the same port, which this socket receives for.
+    narrower: Vec<(IpAddr, Hosts)>,
+}
+
+impl Listen {
+    /// The servers for a connection that came to this address of ours.
+    pub fn hosts(&self, local: Option<IpAddr>) -> &Hosts {
+        self.hosts_where(|| local)
+    }
+
+    /// As [`Listen::hosts`], where the address is asked for only if it matters.
+    #[inline]
+    pub fn hosts_where(&self, local: impl FnOnce() -> Option<IpAddr>) -> &Hosts {
+        if self.narrower.is_empty() {
+            return &self.hosts;
+        }
+        let local = local();
+        let special = self.narrower.iter().find(|(address, _)| Some(*address) == local);
+        special.map_or(&self.hosts, |(_, hosts)| hosts)
+    }
+
+    fn is_encrypted(&self) -> bool {
+        let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
+        narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted)
+    }
+
+    /// Whether the socket's own address does not tell at which address a connection arrived.
+    pub fn needs_local_address(&self) -> bool {
+        !self.narrower.is_empty() || self.address.ip().is_some_and(|ip| ip.is_unspecified())
+    }
+}
+
+/// A virtual server, compiled.
+pub struct Server {
+    /// Its first name (`$server_name`).
+    pub name: Arc<[u8]>,
+    /// All that it is called.
+    pub names: Box<[ServerName]>,
+    /// What it does with clients that begin a handshake.
+    pub encryption: Encryption,
+    /// Where it was written.
+    pub span: Span,
+    /// What holds in it.
+    pub scope: Arc<Scope>,
+    /// Its locations.
+    pub locations: Locations,
+    /// Its locations whose names begin with `@`.
+    pub named: HashMap<Box<[u8]>, Arc<Location>>,
+}
+
+/// A content handler of nginx that does not exist here: its locations answer 501.
+pub(crate) struct Unbuilt {
+    pub directive: String,
+}
+
+pub(crate) static UNBUILT: Directive<Unbuilt> =
+    Directive::new("content handler", |args, _| Err(args.error("has no separate value")))
+        .rule(Rule::Unnamed)
+        .repeats();
+
+impl Handler for Unbuilt {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        exchange.log(Level::Error, &format!("\"{}\" is not built into this server", self.directive));
+        Step::Finish(Status::NOT_IMPLEMENTED)
+    }
+}
+
+impl Site {
+    /// Writes to the error log of the main level, for what concerns no request.
+    pub fn log(&self, level: Level, message: &str) {
+        self.main.policy.error_log.write(level, message);
+    }
+
+    /// Reads the files with settings below all directories that are served, as requests would; `None` where none count.
+    pub fn survey(&self) -> Option<Survey> {
+        let (base, roots) = self.served_roots.as_ref()?;
+        Some(overlay::survey(base, roots))
+    }
+
+    /// The place of the same address among [`Site::listens`]; `hint` is where to look first.
+    pub fn find(&self, listen: &Listen, hint: usize) -> Option<usize> {
+        let is_same = |other: &Listen| other.address == listen.address;
+        match self.listens.get(hint) {
+            Some(other) if is_same(other) => Some(hint),
+            _ => self.listens.iter().position(is_same),
+        }
+    }
+
+    /// Whether connections of any address begin with a handshake.
+    pub fn is_encrypted(&self) -> bool {
+        self.listens.iter().any(Listen::is_encrypted)
+    }
+
+    /// Whether everything about the connections of a client is logged.
+    pub fn debugs(&self, client: &Peer) -> bool {
+        self.main.policy.debugged.as_ref().is_some_and(|clients| clients.has(client))
+    }
+
+    /// The first file of that log.
+    pub fn error_log(&self) -> Option<&Path> {
+        self.main.policy.error_log.path()
+    }
+
+    /// Compiles what was loaded. Notes are added to `loaded.loading.notes`.
+    pub fn compile(loaded: &mut Loaded, modules: &[&'static Module]) -> Result<Site, Diagnostic> {
+        let known: Vec<_> = modules.iter().flat_map(|module| module.variables).copied().collect();
+        let variables = std::mem::take(&mut loaded.loading.variables).finish(&known)?;
+        let base = Arc::new(Base {
+            config: Arc::clone(&loaded.config),
+            modules: modules.into(),
+            table: Arc::new(table(modules)),
+            prefix: loaded.loading.prefix.clone(),
+            logs: loaded.loading.logs.clone(),
+        });
+        let compiler = Compiler {
+            overlays: Some(&base),
+            config: &loaded.config,
+            modules,
+            prefix: &loaded.loading.prefix,
+            logs: &loaded.loading.logs,
+            default_port: loaded.loading.default_port,
+            sets: RefCell::default(),
+            notes: RefCell::default(),
+            served_roots: RefCell::default(),
+        };
+        let main = loaded.config.view(Config::MAIN);
+        let http = main.written(&HTTP);
+        let main_scope = compiler.scope(Config::MAIN, None)?;
+        let mut addresses = Addresses::default();
+        if let Some(http) = http {
+            // An error in `http` itself is reported also where no server inherits it.
+            compiler.scope(*http.value, None)?;
+            for server in loaded.config.view(*http.value).here(&SERVER) {
+                compiler.server(*server.value, server.span, &mut addresses)?;
+            }
+        }
+        loaded.loading.notes.append(&mut compiler.notes.take());
+        let roots = compiler.served_roots.take();
+        let served_roots = (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().collect()));
+        let listens = addresses.into_listens(&mut loaded.loading.notes)?;
+        let logs = loaded.loading.logs.clone();
+        let kept = loaded.loading.origin.finish();
+        let variables = Arc::new(variables);
+        Ok(Site { listens, logs, variables, kept, main: main_scope, served_roots, compiled_by: None })
+    }
+}
+
+/// Compiles what was written.
+pub struct Compiler<'a> {
+    /// What was written.
+    pub config: &'a Config,
+    /// The features.
+    pub modules: &'a [&'a Module],
+    /// What relative paths are relative to.
+    pub prefix: &'a Path,
+    /// The log files that were asked for.
+    pub logs: &'a LogFiles,
+    /// The port of a server that names none.
+    pub default_port: u16,
+    /// What settings beside the content are compiled with; none inside of such.
+    pub overlays: Option<&'a Arc<Base>>,
+    /// The patterns of locations that were put together.
+    pub sets: RefCell<PatternSets>,
+    /// What there is to tell about what was compiled.
+    pub notes: RefCell<Vec<Diagnostic>>,
+    /// Where settings beside the content count, each directory once.
+    pub served_roots: RefCell<BTreeMap<Option<PathBuf>, ServedRoot>>,
+}
+
+impl Compiler<'_> {
+    fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
+        let view = self.config.view(section);
+        let written = view.here(&SERVER_NAME);
+        let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
+        if names.is_empty() {
+            // It answers to requests that name no host.
+            names.push(ServerName::Text(Box::default()));
+        }
+        let specs = self.location_specs(section)?;
+        let mut named = HashMap::new();
+        let mut locations = Vec::new();
+        for (spec, place) in specs {
+            let location = self.location(spec, place)?;
+            if spec.name.kind == LocationKind::Named {
+                named.insert(spec.name.text.clone(), Arc::new(location));
+            } else {
+                locations.push((spec.regex.clone(), location));
+            }
+        }
+        let scope = self.scope(section, None)?;
+        if let Some(policy) = scope.policy.tls.as_deref() {
+            self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
+        }
+        let server = Arc::new(Server {
+            name: names.first().map(|name| name.shown()).unwrap_or_default().into(),
+            names: names.into(),
+            encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
+            span,
+            scope,
+            locations: Locations::new(locations, &mut self.sets.borrow_mut()),
+            named,
+        });
+        let written = view.here(&LISTEN);
+        let listens: Vec<ListenSpec> = if written.is_empty() {
+            vec![ListenSpec::fallback(self.default_port, span)]
+        } else {
+            written.iter().map(|written| written.value.clone()).collect()
+        };
+        addresses.add(&listens, &server)
+    }
+
+    /// The locations of a level, checked for duplicates.
+    fn location_specs(&self, section: SectionId) -> Result<Vec<(&LocationSpec, Span)>, Diagnostic> {
+        let mut seen = HashMap::new();
+        let mut specs = Vec::new();
+        for written in self.config.view(section).here(&LOCATION) {
+            let name = &written.value.name;
+            let is_prefix = matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly);
+            let key = (if is_prefix { LocationKind::Prefix as u8 } else { name.kind as u8 }, &name.text);
+            if name.kind != LocationKind::Regex && seen.insert(key, ()).is_some() {
+                let message = format!("duplicate location \"{}\"", String::from_utf8_lossy(&name.text));
+                return Err(Diagnostic::emerg(message).at(written.span));
+            }
+            specs.push((written.value, written.span));
+        }
+        Ok(specs)
+    }
+
+    fn location(&self, spec: &LocationSpec, place: Span) -> Result<Location, Diagnostic> {
+        let mut inner = Vec::new();
+        for (nested, place) in self.location_specs(spec.section)? {
+            inner.push((nested.regex.clone(), self.location(nested, place)?));
+        }
+        let view = self.config.view(spec.section);
+        let limited = match view.here(&LIMIT_EXCEPT).first() {
+            Some(limit) => {
+                let scope = self.scope(limit.value.section, Some(&spec.name))?;
+                Some(Limited::new(limit.value, scope))
+            }
+            None => None,
+        };
+        Ok(Location {
+            name: spec.name.clone(),
+            place,
+            scope: self.scope(spec.section, Some(&spec.name))?,
+            inner: Locations::new(inner, &mut self.sets.borrow_mut()),
+            limited,
+        })
+    }
+
+    /// Compiles one scope, after the `if` blocks inside of it.
+    pub fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
+        let view = self.config.view(section);
+        let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
+        builder.logs = self.logs.clone();
+        for &inner in self.config.children(section) {
+            const IF: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
+            if IF.contains(self.config.context(inner)) {
+                builder.inner.insert(inner, self.scope(inner, name)?);
+            }
+        }
+        for module in self.modules {
+            if let Some(compile) = module.compile {
+                builder.feature = module.name;
+                compile(&view, &mut builder)?;
+            }
+        }
+        builder.feature = "server";
+        if let (Some(base), Some(overlay)) = (self.overlays, builder.policy.overlay) {
+            let root = ServedRoot::new(overlay, name.cloned(), &builder.policy.root);
+            self.served_roots.borrow_mut().entry(root.directory.clone()).or_insert(root);
+            builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
+        }
+        if let Some(unbuilt) = view.get(&UNBUILT) {
+            builder.content(view.place(&UNBUILT), Unbuilt { directive: unbuilt.directive.clone() });
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    fn default_policy(&self) -> Policy {
+        Policy::new(Root {
+            path: Template::literal(b"html"),
+            alias: None,
+            prefix: PathBuf::from(self.prefix),
+        })
+    }
+}
+
+/// The addresses of all servers, in the order in which they were first named.
+#[derive(Default)]
+struct Addresses {
+    order: Vec<SocketAddress>,
+    by_address: BTreeMap<String, AddressUse>,
+}
+
+struct AddressUse {
+    options: Option<ListenOptions>,
+    default: Option<Arc<Server>>,
+    protocols: Agreement,
+    servers: Vec<(Arc<Server>, Span)>,
+}
+
+impl Addresses {
+    fn add(&mut self, listens: &[ListenSpec], server: &Arc<Server>) -> Result<(), Diagnostic> {
+        for listen in listens {
+            for address in &listen.addresses {
+                self.add_one(listen, address, server)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_one(
+        &mut self,
+        listen: &ListenSpec,
+        address: &SocketAddress,
+        server: &Arc<Server>,
+    ) -> Result<(), Diagnostic> {
+        let complain = |what: &str| {
+            let message = format!("{what} {address}");
+            Err(Diagnostic::emerg(message).at(listen.span))
+        };
+        let entry = self.by_address.entry(address.to_string()).or_insert_with(|| {
+            self.order.push(address.clone());
+            AddressUse {
+                options: None,
+                default: None,
+                protocols: Agreement::new(listen),
+                servers: Vec::new(),
+            }
+        });
+        // All addresses of a server are added before those of the next one.
+        if entry.servers.last().is_some_and(|(last, ..)| Arc::ptr_eq(last, server)) {
+            return complain("a duplicate listen");
+        }
+        if let Some(options) = &listen.options
+            && entry.options.replace(options.clone()).is_some()
+        {
+            return complain("duplicate listen options for");
+        }
+        if listen.default_server && entry.default.replace(Arc::clone(server)).is_some() {
+            return complain("a duplicate default server for");
+        }
+        if !entry.servers.is_empty() {
+            entry.protocols.add(listen);
+        }
+        entry.servers.push((Arc::clone(server), listen.span));
+        Ok(())
+    }
+
+    fn into_listens(mut self, notes: &mut Vec<Diagnostic>) -> Result<Vec<Listen>, Diagnostic> {
+        let mut listens: Vec<Listen> = Vec::new();
+        let (wide, narrow): (Vec<_>, Vec<_>) = std::mem::take(&mut self.order)
+            .into_iter()
+            .partition(|address| address.ip().is_none_or(|ip| ip.is_unspecified()));
+        for address in wide.into_iter().chain(narrow) {
+            let Some(used) = self.by_address.remove(&address.to_string()) else { continue };
+            let options = used.options.clone();
+            let explicit = options.is_some();
+            let Some(hosts) = used.into_hosts(&address, notes)? else { continue };
+            let covering = listens.iter_mut().find(|listen| covers(&listen.address, &address));
+            match (covering, address.ip()) {
+                (Some(listen), Some(ip)) if !explicit => listen.narrower.push((ip, hosts)),
+                _ => listens.push(Listen {
+                    address,
+                    options: options.unwrap_or_default(),
+                    hosts,
+                    narrower: Vec::new(),
+                }),
+            }
+        }
+        Ok(listens)
+    }
+}
+
+impl AddressUse {
+    fn into_hosts(
+        self,
+        address: &SocketAddress,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<Option<Hosts>, Diagnostic> {
+        let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
+        let Some(default) = self.default.clone().or(first) else { return Ok(None) };
+        let Protocols { ssl, proxy_protocol } = self.protocols.all;
+        if ssl {
+            self.check_certificates(&default)?;
+        }
+        let message = format!("protocol options redefined for {address}");
+        notes.extend(self.protocols.dissenting.iter().map(|span| Diagnostic::warn(&message).at(*span)));
+        let mut hosts = Hosts::new(default, ssl);
+        hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
+        hosts.takes_proxy_header = proxy_protocol;
+        let single = self.servers.len() == 1;
+        let mut patterns = Vec::new();
+        for (server, span) in &self.servers {
+            let has_regex = server.names.iter().any(|name| matches!(name, ServerName::Regex(_)));
+            // One server is chosen without a look at its names, unless a pattern may capture something.
+            if single && !has_regex {
+                continue;
+            }
+            for name in &server.names {
+                let text = match name {
+                    ServerName::Text(text) => text,
+                    ServerName::Regex(regex) => {
+                        patterns.push((Regex::clone(regex), Arc::clone(server)));
+                        continue;
+                    }
+                };
+                let Err(error) = hosts.add(text, server) else { continue };
+                let shown = String::from_utf8_lossy(text);
+                if error == NameError::Invalid {
+                    let message = format!("invalid server name or wildcard \"{shown}\" on {address}");
+                    return Err(Diagnostic::emerg(message).at(*span));
+                }
+                let message = format!("conflicting server name \"{shown}\" on {address}, ignored");
+                notes.push(Diagnostic::warn(message).at(*span));
+            }
+        }
+        hosts.set_patterns(patterns);
+        Ok(Some(hosts))
+    }
+}
+
+impl AddressUse {
+    /// Somebody must be able to answer a handshake: the default server or, where that one turns clients away, every
+    /// other one.
+    fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
+        let lonely = match default.encryption {
+            Encryption::Accept(_) => return Ok(()),
+            Encryption::None => Some(default),
+            Encryption::Reject => {
+                let servers = self.servers.iter().map(|(server, ..)| &**server);
+                servers.into_iter().find(|server| matches!(server.encryption, Encryption::None))
+            }
+        };
+        let Some(server) = lonely else { return Ok(()) };
+        let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+        let hint = "name a certificate with ssl_certificate and its key with ssl_certificate_key";
+        Err(Diagnostic::emerg(message).at(server.span).hint(hint))
+    }
+}
+
+/// Whether a socket bound to `wide` receives what comes to `narrow`.
+fn covers(wide: &SocketAddress, narrow: &SocketAddress) -> bool {
+    match (wide.ip(), narrow.ip()) {
+        (Some(wide_ip), Some(narrow_ip)) => {
+            wide_ip.is_unspecified()
+                && wide_ip.is_ipv4() == narrow_ip.is_ipv4()
+                && wide.port() == narrow.port()
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Listen;
+    use crate::hosts::Hosts;
+    use crate::testing;
+
+    fn name(hosts: &Hosts) -> String {
+        String::from_utf8_lossy(&hosts.default_server().name).into_owned()
+    }
+
+    /// `ADDRESS DEFAULT`, and behind it the narrower addresses with their defaults.
+    fn shown(listen: &Listen) -> String {
+        let narrower = listen.narrower.iter().map(|(ip, hosts)| format!(" + {ip} {}", name(hosts)));
+        format!("{} {}{}", listen.address, name(&listen.hosts), narrower.collect::<String>())
+    }
+
+    #[test]
+    fn one_socket_for_addresses_that_it_receives_for() {
+        for (servers, listens) in [
+            (&["listen 1; listen 2;", "listen 2;"][..], &["0.0.0.0:1 a", "0.0.0.0:2 a"][..]),
+            (&["listen 127.0.0.1:1;", "listen 1;"], &["0.0.0.0:1 b + 127.0.0.1 a"]),
+            (&["listen 127.0.0.1:1 backlog=5;", "listen 1;"], &["0.0.0.0:1 b", "127.0.0.1:1 a"]),
+            (&["listen 127.0.0.1:1 bind;", "listen 1;"], &["0.0.0.0:1 b", "127.0.0.1:1 a"]),
+            (&["listen 127.0.0.1:1;", "listen 2;"], &["0.0.0.0:2 b", "127.0.0.1:1 a"]),
+            (&["listen [::1]:1;", "listen 1;"], &["0.0.0.0:1 b", "[::1]:1 a"]),
+            (&["listen [::1]:1;", "listen [::]:1;"], &["[::]:1 b + ::1 a"]),
+            (&["listen 1;", "listen 1 default_server;"], &["0.0.0.0:1 b"]),
+            (&["listen *:1;", "listen 0.0.0.0:1;", "listen unix:/s;"], &["0.0.0.0:1 a", "unix:/s c"]),
+            (
+                &["listen 1; listen 127.0.0.1:1;", "listen 127.0.0.1:1 default_server;"],
+                &["0.0.0.0:1 a + 127.0.0.1 b"],
+            ),
+            (&["listen 127.0.0.1:1-3;"], &["127.0.0.1:1 a", "127.0.0.1:2 a", "127.0.0.1:3 a"]),
+        ] {
+            let named = servers
+                .iter()
+                .zip('a'..)
+                .map(|(text, name)| format!("server {{ {text} server_name {name}; }}"));
+            let (_, site) = testing::site(&named.collect::<String>(), &[]).unwrap();
+            assert_eq!(site.listens.iter().map(shown).collect::<Vec<_>>(), listens, "{servers:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_one_set_of_options_and_one_default() {
+        for (text, message) in [
+            ("server { listen 1; listen *:1; }", "a duplicate listen 0.0.0.0:1"),
+            (
+                "server { listen 1 backlog=5; } server { listen 1 bind; }",
+                "duplicate listen options for 0.0.0.0:1",
+            ),
+            (
+                "server { listen 1 default_server; } server { listen 1 default_server; }",
+                "a duplicate default server for 0.0.0.0:1",
+            ),
+        ] {
+            assert_eq!(testing::site(text, &[]).map(|_| ()).unwrap_err(), message, "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The directives that give a configuration its structure.
+
+use crate::listens::{ListenSpec, parse_listen};
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{
+    AnyDirective, Args, Directive, Loading, LocationKind, LocationName, Regex, Rule, SERVER_NAME, SectionId,
+};
+use http::Method;
+
+/// The directives of the structure.
+pub static STRUCTURE: &[&dyn AnyDirective] =
+    &[&HTTP, &SERVER, &LOCATION, &LIMIT_EXCEPT, &LISTEN, &SERVER_NAME];
+
+/// `http { … }`
+pub static HTTP: Directive<SectionId> = Directive::new("http", opened)
+    .within(Contexts::MAIN)
+    .opens(Arity::None, Contexts::HTTP)
+    .rule(Rule::Never)
+    .help("Holds everything about serving HTTP.");
+
+/// `server { … }`
+pub static SERVER: Directive<SectionId> = Directive::new("server", opened)
+    .within(Contexts::HTTP)
+    .opens(Arity::None, Contexts::SERVER)
+    .rule(Rule::Never)
+    .repeats()
+    .help("A virtual server, chosen by address, port and host name.");
+
+/// `location … { … }`
+pub static LOCATION: Directive<LocationSpec> = Directive::new("location", parse_location)
+    .within(Contexts::SERVER.or(Contexts::LOCATION))
+    .opens(Arity::Range(1, 2), Contexts::LOCATION)
+    .rule(Rule::Never)
+    .repeats()
+    .help("What holds for the URIs that match a prefix, a path or a regular expression.");
+
+/// `limit_except METHOD … { … }`
+pub(crate) static LIMIT_EXCEPT: Directive<LimitExcept> = Directive::new("limit_except", parse_limit_except)
+    .within(Contexts::LOCATION)
+    .opens(Arity::AtLeast(1), Contexts::LIMIT_EXCEPT)
+    .rule(Rule::Never)
+    .help("What holds for all methods but these.");
+
+/// `listen ADDRESS …`
+pub(crate) static LISTEN: Directive<ListenSpec> = Directive::new("listen", parse_listen)
+    .within(Contexts::SERVER)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::Never)
+    .repeats()
+    .default("*:80")
+    .help("An address and port, or a Unix socket, that the server answers on.");
+
+/// A `location` with its block.
+pub struct LocationSpec {
+    pub name: LocationName,
+    pub regex: Option<Regex>,
+    pub section: SectionId,
+}
+
+/// A `limit_except` with its block.
+pub struct LimitExcept {
+    methods: Vec<Method>,
+    pub section: SectionId,
+}
+
+impl LimitExcept {
+    /// The methods that are not limited.
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+}
+
+fn opened(args: &Args<'_>, _: &mut Loading) -> Result<SectionId, Diagnostic> {
+    args.opened.ok_or_else(|| args.error("has no opening \"{\""))
+}
+
+fn parse_location(args: &Args<'_>, loading: &mut Loading) -> Result<LocationSpec, Diagnostic> {
+    let section = opened(args, loading)?;
+    let first = args.word(0)?;
+    let (modifier, word, text) = match args.words() {
+        [modifier, word] => (&*modifier.text, word, &*word.text),
+        _ => split_modifier(&first.text)
+            .map_or((&b""[..], first, &*first.text), |(modifier, text)| (modifier, first, text)),
+    };
+    let kind = match modifier {
+        b"" if text.starts_with(b"@") => LocationKind::Named,
+        b"" => LocationKind::Prefix,
+        b"=" => LocationKind::Exact,
+        b"^~" => LocationKind::PrefixOnly,
+        b"~" | b"~*" => LocationKind::Regex,
+        _ => {
+            let message = format!("invalid location modifier \"{}\"", String::from_utf8_lossy(modifier));
+            return Err(Diagnostic::emerg(message).at(args.node.span));
+        }
+    };
+    let regex = match kind {
+        LocationKind::Regex => Some(loading.regex(word, text, modifier == b"~*")?),
+        _ => None,
+    };
+    let name = LocationName { kind, text: text.into() };
+    check_nesting(args, loading, &name)?;
+    loading.location = Some(name.clone());
+    Ok(LocationSpec { name, regex, section })
+}
+
+fn split_modifier(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    [&b"="[..], b"^~", b"~*", b"~"]
+        .into_iter()
+        .find_map(|modifier| text.strip_prefix(modifier).map(|rest| (modifier, rest)))
+}
+
+fn check_nesting(args: &Args<'_>, loading: &Loading, name: &LocationName) -> Result<(), Diagnostic> {
+    let Some(outer) = &loading.location else { return Ok(()) };
+    let show = |name: &LocationName| String::from_utf8_lossy(&name.text).into_owned();
+    let complain = |message: String| Err(Diagnostic::emerg(message).at(args.node.span));
+    let (inner_text, outer_text) = (show(name), show(outer));
+    match (outer.kind, name.kind) {
+        (LocationKind::Exact, _) => complain(format!(
+            "location \"{inner_text}\" cannot be inside the exact location \"{outer_text}\""
+        )),
+        (LocationKind::Named, _) => complain(format!(
+            "location \"{inner_text}\" cannot be inside the named location \"{outer_text}\""
+        )),
+        (_, LocationKind::Named) => {
+            complain(format!("named location \"{inner_text}\" can be on the server level only"))
+        }
+        (_, LocationKind::Regex) => Ok(()),
+        _ if name.text.starts_with(&outer.text) => Ok(()),
+        _ => complain(format!("location \"{inner_text}\" is outside location \"{outer_text}\"")),
+    }
+}
+
+fn parse_limit_except(args: &Args<'_>, loading: &mut Loading) -> Result<LimitExcept, Diagnostic> {
+    let section = opened(args, loading)?;
+    let method = |word: &conf::Word| match Method::from_bytes(&word.text.to_ascii_uppercase()) {
+        Method::Other | Method::Connect | Method::Trace => {
+            let message = format!("invalid method \"{word}\"");
+            Err(Diagnostic::emerg(message).at(args.node.span))
+        }
+        method => Ok(method),
+    };
+    let methods = args.words().iter().map(method).collect::<Result<_, _>>()?;
+    Ok(LimitExcept { methods, section })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STRUCTURE;
+    use conf::catalogue;
+
+    #[test]
+    fn directives_stand_where_nginx_has_them() {
+        for info in STRUCTURE.iter().map(|directive| directive.info()) {
+            let mut entries = catalogue::entries(info.name);
+            let theirs = entries.find(|entry| entry.contexts.intersects(info.contexts)).unwrap();
+            assert_eq!(info.contexts, theirs.contexts, "contexts of {}", info.name);
+            let counts = |shape: conf::Shape| (0..10).filter(move |count| shape.arity.admits(*count));
+            assert!(counts(info.shape).eq(counts(theirs.shape)), "{}", info.name);
+            assert_eq!(info.shape.block, theirs.shape.block, "block of {}", info.name);
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! How other servers are spoken to.
+
+use crate::policy::{provider, versions};
+use crate::verifier::{Trust, Verifier, mismatch};
+use crate::{Failure, Pair, PolicyError};
+use ::aws_lc_rs::digest::{Context, SHA256};
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::pki_types::ServerName;
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, SignatureScheme};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// With how many peers sessions are resumed.
+const PEERS_MAX: usize = 256;
+
+/// How many sessions are kept for one peer.
+const SESSIONS: usize = 64;
+
+/// What may be chosen for connections to other servers.
+#[derive(Clone, Debug)]
+pub struct ClientSettings<'a> {
+    /// The certificate that is shown to servers that ask for one.
+    pub pair: Option<&'a Pair>,
+    /// Whether TLS 1.2 is spoken.
+    pub tls12: bool,
+    /// Whether TLS 1.3 is spoken.
+    pub tls13: bool,
+    /// The ciphers of TLS 1.2, in OpenSSL's language.
+    pub ciphers: &'a str,
+    /// Whether the server gets the name of the request (SNI).
+    pub tells_name: bool,
+    /// The authorities that certificates are checked against; without them no certificate is checked.
+    pub trust: Option<&'a Trust>,
+    /// Whether sessions are resumed.
+    pub resumes: bool,
+}
+
+impl ClientSettings<'_> {
+    /// A digest of all that can be chosen: policies with the same one can replace each other.
+    pub fn digest(&self) -> [u8; 32] {
+        let ClientSettings { pair, tls12, tls13, ciphers, tells_name, trust, resumes } = self;
+        let mut context = Context::new(&SHA256);
+        let flags = [*tls12, *tls13, *tells_name, *resumes, pair.is_some(), trust.is_some()];
+        context.update(b"client policy");
+        context.update(&flags.map(u8::from));
+        if let Some(pair) = pair {
+            context.update(&pair.digest);
+            // The same certificate may come with another chain.
+            for der in &pair.certified.cert {
+                context.update(&(der.len() as u64).to_be_bytes());
+                context.update(der);
+            }
+        }
+        if let Some(trust) = trust {
+            context.update(trust.digest());
+        }
+        context.update(ciphers.as_bytes());
+        let mut digest = [0; 32];
+        digest.copy_from_slice(context.finish().as_ref());
+        digest
+    }
+}
+
+/// The way other servers are spoken to, shared by all connections of a location.
+#[derive(Debug)]
+pub struct ClientPolicy {
+    config: Arc<ClientConfig>,
+    resumes: bool,
+    verifies: bool,
+    /// For each peer the same, with the sessions that it gave.
+    peers: Mutex<HashMap<Box<str>, Arc<ClientConfig>>>,
+}
+
+impl ClientPolicy {
+    /// Puts the settings together.
+    ///
+    /// # Errors
+    /// See [`PolicyError`].
+    pub fn new(settings: &ClientSettings<'_>) -> Result<ClientPolicy, PolicyError> {
+        let versions = versions(settings.tls12, settings.tls13)?;
+        let provider = provider(settings.tls12, settings.ciphers, "auto")?;
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier = Verifier { algorithms, trust: settings.trust.cloned() };
+        let builder = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&versions)
+            .map_err(|_| PolicyError::NoCipher)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match settings.pair {
+            Some(pair) => builder.with_client_cert_resolver(Arc::new(Own(pair.clone()))),
+            None => builder.with_no_client_auth(),
+        };
+        config.enable_sni = settings.tells_name;
+        config.resumption = Resumption::disabled();
+        Ok(ClientPolicy {
+            config: Arc::new(config),
+            resumes: settings.resumes,
+            verifies: settings.trust.is_some(),
+            peers: Mutex::default(),
+        })
+    }
+
+    /// The library's settings for one peer.
+    pub(crate) fn config(&self, peer: &str) -> Arc<ClientConfig> {
+        if !self.resumes {
+            return Arc::clone(&self.config);
+        }
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = peers.get(peer) {
+            return Arc::clone(known);
+        }
+        if peers.len() >= PEERS_MAX {
+            peers.clear();
+        }
+        let mut config = (*self.config).clone();
+        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        let config = Arc::new(config);
+        peers.insert(peer.into(), Arc::clone(&config));
+        config
+    }
+
+    /// A server's name as the library takes it.
+    pub(crate) fn name(&self, name: &str) -> Result<ServerName<'static>, Failure> {
+        match ServerName::try_from(name.trim_start_matches('[').trim_end_matches(']').to_owned()) {
+            Ok(name) => Ok(name),
+            Err(_) if self.verifies => Err(Failure::certificate(&mismatch(name).0)),
+            // An address is not sent to the server.
+            Err(_) => Ok(ServerName::IpAddress(IpAddr::from(Ipv4Addr::UNSPECIFIED).into())),
+        }
+    }
+}
+
+/// The certificate that is shown to servers.
+#[derive(Debug)]
+struct Own(Pair);
+
+impl ResolvesClientCert for Own {
+    /// Like OpenSSL, it is shown whichever authorities the server names.
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.signs(schemes).then(|| Arc::clone(&self.0.certified))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Hello, Negotiated, SelfSigned, ServerPolicy, Session, Settings, TrustError};
+    use rcgen::{
+        BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+        ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
+        SerialNumber, date_time_ymd,
+    };
+    use std::time::Duration;
+
+    /// An authority, with its certificate as PEM.
+    struct Authority {
+        issuer: Issuer<'static, KeyPair>,
+        pem: String,
+    }
+
+    fn authority_params(name: &str) -> CertificateParams {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params
+    }
+
+    impl Authority {
+        fn new(name: &str) -> Authority {
+            let (params, key) = (authority_params(name), KeyPair::generate().unwrap());
+            let pem = params.self_signed(&key).unwrap().pem();
+            Authority { issuer: Issuer::new(params, key), pem }
+        }
+
+        fn under(name: &str, parent: &Authority) -> Authority {
+            let (params, key) = (authority_params(name), KeyPair::generate().unwrap());
+            let pem = params.signed_by(&key, &parent.issuer).unwrap().pem();
+            Authority { issuer: Issuer::new(params, key), pem }
+        }
+
+        fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
+            let key = KeyPair::generate().unwrap();
+            let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+            params.serial_number = Some(SerialNumber::from(7));
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            change(&mut params);
+            (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+        }
+
+        fn revoke(&self, serials: &[u64]) -> String {
+            let revoked = |&serial: &u64| RevokedCertParams {
+                serial_number: SerialNumber::from(serial),
+                revocation_time: date_time_ymd(2020, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            };
+            let params = CertificateRevocationListParams {
+                this_update: date_time_ymd(2020, 1, 1),
+                next_update: date_time_ymd(2999, 1, 1),
+                crl_number: SerialNumber::from(1),
+                issuing_distribution_point: None,
+                revoked_certs: serials.iter().map(revoked).collect(),
+                key_identifier_method: KeyIdMethod::Sha256,
+            };
+            params.signed_by(&self.issuer).unwrap().pem().unwrap()
+        }
+    }
+
+    fn server((certificate, key): &(String, String), tls12: bool, tls13: bool) -> ServerPolicy {
+        let pairs = [Pair::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap()];
+        let settings = Settings {
+            pairs: &pairs,
+            tls12,
+            tls13,
+            ciphers: "HIGH",
+            prefer_server_ciphers: false,
+            curves: "auto",
+            tickets: true,
+            cached_sessions: 0,
+            session_timeout: Duration::from_secs(300),
+        };
+        ServerPolicy::new(&settings).unwrap()
+    }
+
+    const PLAIN: ClientSettings<'_> = ClientSettings {
+        pair: None,
+        tls12: true,
+        tls13: true,
+        ciphers: "DEFAULT",
+        tells_name: true,
+        trust: None,
+        resumes: true,
+    };
+
+    fn trusting(trust: &Trust) -> ClientPolicy {
+        ClientPolicy::new(&ClientSettings { trust: Some(trust), ..PLAIN }).unwrap()
+    }
+
+    /// The name that the server saw, and what the client agreed on after a question and an answer.
+    fn talk(
+        policy: &ClientPolicy,
+        name: &str,
+        server: &ServerPolicy,
+    ) -> Result<(Option<String>, Negotiated), Failure> {
+        let mut client = Session::connect(policy, name, "peer")?;
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let mut content = (Vec::new(), Vec::new());
+        client.process(&mut [], &mut to_server, &mut content.0)?;
+        let told = Hello::new().read(&to_server, &mut to_client)?.unwrap();
+        let mut far = Session::new(server)?;
+        for round in 0..8 {
+            let plain = if round == 4 { &b"question"[..] } else { b"" };
+            let read = far.process(&mut to_server, &mut to_client, &mut content.1)?.consumed;
+            to_server.drain(..read);
+            let buffers = (&mut to_server, &mut content.0);
+            let processed = match plain.is_empty() {
+                true => client.process(&mut to_client, buffers.0, buffers.1)?,
+                false => client.encrypt(&mut to_client, plain, buffers)?,
+            };
+            assert!(processed.established || round < 4);
+            to_client.drain(..processed.consumed);
+        }
+        assert_eq!(content.1, b"question");
+        Ok((told, client.negotiated()))
+    }
+
+    fn reason(result: Result<(Option<String>, Negotiated), Failure>) -> String {
+        let failure = result.map(|_| ()).unwrap_err();
+        assert!(failure.is_certificate);
+        failure.to_string()
+    }
+
+    #[test]
+    fn server_name_is_sent_only_if_enabled_and_not_an_address() {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let server = server(&(made.certificate, made.key), true, true);
+        let policy = ClientPolicy::new(&PLAIN).unwrap();
+        assert_eq!(talk(&policy, "a.example", &server).unwrap().0.as_deref(), Some("a.example"));
+        assert_eq!(talk(&policy, "under_score", &server).unwrap().0.as_deref(), Some("under_score"));
+        for name in ["127.0.0.1", "[::1]", "", "not a name"] {
+            assert_eq!(talk(&policy, name, &server).unwrap().0, None, "{name}");
+        }
+        let silent = ClientPolicy::new(&ClientSettings { tells_name: false, ..PLAIN }).unwrap();
+        assert_eq!(talk(&silent, "a.example", &server).unwrap().0, None);
+    }
+
+    #[test]
+    fn sessions_are_resumed_unless_disabled() {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let pair = (made.certificate, made.key);
+        for (tls12, tls13) in [(true, false), (false, true)] {
+            let server = server(&pair, tls12, tls13);
+            let resumed = |policy: &ClientPolicy| talk(policy, "a", &server).unwrap().1.resumed;
+            let policy = ClientPolicy::new(&PLAIN).unwrap();
+            assert!(!resumed(&policy) && resumed(&policy) && resumed(&policy));
+            let policy = ClientPolicy::new(&ClientSettings { resumes: false, ..PLAIN }).unwrap();
+            assert!(!resumed(&policy) && !resumed(&policy));
+        }
+    }
+
+    #[test]
+    fn certificate_must_come_from_a_trusted_authority() {
+        let (root, other) = (Authority::new("root"), Authority::new("other"));
+        let pair = root.sign(|_| ());
+        for (tls12, tls13) in [(true, false), (false, true)] {
+            let server = server(&pair, tls12, tls13);
+            let trust = |pem: &str| Trust::from_pem(pem.as_bytes(), None, 1).unwrap();
+            assert!(talk(&trusting(&trust(&root.pem)), "a.example", &server).is_ok());
+            let both = format!("{}{}", other.pem, root.pem);
+            assert!(talk(&trusting(&trust(&both)), "A.example", &server).is_ok());
+            let failed = reason(talk(&trusting(&trust(&other.pem)), "a.example", &server));
+            assert_eq!(failed, "certificate verify error: (21:unable to verify the first certificate)");
+            let failed = reason(talk(&trusting(&trust(&root.pem)), "b.example", &server));
+            assert_eq!(failed, "certificate does not match \"b.example\"");
+            let failed = reason(talk(&trusting(&trust(&root.pem)), "no name", &server));
+            assert_eq!(failed, "certificate does not match \"no name\"");
+        }
+    }
+
+    #[test]
+    fn self_signed_certificate_is_accepted_if_it_is_trusted_itself() {
+        let key = KeyPair::generate().unwrap();
+        for is_authority in [false, true] {
+            let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+            if is_authority {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            }
+            let pem = params.self_signed(&key).unwrap().pem();
+            let trust = Trust::from_pem(pem.as_bytes(), None, 1).unwrap();
+            let server = server(&(pem, key.serialize_pem()), true, true);
+            assert!(talk(&trusting(&trust), "a.example", &server).is_ok());
+            let failed = reason(talk(&trusting(&trust), "b.example", &server));
+            assert_eq!(failed, "certificate does not match \"b.example\"");
+            let other = Trust::from_pem(Authority::new("x").pem.as_bytes(), None, 1).unwrap();
+            let failed = reason(talk(&trusting(&other), "a.example", &server));
+            assert_eq!(failed, "certificate verify error: (18:self-signed certificate)");
+        }
+    }
+
+    #[test]
+    fn expired_certificates_are_rejected() {
+        let root = Authority::new("root");
+        let trust = Trust::from_pem(root.pem.as_bytes(), None, 1).unwrap();
+        let old = root.sign(|params| params.not_after = date_time_ymd(2020, 1, 1));
+        let failed = reason(talk(&trusting(&trust), "a.example", &server(&old, true, true)));
+        assert_eq!(failed, "certificate verify error: (10:certificate has expired)");
+        let early = root.sign(|params| params.not_before = date_time_ymd(2900, 1, 1));
+        let failed = reason(talk(&trusting(&trust), "a.example", &server(&early, true, true)));
+        assert_eq!(failed, "certificate verify error: (9:certificate is not yet valid)");
+    }
+
+    #[test]
+    fn common_name_counts_only_without_other_names() {
+        let root = Authority::new("root");
+        let trust = Trust::from_pem(root.pem.as_bytes(), None, 1).unwrap();
+        let named = |alternative: bool| {
+            root.sign(|params| {
+                params.distinguished_name.push(DnType::CommonName, "c.example");
+                if !alternative {
+                    params.subject_alt_names.clear();
+                }
+            })
+        };
+        assert!(talk(&trusting(&trust), "c.example", &server(&named(false), true, true)).is_ok());
+        assert!(talk(&trusting(&trust), "c.example", &server(&named(true), true, true)).is_err());
+    }
+
+    #[test]
+    fn chain_is_limited_by_the_depth() {
+        let root = Authority::new("root");
+        let (one, pair) = {
+            let one = Authority::under("one", &root);
+            let pair = one.sign(|_| ());
+            (one, pair)
+        };
+        let whole = (format!("{}{}", pair.0, one.pem), pair.1.clone());
+        let check = |depth, authorities: &str, pair: &(String, String)| {
+            let trust = Trust::from_pem(authorities.as_bytes(), None, depth).unwrap();
+            talk(&trusting(&trust), "a.example", &server(pair, true, true))
+        };
+        assert!(check(1, &root.pem, &whole).is_ok());
+        let failed = reason(check(0, &root.pem, &whole));
+        assert_eq!(failed, "certificate verify error: (22:certificate chain too long)");
+        assert!(check(1, &format!("{}{}", root.pem, one.pem), &pair).is_ok(), "found in the file");
+        assert!(check(1, &one.pem, &pair).is_err(), "like OpenSSL's, a chain ends at a root");
+    }
+
+    #[test]
+    fn revoked_certificates_are_rejected() {
+        let root = Authority::new("root");
+        let pair = root.sign(|_| ());
+        let check = |list: &str| {
+            let trust = Trust::from_pem(root.pem.as_bytes(), Some(list.as_bytes()), 1).unwrap();
+            talk(&trusting(&trust), "a.example", &server(&pair, true, true))
+        };
+        assert!(check(&root.revoke(&[8])).is_ok());
+        let failed = reason(check(&root.revoke(&[8, 7])));
+        assert_eq!(failed, "certificate verify error: (23:certificate revoked)");
+        let failed = reason(check(&Authority::new("other").revoke(&[])));
+        assert_eq!(failed, "certificate verify error: (3:unable to get certificate CRL)");
+    }
+
+    #[test]
+    fn wrong_files_are_told() {
+        let root = Authority::new("root");
+        let error = |pem: &str, crl: Option<&str>| {
+            Trust::from_pem(pem.as_bytes(), crl.map(str::as_bytes), 1).unwrap_err()
+        };
+        assert_eq!(error("", None), TrustError::NoCertificate);
+        assert_eq!(error(&root.pem, Some("")), TrustError::NoRevoked);
+        assert_eq!(error(&root.pem, Some(&root.pem)), TrustError::NoRevoked);
+        let broken = "-----BEGIN X509 CRL-----\nMAMCAQA=\n-----END X509 CRL-----\n";
+        assert_eq!(error(&root.pem, Some(broken)), TrustError::BadRevoked);
+    }
+
+    #[test]
+    fn any_different_setting_is_another_policy() {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let pair = Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+        let (root, other) = (Authority::new("root"), Authority::new("other"));
+        let trust = |pem: &str, depth| Trust::from_pem(pem.as_bytes(), None, depth).unwrap();
+        let trusts = [trust(&root.pem, 1), trust(&root.pem, 2), trust(&other.pem, 1)];
+        let mut all = vec![
+            PLAIN,
+            ClientSettings { pair: Some(&pair), ..PLAIN },
+            ClientSettings { tls12: false, ..PLAIN },
+            ClientSettings { tls13: false, ..PLAIN },
+            ClientSettings { ciphers: "HIGH", ..PLAIN },
+            ClientSettings { tells_name: false, ..PLAIN },
+            ClientSettings { resumes: false, ..PLAIN },
+        ];
+        all.extend(trusts.iter().map(|trust| ClientSettings { trust: Some(trust), ..PLAIN }));
+        let digests: std::collections::HashSet<_> = all.iter().map(ClientSettings::digest).collect();
+        assert_eq!(digests.len(), all.len());
+        assert_eq!(PLAIN.digest(), ClientSettings { ciphers: "DEFAULT", ..PLAIN }.digest());
+    }
+}

@@ -1,0 +1,198 @@
+//! The few fields of certificates that are read here (RFC 5280, section 4.1).
+
+/// The time of a certificate is over, or did not begin yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutOfTime {
+    Early,
+    Late,
+}
+
+/// Fields of a certificate as DER. Of issuer, validity and subject it is the content, of the key the whole element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fields<'a> {
+    pub(crate) issuer: &'a [u8],
+    pub(crate) validity: &'a [u8],
+    pub(crate) subject: &'a [u8],
+    pub(crate) key_info: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a certificate of any version.
+    pub(crate) fn of(certificate: &'a [u8]) -> Option<Fields<'a>> {
+        const VERSION: u8 = 0xa0;
+        let (_, certificate, _) = element(certificate)?;
+        let (_, mut rest, _) = element(certificate)?;
+        if rest.first() == Some(&VERSION) {
+            rest = element(rest)?.2;
+        }
+        // Serial number and signature algorithm.
+        for _ in 0..2 {
+            rest = element(rest)?.2;
+        }
+        let (_, issuer, rest) = element(rest)?;
+        let (_, validity, rest) = element(rest)?;
+        let (_, subject, rest) = element(rest)?;
+        let whole = rest.len() - element(rest)?.2.len();
+        Some(Fields { issuer, validity, subject, key_info: &rest[..whole] })
+    }
+
+    /// Whether the certificate names itself as its issuer, as a root does.
+    pub(crate) fn is_self_issued(&self) -> bool {
+        self.issuer == self.subject
+    }
+
+    /// Whether the certificate is valid at this time, in seconds since 1970; `None` if its times cannot be read.
+    pub(crate) fn check_time(&self, now: i64) -> Option<Result<(), OutOfTime>> {
+        let (tag, text, rest) = element(self.validity)?;
+        let begin = seconds(tag, text)?;
+        let (tag, text, _) = element(rest)?;
+        let end = seconds(tag, text)?;
+        Some(match now {
+            _ if now < begin => Err(OutOfTime::Early),
+            _ if now > end => Err(OutOfTime::Late),
+            _ => Ok(()),
+        })
+    }
+
+    /// Whether a common name of the subject is, or stands for, this host.
+    pub(crate) fn has_common_name(&self, host: &str) -> bool {
+        const COMMON_NAME: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x03];
+        let mut rest = self.subject;
+        while let Some((_, mut set, after)) = element(rest) {
+            while let Some((_, attribute, next)) = element(set) {
+                let value = attribute.strip_prefix(COMMON_NAME).and_then(element);
+                if value.is_some_and(|(_, name, _)| is_host(name, host.as_bytes())) {
+                    return true;
+                }
+                set = next;
+            }
+            rest = after;
+        }
+        false
+    }
+}
+
+/// Whether a certificate's name is this host, or stands for it by `*` as its first label (RFC 9525, section 6.3).
+fn is_host(name: &[u8], host: &[u8]) -> bool {
+    let is_same = name.eq_ignore_ascii_case(host);
+    let Some(domain) = name.strip_prefix(b"*").filter(|domain| domain.starts_with(b".")) else {
+        return is_same;
+    };
+    let has_two_labels = domain[1..].contains(&b'.');
+    let dot = host.iter().position(|&byte| byte == b'.').filter(|&dot| dot > 0);
+    has_two_labels && dot.is_some_and(|dot| host[dot..].eq_ignore_ascii_case(domain))
+}
+
+/// The bit string of a SubjectPublicKeyInfo.
+pub(crate) fn key_bits(info: &[u8]) -> Option<&[u8]> {
+    const BIT_STRING: u8 = 0x03;
+    let (_, info, _) = element(info)?;
+    let (_, _, rest) = element(info)?;
+    let (tag, bits, _) = element(rest)?;
+    (tag == BIT_STRING).then_some(bits)
+}
+
+/// The algorithm of a SubjectPublicKeyInfo: the content of its first element.
+pub(crate) fn key_algorithm(info: &[u8]) -> Option<&[u8]> {
+    let (_, info, _) = element(info)?;
+    Some(element(info)?.1)
+}
+
+/// The first element of DER bytes: its tag, its content, and what follows it.
+pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, mut rest) = rest.split_first()?;
+    let mut length = usize::from(first);
+    if first >= 0x80 {
+        let count = usize::from(first & 0x7f);
+        if count == 0 || count > 4 {
+            return None;
+        }
+        length = rest.get(..count)?.iter().fold(0, |length, &byte| length << 8 | usize::from(byte));
+        rest = &rest[count..];
+    }
+    Some((tag, rest.get(..length)?, &rest[length..]))
+}
+
+/// A time in seconds since 1970 (RFC 5280, section 4.1.2.5).
+fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
+    const UTC_TIME: u8 = 0x17;
+    const GENERALIZED_TIME: u8 = 0x18;
+    let digits = text.strip_suffix(b"Z")?;
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = |part: &[u8]| part.iter().fold(0, |number, byte| number * 10 + i64::from(byte - b'0'));
+    let (year, rest) = match (tag, digits.len()) {
+        (UTC_TIME, 12) => (number(&digits[..2]), &digits[2..]),
+        (GENERALIZED_TIME, 14) => (number(&digits[..4]), &digits[4..]),
+        _ => return None,
+    };
+    let year = match tag {
+        UTC_TIME if year < 50 => 2000 + year,
+        UTC_TIME => 1900 + year,
+        _ => year,
+    };
+    let mut parts = rest.chunks_exact(2).map(number);
+    let mut part = || parts.next();
+    let (month, day) = (part()?, part()?);
+    let (hour, minute, second) = (part()?, part()?, part()?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    Some(((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+/// Days since 1970 of a date of the Gregorian calendar. The year begins in March, so that a leap day is its last.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let of_years = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    of_years + (month * 153 + 2) / 5 + day - 1 - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SelfSigned;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
+    #[test]
+    fn no_bytes_are_read_past_the_end() {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let der = CertificateDer::from_pem_slice(made.certificate.as_bytes()).unwrap();
+        let fields = Fields::of(&der).unwrap();
+        assert!(fields.is_self_issued() && key_bits(fields.key_info).is_some());
+        assert!(fields.has_common_name("A.example") && !fields.has_common_name("b.example"));
+        for length in 0..der.len() {
+            assert!(Fields::of(&der[..length]).is_none());
+        }
+        assert_eq!(element(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff, 0]), None);
+        assert_eq!(element(&[0x30, 0x80, 0, 0]), None);
+    }
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(seconds(0x17, b"700101000000Z"), Some(0));
+        assert_eq!(seconds(0x17, b"240229120000Z"), Some(1_709_208_000));
+        assert_eq!(seconds(0x18, b"20500101000000Z"), Some(2_524_608_000));
+        for wrong in [&b"240229120000"[..], b"2402291200Z", b"241329120000Z", b"24022912000xZ", b""] {
+            assert_eq!(seconds(0x17, wrong), None);
+        }
+    }
+
+    #[test]
+    fn names_with_a_star_stand_for_one_label() {
+        for (name, host, fits) in [
+            ("a.example", "A.EXAMPLE", true),
+            ("*.a.example", "b.a.example", true),
+            ("*.a.example", "c.b.a.example", false),
+            ("*.a.example", "a.example", false),
+            ("*.a.example", ".a.example", false),
+            ("*.example", "a.example", false),
+            ("*", "a", false),
+        ] {
+            assert_eq!(is_host(name.as_bytes(), host.as_bytes()), fits, "{name} {host}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Asking one server after another until one has an answer. A conversation is a state of the request that waits for
+//! it: it is polled in the request's turns, has no separate task, and writes while it reads.
+
+use crate::balance::{Choice, Lease};
+use crate::call::Call;
+use crate::content::Content;
+use crate::dialogue::{Dialogue, Remarks};
+use crate::failure::{CONNECTING, Failure, HANDSHAKING};
+use crate::group::Group;
+use crate::line::{Clock, Line, Sent};
+use crate::patience::{Patience, Wait};
+use crate::pool::{self, Parked};
+use crate::settings::{Failures, Settings};
+use contract::{Exchange, Task, Turn, Work};
+use http::Status;
+use journal::clock::Time;
+use net::Stream;
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+use wire::Transport;
+
+/// How much one call reads of a head.
+const HEAD_READ: usize = 16 * 1024;
+
+/// Asking one server after another until one has an answer.
+pub struct Conversation<D> {
+    /// The request.
+    pub call: Call,
+    /// The protocol, with the head of the answer.
+    pub dialogue: D,
+    choice: Choice,
+    state: State,
+    /// The connection to the server that is asked, or that has answered, until the response is whole.
+    pub(crate) line: Option<Line>,
+    pub(crate) patience: Patience,
+    started: Instant,
+    is_first: bool,
+    /// What was read of the response and not sent yet.
+    pub(crate) content: Content,
+}
+
+enum State {
+    /// A server has to be chosen.
+    Choosing,
+    /// A connection is opened, up to the end of its handshake.
+    Connecting(Box<Connecting>),
+    /// The request is sent and the head of the response is read.
+    Asking,
+    /// The head of the response is there.
+    Answered,
+    /// No server has an answer: the status of the failure.
+    Failed(Status),
+}
+
+struct Connecting {
+    transport: Transport,
+    /// Whether the handshake is what is waited for.
+    stands: bool,
+    lease: Lease,
+    clock: Clock,
+}
+
+/// A server that has no answer.
+struct Broken {
+    lease: Lease,
+    /// How many bytes of the request it got.
+    sent: u64,
+    /// Whether the connection was a kept one that the server had closed already.
+    is_stale: bool,
+    failure: Failure,
+}
+
+impl<D: Dialogue> Conversation<D> {
+    /// A conversation on behalf of an exchange, with the memory of one that a request before has left. Call and dialogue
+    /// know nothing of the request yet.
+    pub fn new(exchange: &Exchange, group: &Arc<Group>, settings: &Arc<Settings>) -> Box<Conversation<D>> {
+        if let Some(mut left) = exchange.left::<Conversation<D>>() {
+            left.call.renew(exchange, group, settings);
+            return left;
+        }
+        Box::new(Conversation {
+            call: Call::new(exchange, group, settings),
+            dialogue: D::default(),
+            choice: Choice::new(group, Vec::new(), 0),
+            state: State::Choosing,
+            line: None,
+            patience: Patience::default(),
+            started: Time::now().instant,
+            is_first: true,
+            content: Content::default(),
+        })
+    }
+
+    /// The work of asking servers until one has an answer, or until no other may be asked. Its outcome is this
+    /// conversation. There is no other way to open a connection to a server, so that a caller who must not ask other
+    /// servers knows by the work that it would. The servers are chosen by the key ([`Group::key`]).
+    pub fn work(mut self: Box<Self>, key: Vec<u8>) -> Work {
+        let Call { group, settings, .. } = &self.call;
+        self.choice.renew(group, key, settings.next_upstream_tries);
+        let lasts = settings.ignore_client_abort;
+        self.started = Time::now().instant;
+        Work::Upstream { task: self, lasts }
+    }
+
+    /// Ends the conversation, and leaves its memory for a further request.
+    pub(crate) fn leave(mut self: Box<Self>, exchange: &Exchange) {
+        let Conversation { call, dialogue, choice: _, state, line, patience, started: _, is_first, content } =
+            &mut *self;
+        call.clear();
+        dialogue.clear();
+        (*state, *line, *is_first, *content) = (State::Choosing, None, true, Content::default());
+        patience.clear();
+        exchange.leave(self);
+    }
+
+    /// Whether a server answered; else the status to answer with.
+    ///
+    /// # Errors
+    /// No server has an answer.
+    pub fn answered(&self) -> Result<(), Status> {
+        match self.state {
+            State::Answered => Ok(()),
+            State::Failed(status) => Err(status),
+            State::Choosing | State::Connecting(_) | State::Asking => Err(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    /// Chooses a server, and takes an idle connection to it or begins to connect.
+    fn choose(&mut self, turn: &mut Turn<'_, '_>) {
+        let redirected = self.is_first && !self.call.attempts.is_empty();
+        self.is_first = false;
+        let Some(lease) = self.choice.choose() else {
+            self.call.attempts.begin(&self.call.group.name, redirected);
+            self.call.log_nobody(turn.exchange);
+            self.state = State::Failed(self.call.note_failure(Failures::ERROR));
+            return;
+        };
+        self.call.attempts.begin(&lease.server().name, redirected);
+        let clock = Clock::start(&self.call.attempts);
+        if let Some(parked) = pool::take(&lease, self.call.tag, self.call.secured.as_ref()) {
+            return self.ask(parked, lease, clock);
+        }
+        match self.open(&lease) {
+            Ok(transport) => {
+                let connecting = Connecting { transport, stands: false, lease, clock };
+                self.state = State::Connecting(Box::new(connecting));
+            }
+            Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
+        }
+    }
+
+    /// Begins to connect.
+    fn open(&self, lease: &Lease) -> Result<Transport, Failure> {
+        let server = lease.server();
+        let failed = |error: io::Error| Failure::io("connect", &error, CONNECTING);
+        let Some(secured) = &self.call.secured else {
+            return Stream::connect(&server.address).map(Transport::Plain).map_err(failed);
+        };
+        let session =
+            secured.session(server).map_err(|failure| Failure::handshake(&io::Error::other(failure)))?;
+        Ok(Transport::client(Stream::connect(&server.address).map_err(failed)?, session))
+    }
+
+    /// Waits for the connection and its handshake, for which there is one time together.
+    fn poll_connect(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
+        let State::Connecting(mut connecting) = std::mem::replace(&mut self.state, State::Choosing) else {
+            return Poll::Ready(());
+        };
+        let polled = match connecting.poll(turn.cx) {
+            Poll::Pending => {
+                let limit = self.call.settings.connect_timeout;
+                self.patience.poll(turn.cx, Wait::Connect, limit).map(|timer| Err(connecting.why_late(timer)))
+            }
+            ready => ready,
+        };
+        let Poll::Ready(result) = polled else {
+            self.state = State::Connecting(connecting);
+            return Poll::Pending;
+        };
+        let Connecting { transport, lease, clock, .. } = *connecting;
+        match result {
+            Ok(()) => {
+                let secured = self.call.secured.clone();
+                let opened_ms = Time::now().uptime_ms;
+                let parked = Parked { transport, secured, requests: 0, opened_ms };
+                self.ask(parked, lease, clock);
+            }
+            Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
+        }
+        Poll::Ready(())
+    }
+
+    fn ask(&mut self, parked: Parked, lease: Lease, clock: Clock) {
+        self.patience.moved();
+        let line = self.line.insert(Line::new(parked, lease, clock));
+        line.send(&mut self.dialogue, self.call.upload.start());
+        self.state = State::Asking;
+    }
+
+    /// Sends the request and reads until the head of the response is there.
+    ///
+    /// # Errors
+    /// The client does not send the rest of the body.
+    fn poll_asking(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+        match ready!(self.poll_head(turn))? {
+            Ok(status) => self.judge(turn, status),
+            Err(failure) => {
+                if let Some(line) = self.line.take() {
+                    let is_stale = failure.kind == Failures::ERROR && line.may_be_stale();
+                    let broken = Broken { sent: line.sent(), is_stale, failure, lease: line.into_lease() };
+                    self.fail(turn, broken);
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The status of the response when its head is there, or the failure of the server; the error is the client's.
+    fn poll_head(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<Result<Status, Failure>, Status>> {
+        let Conversation { line, dialogue, call, patience, .. } = self;
+        let Some(line) = line else { return Poll::Ready(Err(Status::INTERNAL_SERVER_ERROR)) };
+        loop {
+            let before = line.sent();
+            let sent = line.poll_send(turn, dialogue)?;
+            if line.sent() > before {
+                patience.moved();
+            }
+            match line.poll_read(turn.cx, HEAD_READ) {
+                Poll::Ready(Ok(1..)) => {
+                    patience.moved();
+                    let url = || call.url(line.lease.server());
+                    let remarks = Remarks::new(turn.exchange, &url);
+                    match dialogue.read_head(&mut line.input, &remarks) {
+                        Ok(Some(status)) => return Poll::Ready(Ok(Ok(status))),
+                        Ok(None) => {}
+                        Err(failure) => return Poll::Ready(Ok(Err(failure))),
+                    }
+                }
+                Poll::Ready(read) => return Poll::Ready(Ok(Err(line.why_ended(read)))),
+                // The time to answer runs from when the server has the whole request. What the server said before its
+                // connection broke counts.
+                Poll::Pending => {
+                    let (wait, limit) = match sent {
+                        Sent::AwaitsClient => {
+                            patience.moved();
+                            return Poll::Pending;
+                        }
+                        Sent::AwaitsServer => (Wait::Send, call.settings.send_timeout),
+                        Sent::All => (Wait::Read, call.settings.read_timeout),
+                    };
+                    return patience.poll(turn.cx, wait, limit).map(|_| Ok(Err(line.why_silent(wait))));
+                }
+            }
+        }
+    }
+
+    /// Takes an answer, unless it is a fault after which another server may be asked.
+    fn judge(&mut self, turn: &mut Turn<'_, '_>, status: Status) {
+        let Some(line) = &mut self.line else { return };
+        self.patience.clear();
+        line.head_arrived(status);
+        let fault = Failures::of_status(status).filter(|_| self.choice.has_more());
+        let sent = line.sent();
+        match fault.filter(|&kind| self.call.may_go_on(kind, sent, turn.exchange, self.started)) {
+            Some(kind) => {
+                let lease = self.line.take().map(Line::into_lease);
+                if let Some(mut lease) = lease.filter(|_| kind.counts())
+                    && lease.fail()
+                {
+                    self.call.log_disabled(turn.exchange, lease.server());
+                }
+                self.state = State::Choosing;
+            }
+            None => self.state = State::Answered,
+        }
+    }
+
+    /// Logs the failure of a server, and goes on to another one if that is allowed.
+    fn fail(&mut self, turn: &mut Turn<'_, '_>, broken: Broken) {
+        self.patience.moved();
+        let Broken { mut lease, sent, is_stale, failure } = broken;
+        self.call.log_failure(turn.exchange, lease.server(), &failure);
+        let status = self.call.note_failure(failure.kind);
+        let goes_on = self.call.may_go_on(failure.kind, sent, turn.exchange, self.started);
+        if is_stale {
+            self.choice.forgive();
+        } else if lease.fail() {
+            self.call.log_disabled(turn.exchange, lease.server());
+        }
+        self.state = if goes_on && self.choice.has_more() { State::Choosing } else { State::Failed(status) };
+    }
+}
+
+impl Connecting {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        if !self.stands {
+            let connected = ready!(self.transport.poll_connected(cx));
+            connected.map_err(|error| Failure::io("connect", &error, CONNECTING))?;
+            self.stands = true;
+        }
+        self.transport.poll_handshake(cx).map_err(|error| Failure::handshake(&error))
+    }
+
+    /// The failure of a server that is too slow, unless that of the timer itself.
+    fn why_late(&self, timer: io::Result<()>) -> Failure {
+        let doing = if self.stands { HANDSHAKING } else { CONNECTING };
+        match timer {
+            Ok(()) => Failure::timed_out(doing),
+            Err(error) => Failure::io("connect", &error, doing),
+        }
+    }
+}
+
+impl Broken {
+    fn connecting(lease: Lease, failure: Failure) -> Broken {
+        Broken { lease, sent: 0, is_stale: false, failure }
+    }
+}
+
+impl<D: Dialogue> Task for Conversation<D> {
+    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+        loop {
+            match self.state {
+                State::Choosing => self.choose(turn),
+                State::Connecting(_) => ready!(self.poll_connect(turn)),
+                State::Asking => ready!(self.poll_asking(turn))?,
+                State::Answered | State::Failed(_) => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    fn into_outcome(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

@@ -1,0 +1,76 @@
+//! What a protocol knows of one request and its response.
+
+use crate::failure::Failure;
+use bytes::Bytes;
+use contract::Exchange;
+use http::Status;
+use journal::Level;
+use wire::Buffer;
+
+/// One request to a server and its response, in the words of a protocol. It does no I/O: the conversation gives it
+/// what was read, and sends what it writes. One that ended is used again.
+pub trait Dialogue: Default + 'static {
+    /// Forgets request and response, and keeps the memory of them that is worth it.
+    fn clear(&mut self);
+
+    /// Starts an attempt: forgets the answer of the attempt before, and appends the head of the request.
+    fn begin(&mut self, out: &mut Vec<u8>);
+
+    /// Appends a piece of the request's body, which is not empty.
+    fn append_piece(&mut self, piece: &[u8], out: &mut Vec<u8>);
+
+    /// Appends what follows the last piece, or the head of a request without a body.
+    fn append_end(&mut self, out: &mut Vec<u8>);
+
+    /// Reads on in the head of the response. Gives its status when it is whole, and `None` to ask for more input.
+    ///
+    /// # Errors
+    /// The input is no response.
+    fn read_head(&mut self, input: &mut Buffer, remarks: &Remarks<'_>) -> Result<Option<Status>, Failure>;
+
+    /// Takes the next content out of the input.
+    ///
+    /// # Errors
+    /// The line for the error log: the input breaks the protocol's rules.
+    fn read_content(&mut self, input: &mut Buffer, remarks: &Remarks<'_>) -> Result<Decoded, String>;
+
+    /// Whether the end of the connection is the end of the content.
+    fn ends_with_connection(&self) -> bool;
+
+    /// Whether the content is whole, although the protocol has more to say.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether the connection can serve another request after the end of the content.
+    fn keeps_connection(&self) -> bool;
+}
+
+/// What was in the input.
+#[derive(Debug)]
+pub enum Decoded {
+    /// Content.
+    Data(Bytes),
+    /// Nothing before there is more input.
+    More,
+    /// The end of the content.
+    End,
+}
+
+/// Where a protocol writes what a server says that is no part of its response.
+pub struct Remarks<'a> {
+    exchange: &'a Exchange,
+    url: &'a dyn Fn() -> String,
+}
+
+impl<'a> Remarks<'a> {
+    /// Remarks of a server with this URL about a request.
+    pub fn new(exchange: &'a Exchange, url: &'a dyn Fn() -> String) -> Remarks<'a> {
+        Remarks { exchange, url }
+    }
+
+    /// Writes a line to the error log.
+    pub fn write(&self, level: Level, message: &str) {
+        self.exchange.request_log().write(level, message, Some(&(self.url)()));
+    }
+}

@@ -1,0 +1,248 @@
+//! The directives about TLS to other servers, written once for all protocols that have them.
+
+use crate::names::Names;
+use conf::{Arity, Contexts, Diagnostic, Inputs, Span, value};
+use contract::{AnyDirective, Args, Directive, Identity, Loading, Pem, PemSource, Rule, Template, View};
+use std::sync::Arc;
+use tls::{ClientPolicy, ClientSettings, LoadError, Pair, PolicyError, Trust};
+
+/// The directives about TLS, under one protocol's names.
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct TlsOptions {
+    pub certificate: Directive<Option<Pem>>,
+    pub certificate_key: Directive<Option<Pem>>,
+    pub password_file: Directive<Option<Pem>>,
+    pub ciphers: Directive<String>,
+    pub protocols: Directive<u32>,
+    pub conf_command: Directive<()>,
+    pub crl: Directive<Option<Pem>>,
+    pub name: Directive<Template>,
+    pub server_name: Directive<bool>,
+    pub session_reuse: Directive<bool>,
+    pub trusted_certificate: Directive<Option<Pem>>,
+    pub verify: Directive<bool>,
+    pub verify_depth: Directive<u64>,
+}
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+impl TlsOptions {
+    /// The directives under these names.
+    pub const fn new(names: &'static Names) -> TlsOptions {
+        TlsOptions {
+            certificate: pem(names.of("ssl_certificate"), CERTIFICATE),
+            certificate_key: pem(names.of("ssl_certificate_key"), KEY),
+            password_file: pem(names.of("ssl_password_file"), PASSWORDS),
+            ciphers: of(Directive::new(names.of("ssl_ciphers"), parse_ciphers), CIPHERS).default("DEFAULT"),
+            protocols: of(Directive::new(names.of("ssl_protocols"), parse_protocols), PROTOCOLS)
+                .args(Arity::AtLeast(1))
+                .default("TLSv1.2 TLSv1.3"),
+            conf_command: of(Directive::new(names.of("ssl_conf_command"), refuse_command), COMMAND)
+                .args(Arity::Exactly(2))
+                .rule(Rule::List),
+            crl: pem(names.of("ssl_crl"), REVOKED),
+            name: of(Directive::new(names.of("ssl_name"), parse_name), NAME).default("$proxy_host"),
+            server_name: of(Directive::flag(names.of("ssl_server_name")), SERVER_NAME).default("off"),
+            session_reuse: of(Directive::flag(names.of("ssl_session_reuse")), REUSE).default("on"),
+            trusted_certificate: pem(names.of("ssl_trusted_certificate"), TRUSTED),
+            verify: of(Directive::flag(names.of("ssl_verify")), VERIFY).default("off"),
+            verify_depth: of(Directive::number(names.of("ssl_verify_depth")), DEPTH).default("1"),
+        }
+    }
+
+    /// Reads the files and puts the settings of a scope together.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or settings that contradict each other.
+    pub fn policy(&self, view: &View<'_>) -> Result<Arc<ClientPolicy>, Diagnostic> {
+        let inputs = &*view.origin().inputs;
+        let pair = self.pair(view, inputs)?;
+        let trust = self.trust(view, inputs)?;
+        let versions = view.written(&self.protocols);
+        let bits = versions.as_ref().map_or(TLS12 | TLS13, |written| *written.value);
+        let ciphers = view.written(&self.ciphers);
+        let settings = ClientSettings {
+            pair: pair.as_ref(),
+            tls12: bits & TLS12 != 0,
+            tls13: bits & TLS13 != 0,
+            ciphers: ciphers.as_ref().map_or("DEFAULT", |written| written.value),
+            tells_name: view.get(&self.server_name) == Some(&true),
+            trust: trust.as_ref(),
+            resumes: view.get(&self.session_reuse) != Some(&false),
+        };
+        let made = view
+            .origin()
+            .share(Identity::default().bytes(settings.digest()), || ClientPolicy::new(&settings));
+        made.map_err(|error| match error {
+            PolicyError::NoCipher => {
+                let message = format!("SSL_CTX_set_cipher_list(\"{}\") failed ({error})", settings.ciphers);
+                at(Diagnostic::emerg(message).hint(KNOWN_CIPHERS), ciphers.map(|written| written.span))
+            }
+            PolicyError::NoVersion => {
+                let message = format!("\"{}\" enables no supported version", name(&self.protocols));
+                let hint = "name TLSv1.2, TLSv1.3 or both";
+                at(Diagnostic::emerg(message).hint(hint), versions.map(|written| written.span))
+            }
+            PolicyError::NoGroup | PolicyError::Library => {
+                Diagnostic::emerg(format!("cannot speak TLS to upstreams: {error}"))
+            }
+        })
+    }
+
+    /// The certificate that is shown to servers.
+    fn pair(&self, view: &View<'_>, inputs: &dyn Inputs) -> Result<Option<Pair>, Diagnostic> {
+        let Some(certificate) = view.get(&self.certificate).and_then(Option::as_ref) else { return Ok(None) };
+        let Some(key) = view.get(&self.certificate_key).and_then(Option::as_ref) else {
+            let message = format!(
+                "no \"{}\" is defined for certificate \"{}\"",
+                name(&self.certificate_key),
+                certificate.source
+            );
+            return Err(Diagnostic::emerg(message).at(certificate.span));
+        };
+        let passwords = match view.get(&self.password_file).and_then(Option::as_ref) {
+            Some(file) => file.read(inputs).map_err(|reason| {
+                let message = format!("cannot open file \"{}\" ({reason})", file.source);
+                Diagnostic::emerg(message).at(file.span)
+            })?,
+            None => Default::default(),
+        };
+        let text = read(certificate, "certificate", inputs)?;
+        let key_text = read(key, "certificate key", inputs)?;
+        let lines =
+            passwords.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let passwords: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
+        let pair = Pair::from_pem_with(&text, &key_text, &passwords).map_err(|error| match error {
+            LoadError::Mismatch => {
+                let message = format!("SSL_CTX_use_PrivateKey(\"{}\") failed ({error})", key.source);
+                Diagnostic::emerg(message).at(key.span).hint("the key belongs to another certificate")
+            }
+            LoadError::EncryptedKey => key
+                .failure("certificate key", error.call(), &error.to_string())
+                .hint("remove the password: openssl pkey -in ENCRYPTED -out KEY"),
+            _ if error.is_about_key() => key.failure("certificate key", error.call(), &error.to_string()),
+            _ => certificate.failure("certificate", error.call(), &error.to_string()),
+        })?;
+        Ok(Some(pair))
+    }
+
+    /// The authorities that certificates of servers are checked against, if they are checked.
+    fn trust(&self, view: &View<'_>, inputs: &dyn Inputs) -> Result<Option<Trust>, Diagnostic> {
+        let Some(verify) = view.written(&self.verify).filter(|written| *written.value) else {
+            return Ok(None);
+        };
+        let Some(authorities) = view.get(&self.trusted_certificate).and_then(Option::as_ref) else {
+            let message = format!("no {} for {}", name(&self.trusted_certificate), name(&self.verify));
+            return Err(Diagnostic::emerg(message).at(verify.span));
+        };
+        let text = read(authorities, "certificate", inputs)?;
+        let revoked = view.get(&self.crl).and_then(Option::as_ref);
+        let lists = revoked.map(|revoked| read(revoked, "CRL", inputs)).transpose()?;
+        let mut depth = 1;
+        view.assign_size(&self.verify_depth, &mut depth);
+        let trust = Trust::from_pem(&text, lists.as_deref(), depth).map_err(|error| match revoked {
+            Some(revoked) if error.is_about_revoked() => {
+                revoked.failure("CRL", "PEM_read_bio_X509_CRL()", &error.to_string())
+            }
+            _ => authorities.failure("certificate", "PEM_read_bio_X509_AUX()", &error.to_string()),
+        })?;
+        Ok(Some(trust))
+    }
+
+    /// All of them.
+    pub const fn list(&'static self) -> [&'static dyn AnyDirective; 13] {
+        [
+            &self.certificate,
+            &self.certificate_key,
+            &self.password_file,
+            &self.ciphers,
+            &self.protocols,
+            &self.conf_command,
+            &self.crl,
+            &self.name,
+            &self.server_name,
+            &self.session_reuse,
+            &self.trusted_certificate,
+            &self.verify,
+            &self.verify_depth,
+        ]
+    }
+}
+
+const CERTIFICATE: &str = "The file with the certificate that is sent to servers that ask for one, as PEM.";
+const KEY: &str = "The file with the private key of that certificate.";
+const PASSWORDS: &str = "The file with passwords of the key, one a line.";
+const CIPHERS: &str = "The ciphers of TLS 1.2, in OpenSSL's language.";
+const PROTOCOLS: &str = "The versions that are enabled.";
+const COMMAND: &str = "Rejected: it configures OpenSSL, which is not used here.";
+const REVOKED: &str = "The file with lists of revoked certificates, as PEM; each authority needs one.";
+const NAME: &str = "The name that certificates are verified against, and that is sent to servers if enabled.";
+const SERVER_NAME: &str = "Whether the name is sent to servers in the handshake (SNI).";
+const REUSE: &str = "Whether sessions are resumed.";
+const TRUSTED: &str = "The file with the certificates of trusted authorities, as PEM.";
+const VERIFY: &str = "Whether the certificates of servers are verified.";
+const DEPTH: &str =
+    "How many certificates may stand between the certificate of a server and that of an authority.";
+
+const KNOWN_CIPHERS: &str = "remove the line, or name supported ciphers: ECDHE with AES-GCM or ChaCha20, such as \
+                             ECDHE+AESGCM:ECDHE+CHACHA20";
+
+const TLS12: u32 = 1;
+const TLS13: u32 = 2;
+
+const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
+    directive.within(LEVELS).help(help)
+}
+
+const fn pem(name: &'static str, help: &'static str) -> Directive<Option<Pem>> {
+    of(Directive::new(name, parse_pem), help)
+}
+
+fn name(directive: &dyn AnyDirective) -> &'static str {
+    directive.info().name
+}
+
+fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
+    match place {
+        Some(place) => error.at(place),
+        None => error,
+    }
+}
+
+fn read<'a>(pem: &'a Pem, what: &str, inputs: &dyn Inputs) -> Result<std::borrow::Cow<'a, [u8]>, Diagnostic> {
+    pem.read(inputs).map_err(|reason| pem.failure(what, "BIO_new_file()", &reason))
+}
+
+/// A file; an empty name takes back what a level above says.
+fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
+    let pem = Pem::parse(args, loading, "name a file without variables")?;
+    let is_empty = matches!(&pem.source, PemSource::File(_)) && args.word(0)?.text.is_empty();
+    Ok((!is_empty).then_some(pem))
+}
+
+/// `PROFILE=SYSTEM`, which Red Hat's OpenSSL replaces by a policy of the system, is the default list.
+fn parse_ciphers(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
+    Ok(String::from_utf8_lossy(&args.word(0)?.text).replacen("PROFILE=SYSTEM", "DEFAULT", 1))
+}
+
+fn parse_name(args: &Args<'_>, loading: &mut Loading) -> Result<Template, Diagnostic> {
+    loading.template(args.word(0)?)
+}
+
+fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> {
+    // Versions before 1.2 are broken (RFC 8996) and not spoken.
+    const TABLE: [(&str, u32); 6] =
+        [("SSLv2", 0), ("SSLv3", 0), ("TLSv1", 0), ("TLSv1.1", 0), ("TLSv1.2", TLS12), ("TLSv1.3", TLS13)];
+    args.words().iter().try_fold(0, |versions, word| {
+        value::choice(word, &TABLE)
+            .map(|version| versions | version)
+            .map_err(|error| error.at(args.node, word))
+    })
+}
+
+fn refuse_command(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
+    let message =
+        format!("\"{}\" is not supported (it configures OpenSSL, which is not used here)", args.node.name);
+    let hint = "use the directives for protocols, ciphers, certificates and sessions";
+    loading.refuse(Diagnostic::emerg(message).at(args.node.span).hint(hint))
+}

@@ -1,0 +1,226 @@
+//! Memory that connections borrow from their thread while they are not idle.
+
+use net::Stream;
+use std::cell::RefCell;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// How many buffers of each kind a thread keeps.
+const KEPT: usize = 64;
+
+/// A buffer that grew past this is not kept.
+const KEPT_CAPACITY: usize = 128 * 1024;
+
+/// Memory that was read into has at least this many bytes in it.
+const READ_INTO: usize = 16 * 1024;
+
+/// So many bytes are copied rather than that memory for many more is held.
+const LITTLE: usize = 2048;
+
+thread_local! {
+    /// Memory that was read into, and memory that was appended to. The one as the other would have to be filled with
+    /// zeros first.
+    static BUFFERS: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+/// The places of the two.
+const READ: usize = 0;
+const APPENDED: usize = 1;
+
+/// A queue of bytes whose memory belongs to the thread while it is empty.
+#[derive(Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    /// How many bytes at the front were used.
+    used: u32,
+    /// How many bytes hold anything; behind them is room for reading.
+    filled: usize,
+    /// Whether the memory was appended to.
+    is_appended: bool,
+}
+
+impl Buffer {
+    /// The bytes in the queue.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start()..self.filled]
+    }
+
+    /// The same, to be changed in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let start = self.start();
+        &mut self.bytes[start..self.filled]
+    }
+
+    fn start(&self) -> usize {
+        self.used as usize
+    }
+
+    /// How much memory the queue has, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Whether nothing is in the queue.
+    pub fn is_empty(&self) -> bool {
+        self.start() == self.filled
+    }
+
+    /// Takes so many bytes from the front.
+    pub fn consume(&mut self, count: usize) {
+        let start = self.start().saturating_add(count).min(self.filled);
+        if start == self.filled {
+            (self.used, self.filled) = (0, 0);
+            return;
+        }
+        self.used = u32::try_from(start).unwrap_or_else(|_| {
+            self.bytes.drain(..start);
+            self.filled -= start;
+            0
+        });
+    }
+
+    /// Room behind the bytes, at least this much.
+    pub fn room(&mut self, least: usize) -> &mut [u8] {
+        self.borrow(READ);
+        if self.bytes.len() - self.filled < least {
+            let start = self.start();
+            self.bytes.copy_within(start..self.filled, 0);
+            self.filled -= start;
+            self.used = 0;
+            if self.bytes.capacity() == 0 {
+                self.bytes = vec![0; least];
+            } else if self.bytes.len() < self.filled + least {
+                self.bytes.resize(self.filled + least, 0);
+            }
+        }
+        &mut self.bytes[self.filled..]
+    }
+
+    /// Tells that so much of the room was filled.
+    pub fn grew(&mut self, count: usize) {
+        self.filled = (self.filled + count).min(self.bytes.len());
+    }
+
+    /// Reads behind the bytes, with room for at least so many, and returns how many came; 0 at the end. While nothing is
+    /// there, a buffer that has nothing owns no memory.
+    pub fn poll_read(
+        &mut self,
+        stream: &mut Stream,
+        cx: &mut Context<'_>,
+        least: usize,
+    ) -> Poll<io::Result<usize>> {
+        let polled = stream.poll_read_into(cx, self, |buffer| buffer.room(least));
+        let count = ready!(self.release_if_pending(polled))?;
+        self.grew(count);
+        Poll::Ready(Ok(count))
+    }
+
+    /// Appends by a function that knows only vectors.
+    pub fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.borrow(APPENDED);
+        self.is_appended = true;
+        self.bytes.truncate(self.filled);
+        write(&mut self.bytes);
+        self.filled = self.bytes.len();
+    }
+
+    /// Gives the memory back, if nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() && self.bytes.capacity() > 0 {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            (self.used, self.filled) = (0, 0);
+            // What was read into and is short was made for little.
+            let place = if std::mem::take(&mut self.is_appended) || bytes.len() < READ_INTO {
+                APPENDED
+            } else {
+                READ
+            };
+            if place == APPENDED {
+                bytes.clear();
+            }
+            BUFFERS.with_borrow_mut(|buffers| {
+                if buffers[place].len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
+                    buffers[place].push(bytes);
+                }
+            });
+        }
+    }
+
+    /// Gives the memory back, and keeps what is in it in memory of that size, where that is little: it may wait for long.
+    pub fn shrink(&mut self) {
+        if !self.is_empty() && self.bytes().len() <= LITTLE && self.bytes.len() >= READ_INTO {
+            let bytes = self.bytes().to_vec();
+            self.consume(usize::MAX);
+            self.release();
+            (self.filled, self.bytes) = (bytes.len(), bytes);
+        }
+        self.release();
+    }
+
+    /// Passes a call's answer on. Where that has to be waited for, the memory is given back meanwhile, if nothing is in it.
+    pub fn release_if_pending<T>(&mut self, polled: Poll<T>) -> Poll<T> {
+        if polled.is_pending() {
+            self.release();
+        }
+        polled
+    }
+
+    fn borrow(&mut self, place: usize) {
+        if self.bytes.capacity() == 0 {
+            // Memory of the other kind is no substitute: each of the two would become the other in turn, and be filled with
+            // zeros each time.
+            self.bytes = BUFFERS.with_borrow_mut(|buffers| buffers[place].pop()).unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.consume(usize::MAX);
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFERS, Buffer, LITTLE, READ, READ_INTO};
+    use std::task::Poll;
+
+    fn read(buffer: &mut Buffer, bytes: &[u8]) {
+        buffer.room(READ_INTO)[..bytes.len()].copy_from_slice(bytes);
+        buffer.grew(bytes.len());
+    }
+
+    fn kept() -> usize {
+        BUFFERS.with_borrow(|buffers| buffers[READ].len())
+    }
+
+    #[test]
+    fn what_waits_holds_little() {
+        let mut buffer = Buffer::default();
+        read(&mut buffer, b"abc");
+        buffer.consume(1);
+        buffer.shrink();
+        assert_eq!((buffer.bytes(), buffer.bytes.capacity(), kept()), (&b"bc"[..], 2, 1));
+        read(&mut buffer, b"d");
+        assert_eq!(buffer.bytes(), b"bcd");
+        let long = vec![b'x'; LITTLE];
+        read(&mut buffer, &long);
+        buffer.shrink();
+        assert_eq!((buffer.bytes().len(), kept()), (LITTLE + 3, 1), "it is not copied");
+        buffer.consume(LITTLE + 3);
+        buffer.shrink();
+        assert_eq!((buffer.bytes.capacity(), kept()), (0, 2));
+    }
+
+    #[test]
+    fn memory_is_given_back_while_nothing_comes() {
+        let mut buffer = Buffer::default();
+        buffer.room(READ_INTO);
+        assert_eq!((buffer.release_if_pending(Poll::Ready(1)), kept()), (Poll::Ready(1), 0));
+        assert_eq!((buffer.release_if_pending(Poll::<()>::Pending), kept()), (Poll::Pending, 1));
+        read(&mut buffer, b"a");
+        assert!(buffer.release_if_pending(Poll::<()>::Pending).is_pending());
+        assert_eq!((buffer.bytes(), kept()), (&b"a"[..], 0));
+    }
+}

@@ -1,0 +1,565 @@
+//! What bytes travel over: a stream in clear, or one that is encrypted.
+//!
+//! An encrypted stream borrows its buffers from the thread while there is something in them.
+
+use crate::buffer::Buffer;
+use net::Stream;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::task::{Context, Poll, Waker, ready};
+use tls::{Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
+
+/// How much is read from the network at once: a record fits.
+const READ_SIZE: usize = 17 * 1024;
+
+/// How much content is encrypted at once.
+const WRITE_SIZE: usize = 32 * 1024;
+
+/// Records that a client's own messages cause are sent before they grow past this.
+const ANSWERS_LIMIT: usize = 16 * 1024;
+
+/// The first byte of a handshake (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 0x16;
+
+/// What bytes travel over.
+pub enum Transport {
+    /// In clear.
+    Plain(Stream),
+    /// Encrypted.
+    Tls(Box<Encrypted>),
+}
+
+/// An encrypted stream.
+pub struct Encrypted {
+    stream: Stream,
+    stage: Stage,
+    /// What arrived and was not decrypted yet: less than a record.
+    incoming: Buffer,
+    /// Records to send.
+    output: Buffer,
+    /// Content to be read.
+    content: Buffer,
+    /// How much content is in the output whose writer was not told so yet.
+    accepted: usize,
+    /// Whether the client sends no more.
+    ended: bool,
+}
+
+enum Stage {
+    /// Until the client's first message is whole.
+    Hello(Option<Box<Hello>>),
+    Session(Box<Session>),
+    /// The client speaks in clear.
+    Clear,
+}
+
+/// How a client began.
+pub enum Opening {
+    /// With a handshake; it asks for this name.
+    Hello(Option<String>),
+    /// With something that is no handshake.
+    Clear,
+}
+
+impl Transport {
+    /// An encrypted stream of which nothing was read.
+    pub fn encrypted(stream: Stream) -> Transport {
+        Transport::Tls(Box::new(Encrypted::new(stream, Stage::Hello(None))))
+    }
+
+    /// A connection that we open, encrypted by a client's session. The handshake begins once it stands.
+    pub fn client(stream: Stream, session: Session) -> Transport {
+        let stage = Stage::Session(Box::new(session));
+        Transport::Tls(Box::new(Encrypted::new(stream, stage)))
+    }
+
+    /// Ready when a connection that we open stands, before any handshake.
+    pub fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream_mut().poll_connected(cx)
+    }
+
+    /// Ready when the handshake of a connection that stands is over. A stream in clear has none.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Transport::Plain(_) => Poll::Ready(Ok(())),
+            Transport::Tls(tls) => tls.poll_handshake(cx).map_ok(drop),
+        }
+    }
+
+    /// Pending while nothing arrived that was not read yet. The task is woken when that changes. Messages of TLS that
+    /// concern the connection alone, such as tickets, do not count.
+    pub fn poll_stirred(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Transport::Plain(stream) => stream.poll_stirred(cx),
+            Transport::Tls(tls) => {
+                if tls.content.is_empty() && !tls.ended {
+                    ready!(tls.stream.poll_stirred(cx));
+                }
+                tls.poll_read(cx, &mut [0]).map(drop)
+            }
+        }
+    }
+
+    /// Whether a part of the last write may have left, although its writer still waits.
+    pub fn is_sending(&self) -> bool {
+        matches!(self, Transport::Tls(tls) if tls.accepted > 0)
+    }
+
+    /// Reads what is there into the buffer and returns how much; 0 means that the peer will send no more.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_read(cx, buffer),
+            Transport::Tls(tls) => tls.poll_read(cx, buffer),
+        }
+    }
+
+    /// Reads behind what the buffer has, with room for at least so many bytes, and returns how many came; 0 means that the
+    /// peer will send no more. A buffer that has nothing borrows no memory while nothing is there.
+    pub fn poll_read_into(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+        least: usize,
+    ) -> Poll<io::Result<usize>> {
+        let polled = match self {
+            Transport::Plain(stream) => return buffer.poll_read(stream, cx, least),
+            Transport::Tls(tls) => tls.poll_read(cx, buffer.room(least)),
+        };
+        let count = ready!(buffer.release_if_pending(polled))?;
+        buffer.grew(count);
+        Poll::Ready(Ok(count))
+    }
+
+    /// Looks whether something arrived, without taking it; 0 at the end.
+    pub fn poll_peek(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            // It was taken from the network, but nobody has read it yet.
+            Transport::Tls(tls) if !tls.content.is_empty() => Poll::Ready(Ok(tls.content.bytes().len())),
+            other => other.stream_mut().poll_peek(cx, buffer),
+        }
+    }
+
+    /// Ready when the client sends no more or is gone, whatever of what it sent was not read yet.
+    pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream_mut().poll_ended(cx)
+    }
+
+    /// Whether the client may have sent more than was read.
+    pub fn may_have_more(&self) -> bool {
+        match self {
+            Transport::Plain(stream) => stream.may_have_more(),
+            Transport::Tls(tls) => tls.stream.may_have_more(),
+        }
+    }
+
+    /// Writes a part of the bytes and returns how many. A caller that has to wait comes again with the same bytes
+    /// in front.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write(cx, bytes),
+            Transport::Tls(tls) => tls.poll_write(cx, bytes),
+        }
+    }
+
+    /// As [`poll_write`](Self::poll_write), and announces more.
+    pub fn poll_write_more(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write_more(cx, bytes),
+            Transport::Tls(tls) => tls.poll_write(cx, bytes),
+        }
+    }
+
+    /// Whether bytes are sent as they are, from wherever they are in memory.
+    pub fn is_plain(&self) -> bool {
+        matches!(self, Transport::Plain(_))
+    }
+
+    /// Writes a part of two texts, the second behind the first, and returns how many bytes.
+    pub fn poll_write_both(
+        &mut self,
+        cx: &mut Context<'_>,
+        first: &[u8],
+        second: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write_both(cx, first, second),
+            Transport::Tls(tls) => tls.poll_write(cx, if first.is_empty() { second } else { first }),
+        }
+    }
+
+    /// Sends up to `count` bytes of a file from `offset` on, which moves forward; 0 at the file's end. Where the
+    /// stream is encrypted it is read through memory.
+    pub fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_send_file(cx, file, offset, count),
+            Transport::Tls(tls) => tls.poll_send_file(cx, file, offset, count),
+        }
+    }
+
+    /// Tells the peer of an encrypted stream that all was sent, so that it knows of no attacker who cut it off.
+    /// One that takes nothing is not waited for.
+    pub fn say_goodbye(&mut self) {
+        if let Transport::Tls(tls) = self {
+            tls.say_goodbye();
+        }
+    }
+
+    /// Holds back what does not fill a segment until our side ends.
+    pub fn hold_until_end(&mut self) -> io::Result<()> {
+        self.stream_mut().hold_until_end()
+    }
+
+    /// Ends our side.
+    pub fn shutdown_write(&mut self) -> io::Result<()> {
+        self.say_goodbye();
+        self.stream_mut().shutdown_write()
+    }
+
+    /// Closing will reset the connection and drop what was not sent.
+    pub fn set_linger_zero(&self) -> io::Result<()> {
+        match self {
+            Transport::Plain(stream) => stream.set_linger_zero(),
+            Transport::Tls(tls) => tls.stream.set_linger_zero(),
+        }
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream {
+        match self {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(tls) => &mut tls.stream,
+        }
+    }
+}
+
+impl Encrypted {
+    fn new(stream: Stream, stage: Stage) -> Encrypted {
+        Encrypted {
+            stream,
+            stage,
+            incoming: Buffer::default(),
+            output: Buffer::default(),
+            content: Buffer::default(),
+            accepted: 0,
+            ended: false,
+        }
+    }
+
+    /// Whether the client's first message is still awaited.
+    pub fn awaits_hello(&self) -> bool {
+        matches!(self.stage, Stage::Hello(_))
+    }
+
+    /// Whether nothing arrived yet.
+    pub fn is_untouched(&self) -> bool {
+        matches!(self.stage, Stage::Hello(None))
+    }
+
+    /// Reads until it is known how the client begins.
+    pub fn poll_opening(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Opening>> {
+        // What stood behind a header of a proxy is looked at first.
+        let mut is_new = !self.incoming.is_empty() && self.is_untouched();
+        loop {
+            if !std::mem::take(&mut is_new) {
+                ready!(self.poll_receive(cx))?;
+            }
+            let Some(&first) = self.incoming.bytes().first() else {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            };
+            let Stage::Hello(hello) = &mut self.stage else {
+                return Poll::Ready(Ok(Opening::Hello(None)));
+            };
+            // The highest bit begins a handshake of SSL 2, which is answered as one that fails.
+            if hello.is_none() && first != HANDSHAKE && first & 0x80 == 0 {
+                return Poll::Ready(Ok(Opening::Clear));
+            }
+            let hello = hello.get_or_insert_with(Box::default);
+            let (incoming, mut result) = (self.incoming.bytes(), Ok(None));
+            self.output.append(|output| result = hello.read(incoming, output));
+            match result {
+                Ok(Some(name)) => return Poll::Ready(Ok(Opening::Hello(name))),
+                Ok(None) if self.ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(None) => {}
+                Err(failure) => return Poll::Ready(Err(self.give_up(failure))),
+            }
+        }
+    }
+
+    /// Goes on in clear; gives what was read.
+    pub fn clear(&mut self) -> Buffer {
+        self.stage = Stage::Clear;
+        std::mem::take(&mut self.incoming)
+    }
+
+    /// Goes on with a handshake, of which this arrived.
+    pub fn begin(&mut self, arrived: Buffer) {
+        (self.stage, self.incoming) = (Stage::Hello(None), arrived);
+    }
+
+    /// Goes on under this policy.
+    pub fn accept(&mut self, policy: &ServerPolicy) -> io::Result<()> {
+        self.stage = Stage::Session(Box::new(Session::new(policy).map_err(io::Error::other)?));
+        self.decrypt().map(|_| ())
+    }
+
+    /// Turns the client away.
+    pub fn reject(&mut self) {
+        self.output.append(|output| output.extend_from_slice(rejection()));
+    }
+
+    /// Goes on with the handshake until it is over.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Negotiated>> {
+        loop {
+            let established = self.decrypt()?.established;
+            ready!(self.poll_flush(cx))?;
+            if let Stage::Session(session) = &self.stage
+                && established
+            {
+                return Poll::Ready(Ok(session.negotiated()));
+            }
+            if self.ended {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+            ready!(self.poll_receive(cx))?;
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Stage::Clear = self.stage {
+            return self.stream.poll_read(cx, buffer);
+        }
+        while self.content.is_empty() && !self.ended {
+            if self.output.bytes().len() > ANSWERS_LIMIT {
+                ready!(self.poll_flush(cx))?;
+            } else {
+                // What is to be sent may wait for the client's next bytes.
+                let _: Poll<()> = self.poll_flush(cx)?;
+            }
+            ready!(self.poll_receive(cx))?;
+            self.decrypt()?;
+        }
+        let count = self.content.bytes().len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.content.bytes()[..count]);
+        self.content.consume(count);
+        self.content.release();
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Stage::Clear = self.stage {
+            return self.stream.poll_write(cx, bytes);
+        }
+        ready!(self.poll_flush(cx))?;
+        if self.accepted == 0 {
+            let plain = &bytes[..bytes.len().min(WRITE_SIZE)];
+            self.drive(|session, incoming, buffers| session.encrypt(incoming, plain, buffers))?;
+            self.accepted = plain.len();
+            ready!(self.poll_flush(cx))?;
+        }
+        Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        offset: &mut u64,
+        count: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut plain = Buffer::default();
+        if self.accepted == 0 {
+            let room = &mut plain.room(WRITE_SIZE)[..WRITE_SIZE.min(count)];
+            let count = file.read_at(room, *offset)?;
+            plain.grew(count);
+            if count == 0 {
+                return Poll::Ready(Ok(0));
+            }
+        }
+        let sent = ready!(self.poll_write(cx, plain.bytes()))?;
+        *offset += sent as u64;
+        Poll::Ready(Ok(sent))
+    }
+
+    /// Reads from the network once.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.stream.poll_read(cx, self.incoming.room(READ_SIZE));
+        let count = ready!(self.incoming.release_if_pending(polled))?;
+        self.incoming.grew(count);
+        self.ended |= count == 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Decrypts what arrived.
+    fn decrypt(&mut self) -> io::Result<Processed> {
+        self.drive(|session, incoming, (output, content)| session.process(incoming, output, content))
+    }
+
+    fn drive(
+        &mut self,
+        act: impl FnOnce(&mut Session, &mut [u8], (&mut Vec<u8>, &mut Vec<u8>)) -> Result<Processed, Failure>,
+    ) -> io::Result<Processed> {
+        let Stage::Session(session) = &mut self.stage else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (incoming, output, content) = (&mut self.incoming, &mut self.output, &mut self.content);
+        let mut result = Ok(Processed { consumed: 0, established: false, ended: false });
+        output.append(|output| {
+            content.append(|content| result = act(session, incoming.bytes_mut(), (output, content)));
+        });
+        self.content.release();
+        self.output.release();
+        match result {
+            Ok(processed) => {
+                self.incoming.consume(processed.consumed);
+                self.incoming.release();
+                self.ended |= processed.ended;
+                Ok(processed)
+            }
+            Err(failure) => Err(self.give_up(failure)),
+        }
+    }
+
+    /// Sends the alert about a failure, if the client takes it at once.
+    fn give_up(&mut self, failure: Failure) -> io::Error {
+        self.flush_once();
+        let kind = if failure.is_ours { io::ErrorKind::Other } else { io::ErrorKind::InvalidData };
+        io::Error::new(kind, failure)
+    }
+
+    fn say_goodbye(&mut self) {
+        let said =
+            self.drive(|session, incoming, (output, content)| session.close(incoming, output, content));
+        if said.is_ok() {
+            self.flush_once();
+        }
+    }
+
+    /// Sends what the client takes at once; nobody comes again for the rest.
+    fn flush_once(&mut self) {
+        self.stream.allow_last();
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Sends all records.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.output.is_empty() {
+            let count = ready!(self.stream.poll_write(cx, self.output.bytes()))?;
+            self.output.consume(count);
+        }
+        self.output.release();
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Opening, Transport};
+    use crate::testing::runtime;
+    use net::{Events, ListenOptions, SocketAddress, bind};
+    use std::future::poll_fn;
+    use std::net::TcpStream;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+    use tls::{ClientPolicy, ClientSettings, Pair, SelfSigned, ServerPolicy, Session, Settings};
+
+    fn policies() -> (ServerPolicy, ClientPolicy) {
+        let made = SelfSigned::new(&["a.example"]).unwrap();
+        let pairs = [Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap()];
+        let settings = Settings {
+            pairs: &pairs,
+            tls12: true,
+            tls13: true,
+            ciphers: "HIGH",
+            prefer_server_ciphers: false,
+            curves: "auto",
+            tickets: true,
+            cached_sessions: 0,
+            session_timeout: Duration::from_secs(300),
+        };
+        let client = ClientSettings {
+            pair: None,
+            tls12: true,
+            tls13: true,
+            ciphers: "DEFAULT",
+            tells_name: true,
+            trust: None,
+            resumes: false,
+        };
+        (ServerPolicy::new(&settings).unwrap(), ClientPolicy::new(&client).unwrap())
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_over_tls() {
+        runtime().block_on(async {
+            let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let address = socket.address().clone();
+            let (listener, events) = (socket.into_tokio().unwrap(), Events::new().unwrap());
+            events.make_current();
+            let (server, client) = policies();
+            let session = Session::connect(&client, "a.example", "peer").unwrap();
+            let mut near = Transport::client(net::Stream::connect(&address).unwrap(), session);
+            let (accepted, _) = listener.accept(&events).await.unwrap();
+            let mut far = Transport::encrypted(accepted);
+            let Transport::Tls(tls) = &mut far else { panic!("in clear") };
+            let (mut has_policy, mut near_is_done, mut far_is_done) = (false, false, false);
+            poll_fn(|cx| {
+                let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+                if !near_is_done && near.poll_connected(cx).map(Result::unwrap).is_ready() {
+                    near_is_done = near.poll_handshake(cx).map(Result::unwrap).is_ready();
+                }
+                if !has_policy && let Poll::Ready(opening) = tls.poll_opening(cx) {
+                    let Opening::Hello(name) = opening.unwrap() else { panic!("in clear") };
+                    assert_eq!(name.as_deref(), Some("a.example"));
+                    tls.accept(&server).unwrap();
+                    has_policy = true;
+                }
+                if has_policy && !far_is_done {
+                    far_is_done = tls.poll_handshake(cx).map(Result::unwrap).is_ready();
+                }
+                cx.waker().wake_by_ref();
+                if near_is_done && far_is_done { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            // The tickets that follow the handshake are no content.
+            assert!(poll_fn(|cx| Poll::Ready(near.poll_stirred(cx))).await.is_pending());
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(!near.is_sending());
+            while near.poll_write(&mut cx, &[7; 30_000]).map(Result::unwrap).is_ready() {}
+            assert!(near.is_sending(), "a part of what is not written yet may have left");
+            let mut bytes = [0; 10];
+            let count = poll_fn(|cx| {
+                let _: Poll<()> = events.poll(cx).map(Result::unwrap);
+                cx.waker().wake_by_ref();
+                far.poll_read(cx, &mut bytes)
+            });
+            assert_eq!(count.await.unwrap(), 10);
+            assert_eq!(bytes, [7; 10]);
+        });
+    }
+
+    #[test]
+    fn what_nobody_has_read_is_there_although_the_client_is_gone() {
+        runtime().block_on(async {
+            let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+            let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
+            let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
+            let (listener, events) = (socket.into_tokio().unwrap(), Events::new().unwrap());
+            drop(TcpStream::connect(address).unwrap());
+            let (client, _) = listener.accept(&events).await.unwrap();
+            let mut transport = Transport::encrypted(client);
+            for (content, there) in [(&b"rest"[..], 4), (b"", 0)] {
+                let Transport::Tls(tls) = &mut transport else { panic!("in clear") };
+                tls.content.consume(usize::MAX);
+                tls.content.append(|bytes| bytes.extend_from_slice(content));
+                assert_eq!(poll_fn(|cx| transport.poll_peek(cx, &mut [0])).await.unwrap(), there);
+            }
+        });
+    }
+}

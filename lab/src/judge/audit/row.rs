@@ -1,0 +1,132 @@
+//! The figures of one cell as the audit sees them, published or measured.
+
+use std::collections::BTreeMap;
+
+use crate::model::block::{self, Block};
+use crate::model::experiment::{Experiment, Generator, Load};
+use crate::model::figure::Figure;
+use crate::model::order::Amount;
+
+/// What bytes of unfinished answers may add to an answer's length, so that its head is still known.
+const CUT_OFF_MAX: f64 = 20.0;
+
+/// One contender under one load.
+pub(super) struct Row<'a> {
+    pub(super) load: &'a Load,
+    pub(super) contender: &'a str,
+    /// How many clients there were, where it is known.
+    pub(super) clients: Option<u32>,
+    /// Where the load came from, if the figures are published.
+    pub(super) published: Option<Generator>,
+    /// How many requests were to be sent, where their number ends the load.
+    pub(super) requests: Option<f64>,
+    /// The length of the file that was asked for here.
+    pub(super) file_bytes: Option<f64>,
+    /// The block, if the figures are measured.
+    pub(super) block: Option<&'a Block>,
+    figures: &'a BTreeMap<Figure, f64>,
+}
+
+impl<'a> Row<'a> {
+    /// The published rows of an experiment, in the order of its file.
+    pub(super) fn published(experiment: &'a Experiment) -> Vec<Row<'a>> {
+        let generator = experiment.source.as_ref().map_or(Generator::Unknown, |source| source.generator);
+        let row = |published: &'a crate::model::experiment::Published| {
+            let load = experiment.loads.iter().find(|load| load.id == published.load)?;
+            Some(Row {
+                load,
+                contender: &published.contender,
+                clients: published.clients,
+                published: Some(generator),
+                requests: requests(load, false),
+                file_bytes: file_bytes(experiment, load, &published.contender),
+                block: None,
+                figures: &published.figures,
+            })
+        };
+        experiment.published.iter().filter_map(row).collect()
+    }
+
+    /// The measured rows, one a block. Twins are left out.
+    pub(super) fn measured(experiment: &'a Experiment, blocks: &'a [Block]) -> Vec<Row<'a>> {
+        let row = |block: &'a Block| {
+            let cell = &block.cell;
+            let load = experiment.loads.iter().find(|load| load.id == cell.load)?;
+            Some(Row {
+                load,
+                contender: &cell.contender,
+                clients: Some(cell.clients),
+                published: None,
+                requests: requests(load, block.quick),
+                file_bytes: file_bytes(experiment, load, &block.cell.contender),
+                block: Some(block),
+                figures: &block.figures,
+            })
+        };
+        let of_experiment = blocks.iter().filter(|block| block.cell.experiment == experiment.id);
+        let usable = of_experiment
+            .filter(|block| block.failure.is_none() && block::original_of(&block.cell.contender).is_none());
+        usable.filter_map(row).collect()
+    }
+
+    /// The tool that sent the load.
+    pub(super) fn tool(&self) -> String {
+        let measured = self.block.map(|block| block.tool.split(' ').next().unwrap_or_default().to_owned());
+        measured.unwrap_or_else(|| self.load.tool.to_string())
+    }
+
+    /// Which repetition it is.
+    pub(super) fn turn(&self) -> u32 {
+        self.block.map_or(0, |block| block.turn)
+    }
+
+    /// A figure, if there is one.
+    pub(super) fn get(&self, figure: Figure) -> Option<f64> {
+        self.figures.get(&figure).copied().filter(|value| value.is_finite())
+    }
+
+    /// Bytes of the content of an answer, as the figures say.
+    pub(super) fn content(&self) -> Option<f64> {
+        let total = self.get(Figure::TotalContentBytes);
+        total.and_then(|total| Some(total / self.requests?)).or(self.get(Figure::ContentBytes))
+    }
+
+    /// Bytes of an answer with its head.
+    pub(super) fn answer(&self) -> Option<f64> {
+        let total = self.get(Figure::TotalBytes).and_then(|total| Some(total / self.requests?));
+        let by_rate = || Some(self.get(Figure::BytesPerS)? / self.get(Figure::RequestsPerS)?);
+        total.or(self.get(Figure::BytesPerAnswer)).or_else(by_rate)
+    }
+
+    /// Bytes of the head of an answer. Where time ends the load, bytes of answers that were cut off count too, so that
+    /// nothing can be said of large ones.
+    pub(super) fn head(&self) -> Option<f64> {
+        let content = self.content()?;
+        if self.block.is_some() && self.requests.is_none() {
+            let answers = self.get(Figure::RequestsPerS)? * self.get(Figure::TotalS)?;
+            let cut_off = content * f64::from(self.clients.unwrap_or(0)) / answers;
+            (cut_off < CUT_OFF_MAX).then_some(())?;
+        }
+        Some(self.answer()? - content)
+    }
+
+    /// What left the server in a second.
+    pub(super) fn bytes_per_s(&self) -> Option<f64> {
+        let by_rate = || Some(self.get(Figure::RequestsPerS)? * self.content().or(self.file_bytes)?);
+        self.get(Figure::BytesPerS).or_else(by_rate)
+    }
+}
+
+fn requests(load: &Load, quick: bool) -> Option<f64> {
+    match load.amount(quick) {
+        Some(Amount::Requests(requests)) => Some(requests as f64),
+        _ => None,
+    }
+}
+
+fn file_bytes(experiment: &Experiment, load: &Load, contender: &str) -> Option<f64> {
+    let path = load.path_for(contender).trim_start_matches('/');
+    let path = if path.is_empty() { "index.html" } else { path };
+    let file = experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path)?;
+    Some(file.length as f64)
+}

@@ -1,0 +1,358 @@
+//! One condition of a finding, tested.
+
+use std::collections::BTreeMap;
+
+use crate::judge::statistics::{Estimate, p_value};
+use crate::model::block;
+use crate::model::experiment::{Clients, Condition, TURNS};
+use crate::model::figure::Figure;
+use crate::model::words;
+
+use super::Outcome;
+use super::data::{Data, Filter, Series};
+use super::pairs::{self, Pair};
+
+/// What the data say about a condition, before all p-values of the experiment are corrected together.
+pub(super) enum Tested {
+    /// Pairs, each of which has to lie within bounds.
+    Pairs(Pairs),
+    /// Something that is so or is not.
+    Fact { holds: bool, text: String, indicative: bool },
+    /// It cannot be tested, because …
+    Open(String),
+}
+
+/// Pairs and what is asked of them.
+pub(super) struct Pairs {
+    /// What stands before the figures.
+    words: String,
+    figure: Figure,
+    pairs: Vec<Pair>,
+    bound: Bound,
+}
+
+enum Bound {
+    /// The first is better, by this factor, and by more than a twin differs from its original (by the pair's place).
+    Better { by: f64, noise: BTreeMap<String, Estimate> },
+    /// The ratio lies between.
+    Within { low: Option<f64>, high: Option<f64> },
+}
+
+/// Where a ratio lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Inside,
+    Above,
+}
+
+/// Pairs, judged.
+pub(super) struct Judged {
+    pub(super) outcome: Outcome,
+    pub(super) text: String,
+    pub(super) estimate: Estimate,
+}
+
+/// A p-value from which on chance is thought able to have done it.
+const CHANCE: f64 = 0.05;
+
+/// With more places than this, only the weakest is put into words.
+const PLACES_MAX: usize = 4;
+
+/// Looks a condition up in the data.
+pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
+    let pairs = match condition {
+        Condition::AnswersAll { load, of, clients } => {
+            return failures(data, load, of, clients.as_ref(), false);
+        }
+        Condition::Fails { load, of, clients } => return failures(data, load, of, clients.as_ref(), true),
+        Condition::Better { figure, load, of, over, by, clients, cores, together } => {
+            let filter = Filter { clients: clients.as_ref(), cores: cores.as_deref() };
+            let asked = Asked { figure: *figure, load, filter, together: *together };
+            better(data, &asked, of, over).map(|(words, pairs, noise)| {
+                (words, pairs, Bound::Better { by: by.unwrap_or(1.0).max(1.0), noise })
+            })
+        }
+        Condition::Ratio { figure, load, of, over, low, high, clients, cores, together } => {
+            let filter = Filter { clients: clients.as_ref(), cores: cores.as_deref() };
+            let asked = Asked { figure: *figure, load, filter, together: *together };
+            ratio(data, &asked, of, over)
+                .map(|(words, pairs)| (words, pairs, Bound::Within { low: Some(*low), high: Some(*high) }))
+        }
+        Condition::Change { low, high, .. } => change(data, condition)
+            .map(|(words, pairs)| (words, pairs, Bound::Within { low: *low, high: *high })),
+        Condition::AgainstLoad { figure, load, against, of, low, high } => {
+            against_load(data, *figure, [load, against], of)
+                .map(|(words, pairs)| (words, pairs, Bound::Within { low: *low, high: *high }))
+        }
+    };
+    match pairs {
+        Ok((words, pairs, bound)) if !pairs.is_empty() => {
+            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound })
+        }
+        Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
+        Err(reason) => Tested::Open(reason),
+    }
+}
+
+impl Pairs {
+    /// How likely each pair is by chance, where a claim can be made of it.
+    pub(super) fn p_values(&self) -> Vec<f64> {
+        if self.indicative() {
+            return Vec::new();
+        }
+        self.pairs.iter().map(|pair| self.bound.p_value(pair)).collect()
+    }
+
+    /// Whether the figures only hint, because there are fewer turns than a claim needs.
+    pub(super) fn indicative(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.ratios.len() < TURNS as usize)
+    }
+
+    /// Judges all pairs, with their corrected p-values where they have some.
+    pub(super) fn judge(&self, corrected: &[f64]) -> Judged {
+        let judged: Vec<(Outcome, String)> = self
+            .pairs
+            .iter()
+            .enumerate()
+            .map(|(index, pair)| self.judge_pair(pair, corrected.get(index).copied()))
+            .collect();
+        let mut order: Vec<usize> = (0..judged.len()).collect();
+        let room = |index: usize| self.bound.room(self.pairs[index].ratio.median);
+        order.sort_by(|one, other| {
+            judged[*one].0.cmp(&judged[*other].0).then(room(*one).total_cmp(&room(*other)))
+        });
+        let weakest = order.first().copied().unwrap_or_default();
+        let text = if judged.len() <= PLACES_MAX {
+            judged.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("; ")
+        } else {
+            let count = |outcome| judged.iter().filter(|(other, _)| *other == outcome).count();
+            let undecided = match count(Outcome::Undecided) {
+                0 => String::new(),
+                some => format!(", undecided at {some}"),
+            };
+            let (so, weakest) = (count(Outcome::Met), &judged[weakest].1);
+            format!("so at {so} of {}{undecided}, weakest {weakest}", judged.len())
+        };
+        Judged {
+            outcome: judged[weakest].0,
+            text: format!("{}: {text}", self.words),
+            estimate: self.pairs[weakest].ratio,
+        }
+    }
+
+    /// Whether a pair is as asked for, and its words.
+    fn judge_pair(&self, pair: &Pair, p: Option<f64>) -> (Outcome, String) {
+        let ratio = pair.ratio;
+        let (low, high) = (words::number(ratio.low), words::number(ratio.high));
+        let interval = if pair.ratios.len() > 1 { format!(" ({low} to {high})") } else { String::new() };
+        let value = |value: f64| words::scaled(self.figure, value);
+        let values = format!("{} and {}", value(pair.values.0), value(pair.values.1));
+        let mut text = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
+        let doubt = self.bound.doubt(pair, p);
+        let outcome = match self.bound.side(ratio.median) {
+            _ if doubt.is_some() => Outcome::Undecided,
+            Side::Inside => Outcome::Met,
+            Side::Below | Side::Above => Outcome::Unmet,
+        };
+        match &self.bound {
+            Bound::Better { by, .. } if *by > 1.0 => text.push_str(&format!(", {}", asked(Some(*by), None))),
+            Bound::Better { .. } if outcome == Outcome::Unmet => text.push_str(", not better"),
+            Bound::Better { .. } => (),
+            Bound::Within { low, high } => text.push_str(&format!(", {}", asked(*low, *high))),
+        }
+        if let Some(doubt) = doubt {
+            text.push_str(&format!(", undecided: {doubt}"));
+        }
+        (outcome, text)
+    }
+}
+
+impl Bound {
+    /// The ends of what is asked for. Better means more than 1.
+    fn ends(&self) -> (Option<f64>, Option<f64>) {
+        match self {
+            Bound::Better { by, .. } => (Some(*by), None),
+            Bound::Within { low, high } => (*low, *high),
+        }
+    }
+
+    fn side(&self, ratio: f64) -> Side {
+        let (low, high) = self.ends();
+        let is_level = matches!(self, Bound::Better { .. }) && ratio <= 1.0;
+        if is_level || low.is_some_and(|low| ratio < low) {
+            Side::Below
+        } else if high.is_some_and(|high| ratio > high) {
+            Side::Above
+        } else {
+            Side::Inside
+        }
+    }
+
+    /// How far a ratio is inside: 1 is at the end of what is asked for.
+    fn room(&self, ratio: f64) -> f64 {
+        let (low, high) = self.ends();
+        let above = low.map_or(f64::INFINITY, |low| ratio / low);
+        above.min(high.map_or(f64::INFINITY, |high| high / ratio))
+    }
+
+    /// How likely chance alone takes a ratio to its side, from that end which is harder to tell from it.
+    fn p_value(&self, pair: &Pair) -> f64 {
+        let (low, high) = self.ends();
+        let ends = match self.side(pair.ratio.median) {
+            Side::Below => [low, None],
+            Side::Above => [None, high],
+            Side::Inside => [low, high],
+        };
+        let by_chance = |end: f64| p_value(&pair.ratios.iter().map(|ratio| ratio / end).collect::<Vec<_>>());
+        ends.into_iter().flatten().map(by_chance).fold(0.0, f64::max)
+    }
+
+    /// Why nothing can be said of a pair, if nothing can.
+    fn doubt(&self, pair: &Pair, p: Option<f64>) -> Option<String> {
+        let ratio = pair.ratio;
+        let is_lead = self.ends() == (Some(1.0), None);
+        if self.side(ratio.low) != self.side(ratio.high) {
+            let words = if is_lead { "the interval holds 1" } else { "the interval reaches over the bound" };
+            return Some(words.into());
+        }
+        if let Bound::Better { by, noise } = self
+            && let Some(twin) = noise.get(&pair.at)
+        {
+            let floor = twin.low.ln().abs().max(twin.high.ln().abs());
+            if floor > 0.0 && (ratio.median / by).ln().abs() <= floor {
+                let of_what = if is_lead { "" } else { " of the bound" };
+                let percent = floor.exp_m1() * 100.0;
+                return Some(format!(
+                    "within {percent:.1} %{of_what}, by which a twin differs from its original"
+                ));
+            }
+        }
+        let p = p.filter(|p| *p >= CHANCE)?;
+        Some(format!("chance gives as much with p = {p:.2}, by Holm's correction"))
+    }
+}
+
+type Found = Result<(String, Vec<Pair>), String>;
+type Noise = BTreeMap<String, Estimate>;
+
+/// What of two contenders is compared.
+struct Asked<'a> {
+    figure: Figure,
+    load: &'a str,
+    filter: Filter<'a>,
+    /// Whether all places count as one.
+    together: bool,
+}
+
+fn better(
+    data: &Data<'_>,
+    asked: &Asked<'_>,
+    of: &str,
+    over: &str,
+) -> Result<(String, Vec<Pair>, Noise), String> {
+    let Asked { figure, load, filter, together } = *asked;
+    let inverted = figure.higher_is_better() == Some(false);
+    let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
+    data.long_enough(load, &[of, over], filter)?;
+    let how: fn(&Series, &Series, bool) -> Vec<Pair> = if together { pairs::together } else { pairs::each };
+    let words = format!("{}, {} of {of} and {over}", data.title(load), words::named(figure));
+    let mut noise = Noise::new();
+    for twin in data.twins(load) {
+        let original = block::original_of(twin).unwrap_or(twin);
+        let both = data
+            .series(load, twin, figure, filter)
+            .and_then(|twin| Ok((twin, data.series(load, original, figure, filter)?)));
+        if let Ok((twin, original)) = both {
+            noise.extend(how(&twin, &original, false).into_iter().map(|pair| (pair.at, pair.ratio)));
+        }
+    }
+    Ok((words, how(&first, &second, inverted), noise))
+}
+
+fn ratio(data: &Data<'_>, asked: &Asked<'_>, of: &str, over: &str) -> Found {
+    let Asked { figure, load, filter, together } = *asked;
+    let (first, second) = (data.series(load, of, figure, filter)?, data.series(load, over, figure, filter)?);
+    data.long_enough(load, &[of, over], filter)?;
+    let pairs =
+        if together { pairs::together(&first, &second, false) } else { pairs::each(&first, &second, false) };
+    Ok((format!("{}, {} of {of} and {over}", data.title(load), words::named(figure)), pairs))
+}
+
+fn change(data: &Data<'_>, condition: &Condition) -> Found {
+    let Condition::Change { figure, load, of, from_clients, to_clients, from_cores, to_cores, .. } =
+        condition
+    else {
+        return Err("not a change".into());
+    };
+    let words = format!("{}, {} of {of}", data.title(load), words::named(*figure));
+    if let (Some(from), Some(to)) = (from_cores, to_cores) {
+        let one =
+            |cores: &u32| data.series(load, of, *figure, Filter { clients: None, cores: Some(&[*cores]) });
+        let mut both = one(to)?;
+        both.extend(one(from)?);
+        data.long_enough(load, &[of], Filter { clients: None, cores: Some(&[*to, *from]) })?;
+        return Ok((words, pairs::cores_apart(&both, *to, *from).into_iter().collect()));
+    }
+    // Only what is compared has to be long enough.
+    let series = data.series(load, of, *figure, Filter::default())?;
+    let counts = || series.keys().map(|place| place.1);
+    for count in [from_clients.or(counts().min()), to_clients.or(counts().max())].into_iter().flatten() {
+        let count = Clients::One(count);
+        let filter = Filter { clients: Some(&count), cores: None };
+        data.series(load, of, *figure, filter)?;
+        data.long_enough(load, &[of], filter)?;
+    }
+    Ok((words, pairs::clients_apart(&series, *to_clients, *from_clients)))
+}
+
+fn against_load(data: &Data<'_>, figure: Figure, [load, against]: [&str; 2], of: &str) -> Found {
+    let first = data.series(load, of, figure, Filter::default())?;
+    let second = data.series(against, of, figure, Filter::default())?;
+    for load in [load, against] {
+        data.long_enough(load, &[of], Filter::default())?;
+    }
+    let words =
+        format!("{} of {of}, “{}” by “{}”", words::named(figure), data.title(load), data.title(against));
+    let single = (first.len(), second.len()) == (1, 1);
+    let pairs = match (first.iter().next(), second.iter().next()) {
+        // The two loads may differ in their clients.
+        (Some(((_, clients), one)), Some((_, other))) if single => {
+            Pair::of(words::clients(*clients), one, other, false).into_iter().collect()
+        }
+        _ => pairs::each(&first, &second, false),
+    };
+    Ok((words, pairs))
+}
+
+fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wanted: bool) -> Tested {
+    let filter = Filter { clients, cores: None };
+    let series = match data.series(load, of, Figure::Failed, filter) {
+        Ok(series) => series,
+        Err(reason) => return Tested::Open(reason),
+    };
+    let failed = series.iter().filter_map(|((_, clients), turns)| {
+        let failed: f64 = turns.values().sum();
+        (failed > 0.0).then(|| format!("{} failed at {}", words::number(failed), words::clients(*clients)))
+    });
+    let failed: Vec<String> = failed.collect();
+    // What failed has failed, however short that was; that nothing did says little then.
+    if let (true, Err(reason)) = (failed.is_empty(), data.long_enough(load, &[of], filter)) {
+        return Tested::Open(reason);
+    }
+    let title = data.title(load);
+    let text = match failed.as_slice() {
+        [] => format!("{title}: {of} answered every request"),
+        some => format!("{title}: of {of}'s answers {}", some.join(", ")),
+    };
+    Tested::Fact { holds: failed.is_empty() != wanted, text, indicative: data.few_turns(load) }
+}
+
+fn asked(low: Option<f64>, high: Option<f64>) -> String {
+    match (low.map(words::number), high.map(words::number)) {
+        (Some(low), Some(high)) => format!("asked for {low} to {high}"),
+        (Some(low), None) => format!("asked for at least {low}"),
+        (None, Some(high)) => format!("asked for at most {high}"),
+        (None, None) => "nothing asked for".into(),
+    }
+}

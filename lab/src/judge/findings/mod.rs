@@ -1,0 +1,195 @@
+//! The answers to findings: *holds*, *does not hold*, *undecided*, or *cannot be tested here, because …*, each with its
+//! evidence.
+//!
+//! Blocks of one turn are pairs; a ratio is the median of its pairs with a bootstrap interval. Something is said of it
+//! only where the whole interval says so: that it lies within what is asked for, or that it does not. Where one contender
+//! is to be better than another, the ratio must be farther from what is asked for than a twin is from its original, too.
+//! Holm's correction over all comparisons of the experiment must leave no doubt of either. Everything else is undecided.
+//! Fewer turns than a claim needs are indicative, and of blocks that were too short ([`short`]) nothing is said.
+
+mod condition;
+mod data;
+mod pairs;
+mod short;
+
+use std::fmt;
+
+use crate::judge::statistics::{Estimate, holm};
+use crate::model::block::Block;
+use crate::model::experiment::{Experiment, Finding, Load};
+use crate::model::machine::Machine;
+
+use condition::Tested;
+use data::{Data, Row};
+
+/// The answer to a finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The finding's: `F1`.
+    pub finding: String,
+    /// What was concluded.
+    pub claim: String,
+    /// Whether it is so.
+    pub verdict: Verdict,
+    /// Whether the figures only hint at it: there were fewer turns than a claim needs.
+    pub indicative: bool,
+    /// Whether some of its conditions could not be tested, though the verdict stands without them.
+    pub partly: bool,
+    /// What each condition came to.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Whether a finding is so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Holds,
+    /// It is not.
+    DoesNotHold,
+    /// The figures allow both: more turns, or a quieter machine, would tell.
+    Undecided,
+    /// It cannot be tested here, because …
+    CannotBeTested(String),
+}
+
+/// Whether a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It is not.
+    Unmet,
+    /// The figures allow both.
+    Undecided,
+    /// It is.
+    Met,
+    /// It cannot be tested.
+    Untested,
+}
+
+/// What a condition came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// Whether it is met.
+    pub outcome: Outcome,
+    /// The figures in words, or why there are none.
+    pub text: String,
+    /// The ratio, where it is one; of several places the weakest.
+    pub ratio: Option<Estimate>,
+}
+
+/// Answers all findings of an experiment. The blocks may be those of several experiments.
+pub fn answer(experiment: &Experiment, blocks: &[Block], machine: &Machine) -> Vec<Answer> {
+    let others = Experiment::built_in().unwrap_or_default();
+    answer_from(&Data::measured(experiment, &others, blocks, machine))
+}
+
+/// Answers all findings of an experiment by its own published figures.
+pub fn answer_published(experiment: &Experiment) -> Vec<Answer> {
+    let any = Machine { cores: u32::MAX, ..Machine::default() };
+    answer_from(&Data::published(experiment, &any))
+}
+
+fn answer_from(data: &Data<'_>) -> Vec<Answer> {
+    let test = |finding: &Finding| -> Vec<Tested> {
+        finding.holds_when.iter().map(|condition| condition::test(data, condition)).collect()
+    };
+    let findings = &data.experiment.findings;
+    let tested: Vec<Vec<Tested>> = findings.iter().map(test).collect();
+    let claims = tested.iter().flatten().flat_map(|tested| match tested {
+        Tested::Pairs(pairs) => pairs.p_values(),
+        Tested::Fact { .. } | Tested::Open(_) => Vec::new(),
+    });
+    let mut corrected = holm(&claims.collect::<Vec<f64>>()).into_iter();
+    let mut answers = Vec::new();
+    for (finding, tested) in findings.iter().zip(&tested) {
+        let indicative = tested.iter().any(|tested| match tested {
+            Tested::Pairs(pairs) => pairs.indicative(),
+            Tested::Fact { indicative, .. } => *indicative,
+            Tested::Open(_) => false,
+        });
+        let evidence: Vec<Evidence> = tested.iter().map(|tested| evidence(tested, &mut corrected)).collect();
+        let verdict = verdict(finding, &evidence);
+        answers.push(Answer {
+            experiment: data.experiment.id.clone(),
+            finding: finding.id.clone(),
+            claim: finding.claim.clone(),
+            indicative: indicative && !matches!(verdict, Verdict::CannotBeTested(_)),
+            partly: matches!(verdict, Verdict::Holds | Verdict::Undecided)
+                && evidence.iter().any(|evidence| evidence.outcome == Outcome::Untested),
+            verdict,
+            evidence,
+        });
+    }
+    answers
+}
+
+fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evidence {
+    match tested {
+        Tested::Pairs(pairs) => {
+            let corrected: Vec<f64> = corrected.take(pairs.p_values().len()).collect();
+            let judged = pairs.judge(&corrected);
+            Evidence { outcome: judged.outcome, text: judged.text, ratio: Some(judged.estimate) }
+        }
+        Tested::Fact { holds, text, .. } => {
+            let outcome = if *holds { Outcome::Met } else { Outcome::Unmet };
+            Evidence { outcome, text: text.clone(), ratio: None }
+        }
+        Tested::Open(reason) => Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None },
+    }
+}
+
+/// One condition that is not met is enough. One that cannot be tested leaves it open, unless the finding does without:
+/// more turns would not help. Then one that is undecided leaves it undecided.
+fn verdict(finding: &Finding, evidence: &[Evidence]) -> Verdict {
+    let any = |outcome: Outcome| evidence.iter().any(|evidence| evidence.outcome == outcome);
+    if let Some(reason) = &finding.cannot_be_tested {
+        return Verdict::CannotBeTested(reason.clone());
+    }
+    if any(Outcome::Unmet) {
+        return Verdict::DoesNotHold;
+    }
+    let mut reasons: Vec<&str> = Vec::new();
+    for open in evidence.iter().filter(|evidence| evidence.outcome == Outcome::Untested) {
+        if !reasons.contains(&open.text.as_str()) {
+            reasons.push(&open.text);
+        }
+    }
+    let enough = finding.partly && (any(Outcome::Met) || any(Outcome::Undecided));
+    if !reasons.is_empty() && !enough {
+        return Verdict::CannotBeTested(reasons.join("; "));
+    }
+    if any(Outcome::Undecided) { Verdict::Undecided } else { Verdict::Holds }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Holds => out.write_str("holds"),
+            Verdict::DoesNotHold => out.write_str("does not hold"),
+            Verdict::Undecided => out.write_str("undecided"),
+            Verdict::CannotBeTested(reason) => write!(out, "cannot be tested here, because {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let partly = if self.partly { ", as far as it can be tested here" } else { "" };
+        let indicative = if self.indicative { " (indicative)" } else { "" };
+        write!(
+            out,
+            "{} {}: {} – {}{partly}{indicative}",
+            self.experiment, self.finding, self.claim, self.verdict
+        )
+    }
+}
+
+/// Why nothing can be said of these blocks of one load, if they were too short for that.
+pub(crate) fn too_short<'a>(load: &Load, blocks: impl IntoIterator<Item = &'a Block>) -> Option<String> {
+    let rows: Vec<Row<'_>> = blocks.into_iter().map(Row::of).collect();
+    short::too_short(load, rows.iter())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+use super::*;
+use crate::model::block::tests::block;
+use crate::model::experiment::TURNS;
+use crate::model::figure::Figure;
+
+const EXPERIMENT: &str = r#"
+id = "e"
+title = "t"
+question = "q"
+contenders = ["a", "b", "c"]
+
+[[loads]]
+id = "l"
+title = "Load"
+clients = [10, 100]
+seconds = 1.0
+cores = [1, 8]
+
+[[loads]]
+id = "later"
+title = "Later"
+clients = 10
+seconds = 1.0
+not_yet = "it follows later"
+"#;
+
+/// An experiment with one finding, whose conditions are these.
+fn experiment(conditions: &str) -> Experiment {
+    let finding = format!("[[findings]]\nid = 'F1'\nclaim = 'c'\nholds_when = [{conditions}]\n");
+    Experiment::parse(&format!("{EXPERIMENT}{finding}")).unwrap()
+}
+
+fn blocks(contender: &str, clients: u32, figure: Figure, values: &[f64]) -> Vec<Block> {
+    let of_turn = |(turn, value): (u32, &f64)| {
+        let mut block = block(contender, "l", clients, &[(figure, *value)]);
+        block.turn = turn;
+        block
+    };
+    (0..).zip(values).map(of_turn).collect()
+}
+
+fn machine() -> Machine {
+    Machine { cores: 2, ..Machine::default() }
+}
+
+fn answered(conditions: &str, blocks: &[Vec<Block>]) -> Answer {
+    answer(&experiment(conditions), &blocks.concat(), &machine()).remove(0)
+}
+
+const A_BEATS_B: &str = "{ is = 'better', figure = 'requests_per_s', load = 'l', of = 'a', over = 'b' }";
+
+/// As many turns as a claim needs, over and over with these values.
+fn turns(contender: &str, clients: u32, values: &[f64]) -> Vec<Block> {
+    let values: Vec<f64> = values.iter().copied().cycle().take(TURNS as usize).collect();
+    blocks(contender, clients, Figure::RequestsPerS, &values)
+}
+
+/// The verdict, and the words for the first condition.
+fn judged(conditions: &str, blocks: &[Vec<Block>]) -> (Verdict, String) {
+    let answer = answered(conditions, blocks);
+    (answer.verdict, answer.evidence[0].text.clone())
+}
+
+#[test]
+fn a_clear_lead_holds() {
+    let clear = [
+        turns("a", 10, &[150.0, 153.0, 151.0, 149.0, 152.0]),
+        turns("b", 10, &[100.0, 101.0, 99.0, 100.0, 102.0]),
+    ];
+    let answer = answered(A_BEATS_B, &clear);
+    assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Holds, false), "{answer:?}");
+    assert!(answer.evidence[0].text.contains("10 clients: 151 and 100, 1.50 × (1.49 to 1.51)"), "{answer:?}");
+    let reversed = A_BEATS_B.replace("'a', over = 'b'", "'b', over = 'a'");
+    let (verdict, text) = judged(&reversed, &clear);
+    assert_eq!(verdict, Verdict::DoesNotHold);
+    assert!(text.ends_with("0.67 × (0.66 to 0.67), not better"), "{text}");
+}
+
+#[test]
+fn a_lead_is_as_large_as_asked_for_only_beyond_its_interval() {
+    let lead = [turns("a", 10, &[148.0, 153.0, 151.0, 149.0, 152.0]), turns("b", 10, &[100.0])];
+    let by = |factor: &str| judged(&A_BEATS_B.replace(" }", &format!(", by = {factor} }}")), &lead);
+    assert_eq!(by("1.4").0, Verdict::Holds);
+    let (verdict, text) = by("1.505");
+    assert_eq!(verdict, Verdict::Undecided);
+    assert!(
+        text.ends_with("asked for at least 1.50, undecided: the interval reaches over the bound"),
+        "{text}"
+    );
+    let (verdict, text) = by("2.0");
+    assert_eq!(verdict, Verdict::DoesNotHold);
+    assert!(text.ends_with("asked for at least 2"), "{text}");
+}
+
+#[test]
+fn noise_decides_nothing() {
+    let noisy = [turns("a", 10, &[110.0, 90.0, 120.0, 95.0, 106.0]), turns("b", 10, &[100.0])];
+    let (verdict, text) = judged(A_BEATS_B, &noisy);
+    assert_eq!(verdict, Verdict::Undecided);
+    assert!(text.ends_with("undecided: the interval holds 1"), "{text}");
+    let level = [turns("a", 10, &[100.0]), turns("b", 10, &[100.0])];
+    assert_eq!(judged(A_BEATS_B, &level).0, Verdict::Undecided);
+}
+
+#[test]
+fn what_a_twin_differs_decides_nothing() {
+    let three = [103.0, 103.1, 102.9, 103.0, 103.05];
+    let mut all = vec![turns("a", 10, &three), turns("b", 10, &[100.0])];
+    let reversed = A_BEATS_B.replace("'a', over = 'b'", "'b', over = 'a'");
+    assert_eq!(judged(A_BEATS_B, &all).0, Verdict::Holds);
+    assert_eq!(judged(&reversed, &all).0, Verdict::DoesNotHold);
+    all.push(turns("b-twin", 10, &[105.0]));
+    for condition in [A_BEATS_B, &reversed] {
+        let (verdict, text) = judged(condition, &all);
+        assert_eq!(verdict, Verdict::Undecided);
+        assert!(
+            text.ends_with("undecided: within 5.0 %, by which a twin differs from its original"),
+            "{text}"
+        );
+    }
+    let by = |factor: &str| judged(&A_BEATS_B.replace(" }", &format!(", by = {factor} }}")), &all);
+    assert!(
+        by("1.05")
+            .1
+            .ends_with("undecided: within 5.0 % of the bound, by which a twin differs from its original")
+    );
+    assert_eq!([by("1.05").0, by("1.2").0], [Verdict::Undecided, Verdict::DoesNotHold]);
+}
+
+#[test]
+fn many_comparisons_need_more() {
+    // One pair of this kind is worth p = 0.02; among four, with three that show nothing, it is not enough.
+    let slight = vec![turns("a", 10, &[103.0, 103.0, 103.0, 103.0, 96.0]), turns("b", 10, &[100.0])];
+    let nothing = vec![turns("a", 100, &[103.0, 99.0, 100.0, 101.0, 98.0]), turns("b", 100, &[100.0])];
+    let all = [slight, nothing].concat();
+    let ratio = A_BEATS_B.replace("better", "ratio").replace(" }", ", low = 1.0, high = 2.0 }");
+    for condition in [A_BEATS_B, &ratio] {
+        let at = |clients: &str| condition.replace(" }", &format!(", clients = [{clients}] }}"));
+        assert_eq!(judged(&at("10"), &all).0, Verdict::Holds);
+        let several = [at("10"), at("100"), at("100"), at("100")].join(",");
+        let (_, among) = judged(&several, &all);
+        assert!(among.ends_with("by Holm's correction"), "{among}");
+    }
+}
+
+#[test]
+fn less_can_be_better() {
+    let time = |name: &str, values: &[f64]| blocks(name, 10, Figure::P99Ms, values);
+    let p99 = A_BEATS_B.replace("requests_per_s", "p99_ms");
+    let both = [time("a", &[1.0, 1.1, 1.0]), time("b", &[3.0, 3.1, 2.9])];
+    assert_eq!(answered(&p99, &both).verdict, Verdict::Holds);
+}
+
+#[test]
+fn fewer_turns_than_a_claim_needs_only_hint() {
+    let mut both = [turns("a", 10, &[150.0, 151.0, 152.0]), turns("b", 10, &[100.0, 101.0, 102.0])];
+    for quick in [true, false] {
+        both.iter_mut().flatten().for_each(|block| block.quick = quick);
+        let answer = answered(A_BEATS_B, &both);
+        assert_eq!((answer.verdict, answer.indicative), (Verdict::Holds, false));
+        let mut fewer = both.clone();
+        fewer[0].truncate(19);
+        assert!(answered(A_BEATS_B, &fewer).indicative, "one turn of one contender is missing");
+        fewer.iter_mut().for_each(|blocks| blocks.truncate(2));
+        let answer = answered(A_BEATS_B, &fewer);
+        assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Holds, true), "quick: {quick}");
+        assert!(answer.to_string().ends_with("holds (indicative)"), "{answer}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let why = |conditions: &str, blocks: &[Vec<Block>]| match answered(conditions, blocks).verdict {
+        Verdict::CannotBeTested(reason) => reason,
+        other => panic!("{other}"),
+    };
+    let rate = |name: &str| blocks(name, 10, Figure::RequestsPerS, &[1.0, 1.0]);
+    assert_eq!(why(A_BEATS_B, &[rate("a")]), "b was not measured under “Load”");
+    assert_eq!(why(&A_BEATS_B.replace("'l'", "'later'"), &[]), "it follows later");
+    let eight = A_BEATS_B.replace(" }", ", cores = [8] }");
+    assert_eq!(why(&eight, &[rate("a"), rate("b")]), "it needs 8 cores, and this machine has 2");
+    let mut failed = rate("b");
+    for block in &mut failed {
+        block.figures.clear();
+        block.failure = Some("not found".into());
+    }
+    assert_eq!(why(A_BEATS_B, &[rate("a"), failed]), "b: not found");
+    let other_figure = A_BEATS_B.replace("requests_per_s", "memory_bytes");
+    assert_eq!(why(&other_figure, &[rate("a")]), "no figure of a says memory in MB");
+    let hundred = A_BEATS_B.replace(" }", ", clients = [100] }");
+    assert!(why(&hundred, &[rate("a"), rate("b")]).starts_with("a was measured with 10 clients only"));
+}
+
+#[test]
+fn what_is_said_of_all_is_asked_of_those_that_are_here() {
+    let rate = |name: &str, value: f64| blocks(name, 10, Figure::RequestsPerS, &[value, value, value]);
+    let all = format!("{A_BEATS_B}, {}", A_BEATS_B.replace("'b'", "'c'"));
+    let mut experiment = experiment(&all);
+    let blocks = [rate("a", 2.0), rate("b", 1.0)].concat();
+    assert!(matches!(answer(&experiment, &blocks, &machine())[0].verdict, Verdict::CannotBeTested(_)));
+    experiment.findings[0].partly = true;
+    let answer = answer(&experiment, &blocks, &machine()).remove(0);
+    assert_eq!((answer.verdict, answer.partly), (Verdict::Holds, true));
+}
+
+#[test]
+fn failures_are_counted() {
+    let failed = |values: &[f64]| [blocks("a", 10, Figure::Failed, values)];
+    let all = "{ is = 'answers_all', load = 'l', of = 'a' }";
+    assert_eq!(answered(all, &failed(&[0.0, 0.0])).verdict, Verdict::Holds);
+    assert!(answered(all, &failed(&[0.0; 19])).indicative && !answered(all, &failed(&[0.0; 20])).indicative);
+    let some = answered(all, &failed(&[0.0, 3.0]));
+    assert_eq!(some.verdict, Verdict::DoesNotHold);
+    assert_eq!(some.evidence[0].text, "Load: of a's answers 3 failed at 10 clients");
+    assert_eq!(answered(&all.replace("answers_all", "fails"), &failed(&[0.0, 3.0])).verdict, Verdict::Holds);
+}
+
+#[test]
+fn bounds_are_judged_by_the_whole_interval() {
+    let judged = |bounds: &str, values: &[f64]| {
+        let change =
+            format!("{{ is = 'change', figure = 'requests_per_s', load = 'l', of = 'a', {bounds} }}");
+        judged(&change, &[turns("a", 10, &[100.0]), turns("a", 100, values)])
+    };
+    let (least, most, between) = ("low = 0.85", "high = 0.5", "low = 0.95, high = 1.05");
+    for (bounds, values, verdict) in [
+        (least, &[86.0, 90.0, 94.0], Verdict::Holds),
+        (least, &[83.0, 86.0, 88.0], Verdict::Undecided),
+        (least, &[82.0, 84.0, 88.0], Verdict::Undecided),
+        (least, &[76.0, 80.0, 84.0], Verdict::DoesNotHold),
+        (most, &[45.0, 47.0, 49.0], Verdict::Holds),
+        (most, &[45.0, 49.0, 51.0], Verdict::Undecided),
+        (most, &[52.0, 54.0, 55.0], Verdict::DoesNotHold),
+        (between, &[99.0, 101.0, 103.0], Verdict::Holds),
+        (between, &[94.0, 100.0, 106.0], Verdict::Undecided),
+        (between, &[80.0, 100.0, 120.0], Verdict::Undecided),
+        (between, &[90.0, 91.0, 92.0], Verdict::DoesNotHold),
+        (between, &[107.0, 108.0, 109.0], Verdict::DoesNotHold),
+    ] {
+        let (told, text) = judged(bounds, values);
+        assert_eq!(told, verdict, "{bounds} {values:?}: {text}");
+        let is_doubted = text.ends_with("undecided: the interval reaches over the bound");
+        assert_eq!(is_doubted, verdict == Verdict::Undecided, "{text}");
+    }
+    assert!(judged(least, &[80.0]).1.contains("100 clients by 10 clients: 80 and 100, 0.80 ×"));
+    let cores = "from_cores = 1, to_cores = 8, low = 1.0";
+    assert!(matches!(judged(cores, &[100.0]).0, Verdict::CannotBeTested(_)));
+}
+
+#[test]
+fn of_several_conditions_the_worst_counts() {
+    let condition = |of: &str| {
+        format!(
+            "{{ is = 'ratio', figure = 'requests_per_s', load = 'l', of = '{of}', over = 'c', low = 0.9, high = 1.1 }}"
+        )
+    };
+    let all = [
+        turns("a", 10, &[100.0, 101.0]),
+        turns("b", 10, &[80.0, 100.0, 120.0]),
+        turns("d", 10, &[50.0, 51.0]),
+        turns("c", 10, &[100.0]),
+    ];
+    let verdict = |names: &[&str]| {
+        let conditions: Vec<String> = names.iter().map(|name| condition(name)).collect();
+        answered(&conditions.join(","), &all).verdict
+    };
+    assert_eq!(verdict(&["a"]), Verdict::Holds);
+    assert_eq!(verdict(&["a", "b"]), Verdict::Undecided);
+    assert_eq!(verdict(&["b", "d", "a", "nobody"]), Verdict::DoesNotHold);
+    assert!(matches!(verdict(&["b", "nobody"]), Verdict::CannotBeTested(_)), "more turns would not help");
+    let mut experiment = experiment(&format!("{}, {}", condition("b"), condition("nobody")));
+    experiment.findings[0].partly = true;
+    let answer = answer(&experiment, &all.concat(), &machine()).remove(0);
+    assert_eq!((answer.verdict, answer.partly), (Verdict::Undecided, true));
+}
+
+#[test]
+fn of_several_places_the_worst_counts() {
+    let mut all = vec![turns("a", 10, &[150.0, 151.0]), turns("b", 10, &[100.0])];
+    all.extend([turns("a", 100, &[80.0, 100.0, 120.0]), turns("b", 100, &[100.0])]);
+    assert_eq!(judged(A_BEATS_B, &all).0, Verdict::Undecided);
+    for clients in 101..104 {
+        all.extend([turns("a", clients, &[150.0, 151.0]), turns("b", clients, &[100.0])]);
+    }
+    let (_, text) = judged(A_BEATS_B, &all);
+    assert!(text.contains("so at 4 of 5, undecided at 1, weakest 100 clients: 100 and 100"), "{text}");
+    all.extend([turns("a", 200, &[90.0, 91.0]), turns("b", 200, &[100.0])]);
+    let (verdict, text) = judged(A_BEATS_B, &all);
+    assert_eq!(verdict, Verdict::DoesNotHold);
+    assert!(text.contains("so at 4 of 6, undecided at 1, weakest 200 clients: "), "{text}");
+}
+
+#[test]
+fn publications_are_held_to_their_own_figures() {
+    let all = Experiment::built_in().unwrap();
+    let verdict = |experiment: &str, finding: &str| {
+        let experiment = all.iter().find(|other| other.id == experiment).unwrap();
+        let mut answers = answer_published(experiment).into_iter();
+        answers.find(|answer| answer.finding == finding).unwrap().verdict
+    };
+    assert_eq!(verdict("stress-debian", "F3"), Verdict::DoesNotHold);
+    assert_eq!(verdict("modern-vps", "F1"), Verdict::Holds);
+    assert_eq!(verdict("static-and-dynamic", "F2"), Verdict::Holds);
+    assert_eq!(verdict("windows-hey", "F1"), Verdict::Holds);
+    assert_eq!(verdict("windows-hey", "F3"), Verdict::Holds);
+    assert_eq!(verdict("windows-hey", "F4"), Verdict::DoesNotHold);
+}
+
+#[test]
+fn what_is_kept_is_kept_while_the_configuration_is_read_anew() {
+    let all = Experiment::built_in().unwrap();
+    let experiment = all.iter().find(|other| other.id == "modern-vps").unwrap();
+    let verdict = |failed: [f64; 2]| {
+        let mut blocks = Vec::new();
+        for (load, failed) in ["short", "kept"].into_iter().zip(failed) {
+            let mut block = block("nginx", load, 64, &[(Figure::Failed, failed)]);
+            block.cell.experiment = "reload-under-load".into();
+            blocks.push(block);
+        }
+        let mut answers = answer(experiment, &blocks, &machine()).into_iter();
+        answers.find(|answer| answer.finding == "F11").unwrap().verdict
+    };
+    assert_eq!(verdict([0.0, 0.0]), Verdict::Holds);
+    assert_eq!([verdict([1.0, 0.0]), verdict([0.0, 1.0])], [Verdict::DoesNotHold, Verdict::DoesNotHold]);
+}

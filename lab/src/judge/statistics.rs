@@ -1,0 +1,229 @@
+//! Medians, how sure they are, and what chance alone would have given.
+
+use std::collections::BTreeMap;
+
+use crate::model::random::XorShift;
+
+/// How many times a sample is drawn anew.
+const RESAMPLES: usize = 10_000;
+
+/// A median with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// The median of a sample, and the interval that holds 95 % of the medians of samples drawn from it
+    /// with replacement (the percentile bootstrap, wider for small samples). The same sample gives the same interval.
+    pub fn of(sample: &[f64]) -> Estimate {
+        let mut random = XorShift::new();
+        let mut drawn = sample.to_vec();
+        let mut medians: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                drawn.fill_with(|| sample[random.below(sample.len())]);
+                middle(&mut drawn)
+            })
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        let tail = tail(sample.len());
+        Estimate { median: median(sample), low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
+    }
+}
+
+/// What two series have in common: the values of both in each turn that both have, by turn. What drifts from turn to
+/// turn meets both alike, so ratios are taken of such pairs.
+pub fn paired(first: &BTreeMap<u32, f64>, second: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+    first.iter().filter_map(|(turn, one)| Some((*one, *second.get(turn)?))).collect()
+}
+
+/// The middle of a sample, or the mean of its two middles; of an empty one, not a number.
+pub fn median(sample: &[f64]) -> f64 {
+    middle(&mut sample.to_vec())
+}
+
+/// How likely ratios as far from 1 as these are where nothing but chance makes them differ: Student's t-test on their
+/// logarithms, both sides. Of fewer than two ratios nothing can be said: 1. Where all are the same, they are so because
+/// figures are rounded and not because nothing makes them differ: what remains is that all lie on one side.
+pub fn p_value(ratios: &[f64]) -> f64 {
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    if logs.len() < 2 || !mean.is_finite() || mean == 0.0 {
+        return 1.0;
+    }
+    if ratios.iter().all(|ratio| *ratio == ratios[0]) {
+        return 2.0 * 0.5_f64.powi(i32::try_from(logs.len()).unwrap_or(i32::MAX));
+    }
+    let error = (squares / (count - 1.0) / count).sqrt();
+    1.0 - within(mean.abs() / error, logs.len() - 1)
+}
+
+/// Holm's correction: what each of these p-values comes to when all of them are looked at together.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|one, other| p_values[*one].total_cmp(&p_values[*other]));
+    let mut corrected = vec![0.0; p_values.len()];
+    let mut largest = 0.0_f64;
+    for (rank, place) in order.into_iter().enumerate() {
+        largest = largest.max(p_values[place] * (p_values.len() - rank) as f64).min(1.0);
+        corrected[place] = largest;
+    }
+    corrected
+}
+
+fn middle(sample: &mut [f64]) -> f64 {
+    sample.sort_unstable_by(f64::total_cmp);
+    let middle = sample.len() / 2;
+    match sample.len() {
+        0 => f64::NAN,
+        even if even % 2 == 0 => f64::midpoint(sample[middle - 1], sample[middle]),
+        _ => sample[middle],
+    }
+}
+
+/// How many of the medians lie beyond each end of the interval. A bootstrap of few values is too narrow; the ends move
+/// outwards as far as Student's interval is wider than the normal one (Hesterberg's expanded percentiles).
+fn tail(count: usize) -> usize {
+    if count < 2 {
+        return 0;
+    }
+    let (mut low, mut high) = (0.0, 100.0);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if within(middle, count - 1) < 0.95 { low = middle } else { high = middle }
+    }
+    let expanded = low * (count as f64 / (count - 1) as f64).sqrt();
+    // With many degrees of freedom Student's distribution is the normal one.
+    let beyond = (1.0 - within(expanded, 1000)) / 2.0 * RESAMPLES as f64;
+    (0..=RESAMPLES / 40).rev().find(|tail| *tail as f64 <= beyond).unwrap_or(0)
+}
+
+/// The part of Student's distribution between -t and t, by its finite series for whole degrees of freedom
+/// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn within(t: f64, freedom: usize) -> f64 {
+    let angle = (t / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let odd = freedom % 2 == 1;
+    let mut term = if odd { cosine } else { 1.0 };
+    let mut sum = if freedom == 1 { 0.0 } else { term };
+    let mut power = if odd { 3 } else { 2 };
+    while power + 2 <= freedom {
+        let power_f = power as f64;
+        term *= cosine * cosine * (power_f - 1.0) / power_f;
+        sum += term;
+        power += 2;
+    }
+    if odd { (angle + sine * sum) * std::f64::consts::FRAC_2_PI } else { sine * sum }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn pairs_are_of_one_turn() {
+        let first = BTreeMap::from([(0, 1.0), (2, 3.0), (5, 6.0)]);
+        let second = BTreeMap::from([(5, 60.0), (2, 30.0), (1, 20.0)]);
+        assert_eq!(paired(&first, &second), [(3.0, 30.0), (6.0, 60.0)]);
+        assert!(paired(&first, &BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn equal_values_leave_no_doubt() {
+        assert_eq!(Estimate::of(&[0.7; 5]), Estimate { median: 0.7, low: 0.7, high: 0.7 });
+    }
+
+    #[test]
+    fn more_noise_gives_a_wider_interval() {
+        let around_one = |noise: f64| -> Vec<f64> {
+            (0..20).map(|index| 1.0 + noise * (f64::from(index) - 9.5) / 9.5).collect()
+        };
+        let (calm, wild) = (Estimate::of(&around_one(0.01)), Estimate::of(&around_one(0.3)));
+        assert!([calm, wild].iter().all(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high));
+        assert!(wild.high - wild.low > 10.0 * (calm.high - calm.low), "{calm:?} {wild:?}");
+        assert_eq!(wild, Estimate::of(&around_one(0.3)), "it does not depend on chance");
+    }
+
+    #[test]
+    fn the_interval_is_of_the_known_width() {
+        // For the median of 0..=100 the exact 95 % interval by order statistics is about 40 to 60.
+        let sample: Vec<f64> = (0..=100).map(f64::from).collect();
+        let estimate = Estimate::of(&sample);
+        assert_eq!(estimate.median, 50.0);
+        assert!((36.0..=44.0).contains(&estimate.low), "{estimate:?}");
+        assert!((56.0..=64.0).contains(&estimate.high), "{estimate:?}");
+    }
+
+    #[test]
+    fn a_known_ratio_lies_in_its_interval() {
+        let mut random = XorShift::new();
+        for (turns, noise) in [(6, 0.02), (10, 0.2)] {
+            let held = (0..100).filter(|_| {
+                let ratios = made(&mut random, 1.3, noise, turns);
+                let estimate = Estimate::of(&ratios);
+                estimate.low <= 1.3 && 1.3 <= estimate.high
+            });
+            let held = held.count();
+            assert!(held >= 95, "{turns} turns: {held} of 100");
+        }
+    }
+
+    #[test]
+    fn chance_alone_wins_nothing() {
+        let mut random = XorShift::new();
+        for turns in [3, 8] {
+            let won = (0..100).filter(|_| {
+                let ratios = made(&mut random, 1.0, 0.05, turns);
+                let estimate = Estimate::of(&ratios);
+                (estimate.low > 1.0 || estimate.high < 1.0) && p_value(&ratios) < 0.05
+            });
+            let won = won.count();
+            assert!(won <= 5, "{turns} turns: {won} of 100");
+        }
+    }
+
+    #[test]
+    fn p_values_are_those_of_the_tables() {
+        let table = [(12.706, 1), (4.303, 2), (3.182, 3), (2.776, 4), (2.262, 9), (2.086, 20)];
+        for (t, freedom) in table {
+            assert!((within(t, freedom) - 0.95).abs() < 1e-4, "{t} {freedom}");
+        }
+        assert_eq!(p_value(&[2.0]), 1.0);
+        assert_eq!(p_value(&[1.0, 1.0, 1.0]), 1.0);
+        assert_eq!([p_value(&[2.0; 2]), p_value(&[0.5; 3]), p_value(&[2.0; 5])], [0.5, 0.25, 0.0625]);
+        assert!(p_value(&[2.0; 20]) < 1e-5);
+        assert!(p_value(&[1.9, 2.0, 2.1]) < 0.01);
+        assert!((p_value(&[1.9, 2.0, 2.1]) - p_value(&[1.0 / 1.9, 0.5, 1.0 / 2.1])).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_comparisons_are_corrected() {
+        let close = |corrected: &[f64], expected: &[f64]| {
+            corrected.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-9)
+        };
+        assert!(close(&holm(&[0.01, 0.04, 0.03]), &[0.03, 0.06, 0.06]));
+        assert!(close(&holm(&[0.5, 0.9]), &[1.0, 1.0]));
+        assert!(holm(&[]).is_empty());
+    }
+
+    /// Ratios about a known one, with normal noise on their logarithms.
+    fn made(random: &mut XorShift, ratio: f64, noise: f64, turns: usize) -> Vec<f64> {
+        let mut even = || (random.below(1_000_000) as f64 + 0.5) / 1e6;
+        let normal = || (-2.0 * even().ln()).sqrt() * (std::f64::consts::TAU * even()).cos();
+        std::iter::repeat_with(normal).take(turns).map(|value| ratio * (noise * value).exp()).collect()
+    }
+}

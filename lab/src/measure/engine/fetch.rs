@@ -1,0 +1,159 @@
+//! One request, to see that a contender answers right before it is measured, and to leave a connection open.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::measure::tls;
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The fields by their names in lower case; of several of one name, the last.
+    pub fields: BTreeMap<String, String>,
+    /// Bytes of the head.
+    pub head_bytes: usize,
+    /// The content, without its framing.
+    pub content: Vec<u8>,
+}
+
+/// What may carry a connection.
+pub trait Stream: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A connection that has had requests.
+pub type Connection = BufReader<Box<dyn Stream>>;
+
+/// How long a contender may take for an answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The longest head and the longest content that are read.
+const LONGEST: u64 = 64 << 20;
+
+/// Opens a connection.
+pub fn connect(address: SocketAddr, tls: bool) -> Result<Connection> {
+    let stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_nodelay(true)?;
+    let stream: Box<dyn Stream> = if tls { Box::new(tls::client(stream)?) } else { Box::new(stream) };
+    Ok(BufReader::with_capacity(4096, stream))
+}
+
+/// Asks for a path.
+pub fn get(connection: &mut Connection, path: &str, fields: &[&str]) -> Result<Answer> {
+    get_from(connection, "localhost", path, fields)
+}
+
+/// As `get`, from a host of another name.
+pub fn get_from(connection: &mut Connection, host: &str, path: &str, fields: &[&str]) -> Result<Answer> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{}\r\n", lines(fields));
+    exchange(connection, request.as_bytes()).with_context(|| format!("GET {path}"))
+}
+
+/// Sends content to a path.
+pub fn post(connection: &mut Connection, path: &str, fields: &[&str], content: &[u8]) -> Result<Answer> {
+    let (length, fields) = (content.len(), lines(fields));
+    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n{fields}\r\n");
+    exchange(connection, &[head.as_bytes(), content].concat()).with_context(|| format!("POST {path}"))
+}
+
+fn lines(fields: &[&str]) -> String {
+    fields.iter().map(|field| format!("{field}\r\n")).collect()
+}
+
+fn exchange(connection: &mut Connection, request: &[u8]) -> Result<Answer> {
+    connection.get_mut().write_all(request)?;
+    connection.get_mut().flush()?;
+    read(connection)
+}
+
+/// Reads an answer to a GET or a POST.
+fn read(input: &mut impl BufRead) -> Result<Answer> {
+    let mut head = String::new();
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let count = input.by_ref().take(LONGEST).read_line(&mut line)?;
+        ensure!(count > 0, "the connection ended within a head");
+        head.push_str(&line);
+        if line == "\r\n" || line == "\n" {
+            break;
+        }
+    }
+    let mut lines = head.lines();
+    let first = lines.next().unwrap_or_default();
+    let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.with_context(|| format!("no status in {first:?}"))?;
+    let pairs = lines.filter_map(|line| line.split_once(':'));
+    let fields: BTreeMap<String, String> =
+        pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
+    let content = match fields.get("content-length") {
+        _ if matches!(status, 101 | 204 | 304) => Vec::new(),
+        _ if fields.get("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) => {
+            chunks(input)?
+        }
+        Some(length) => exactly(input, length.parse()?)?,
+        None => {
+            let mut content = Vec::new();
+            input.take(LONGEST).read_to_end(&mut content)?;
+            content
+        }
+    };
+    Ok(Answer { status, fields, head_bytes: head.len(), content })
+}
+
+fn exactly(input: &mut impl BufRead, length: u64) -> Result<Vec<u8>> {
+    ensure!(length <= LONGEST, "{length} bytes are too many");
+    let mut content = vec![0; usize::try_from(length)?];
+    input.read_exact(&mut content)?;
+    Ok(content)
+}
+
+fn chunks(input: &mut impl BufRead) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    loop {
+        let mut line = String::new();
+        input.by_ref().take(LONGEST).read_line(&mut line)?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        let size = u64::from_str_radix(size, 16).with_context(|| format!("no chunk: {line:?}"))?;
+        content.extend(exactly(input, size)?);
+        line.clear();
+        input.by_ref().take(LONGEST).read_line(&mut line)?;
+        ensure!(line == "\r\n" && content.len() as u64 <= LONGEST, "a chunk ends with {line:?}");
+        if size == 0 {
+            return Ok(content);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_answer_or_says_what_is_wrong() {
+        let good = "HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length: 3\r\n\r\nabcd";
+        let answer = read(&mut good.as_bytes()).unwrap();
+        assert_eq!((answer.status, answer.content.as_slice(), answer.head_bytes), (200, &b"abc"[..], 49));
+        assert_eq!(answer.fields["server"], "x");
+        let chunked =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;x\r\nd\r\n0\r\n\r\n";
+        assert_eq!(read(&mut chunked.as_bytes()).unwrap().content, b"abcd");
+        let closed = "HTTP/1.0 200 OK\r\n\r\nabc";
+        assert_eq!(read(&mut closed.as_bytes()).unwrap().content, b"abc");
+        for bad in [
+            "",
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
+        ] {
+            assert!(read(&mut bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+}

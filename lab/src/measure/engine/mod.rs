@@ -1,0 +1,237 @@
+//! Running experiments: starting the contenders of a load, seeing that they answer alike, and measuring them in turn.
+
+mod check;
+mod cores;
+mod earlier;
+mod estimate;
+pub mod fetch;
+mod groups;
+mod idle;
+mod lineup;
+mod measure;
+mod memory;
+mod process;
+mod prose;
+mod results;
+mod series;
+pub mod site;
+mod watch;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+
+pub use lineup::Lineup;
+pub use results::Results;
+
+use crate::model::block::{self, Block};
+use crate::model::experiment::{Experiment, Load};
+use crate::model::machine::Machine;
+use estimate::Takes;
+use series::Series;
+use site::Site;
+
+/// How experiments are run.
+pub struct Settings<'a> {
+    /// The folder of results.
+    pub out: PathBuf,
+    /// Less of everything.
+    pub quick: bool,
+    /// In which time all is to be done, by shortening the blocks of a quick run. It is kept to as far as guesses go.
+    pub minutes: Option<f64>,
+    /// Repetitions of each cell; as many as the experiment says where absent. With 0 nothing is measured: the
+    /// contenders are started and checked.
+    pub turns: Option<u32>,
+    /// Whether cells that were measured before are left out.
+    pub resume: bool,
+    /// All experiments: their findings say which loads are compared with each other, and are measured in turn.
+    pub known: &'a [Experiment],
+    /// Only these contenders, if any are named.
+    pub only: Vec<String>,
+    /// Ends the run after the current step.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// What a run reports to its caller.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// What was measured before has been moved into this folder.
+    PutAside(&'a Path),
+    /// Seconds that each experiment takes, about.
+    Estimate(Vec<(&'a Experiment, f64)>),
+    /// Blocks of this experiment are shortened to this part.
+    Shortened {
+        /// The experiment.
+        experiment: &'a Experiment,
+        /// The part.
+        share: f64,
+    },
+    /// So many blocks are to come in these loads, which are measured in turn.
+    Loads {
+        /// The experiment.
+        experiment: &'a Experiment,
+        /// The loads, each once.
+        loads: Vec<&'a Load>,
+        /// Blocks to come at most.
+        blocks: usize,
+    },
+    /// A contender runs and answers as it should.
+    Ready {
+        /// Its name.
+        contender: &'a str,
+        /// Bytes of the head of its answer.
+        head_bytes: usize,
+    },
+    /// A block is done, or cannot be.
+    Block(&'a Block),
+}
+
+/// Files that a process has open beside its connections.
+const RESERVE: u64 = 1000;
+
+/// Repetitions of a quick run.
+const TURNS_QUICK: u32 = 2;
+
+/// Runs experiments, and appends each block to `blocks.jsonl` in the folder of results, which the caller has taken
+/// ([`Results::take`]).
+pub fn run(
+    settings: &Settings<'_>,
+    experiments: &[Experiment],
+    lineup: &Lineup,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<()> {
+    fs::create_dir_all(&settings.out).with_context(|| settings.out.display().to_string())?;
+    let path = settings.out.join(block::FILE);
+    if settings.resume {
+        block::mend(&path)?;
+    } else if let Some(folder) = earlier::put_aside(&settings.out)? {
+        tell(Event::PutAside(&folder));
+    }
+    let (done, failed): (Vec<Block>, Vec<Block>) =
+        block::read(&path)?.into_iter().partition(|block| block.failure.is_none());
+    let done: BTreeSet<(block::Cell, u32)> = done.into_iter().map(|block| (block.cell, block.turn)).collect();
+    let failed: BTreeSet<block::Cell> = failed.into_iter().map(|block| block.cell).collect();
+    let machine = Machine::this();
+    let place = place()?;
+    raise_limit(experiments)?;
+    let (tell, share) = (RefCell::new(tell), Cell::new(1.0));
+    let site = |experiment: &Experiment| Site::create(&place.path().join(&experiment.id), &experiment.files);
+    let sites: Vec<Site> = experiments.iter().map(site).collect::<Result<_>>()?;
+    let all_of = |(experiment, site)| {
+        loads(settings, experiment).map(move |(load, cores)| (experiment, site, load, cores))
+    };
+    let series_of = |(experiment, site, load, cores)| Series {
+        settings,
+        lineup,
+        experiment,
+        load,
+        cores,
+        site,
+        folder: place.path(),
+        machine: &machine,
+        share: &share,
+        done: &done,
+        failed: &failed,
+        tell: &tell,
+    };
+    let all: Vec<Vec<Series<'_, '_>>> =
+        experiments.iter().zip(&sites).map(|one| all_of(one).map(series_of).collect()).collect();
+    measure_all(settings, experiments, &all, &share)
+}
+
+/// The loads that are run, each with each of its numbers of cores.
+fn loads<'a>(
+    settings: &'a Settings<'_>,
+    experiment: &'a Experiment,
+) -> impl Iterator<Item = (&'a Load, u32)> {
+    let loads = experiment.loads.iter().filter(|load| load.left_out(settings.quick).is_none());
+    loads.flat_map(|load| load.cores(settings.quick).iter().map(move |cores| (load, *cores)))
+}
+
+/// Measures the series of one experiment after the other. Where all is to be done in a time, blocks are shortened so
+/// that what is still to come fits into what is left.
+fn measure_all(
+    settings: &Settings<'_>,
+    experiments: &[Experiment],
+    all: &[Vec<Series<'_, '_>>],
+    share: &Cell<f64>,
+) -> Result<()> {
+    let takes: Vec<Takes> = all.iter().map(|series| series.iter().map(Series::takes).sum()).collect();
+    let end = settings.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
+    let Some(tell) = all.iter().flatten().next().map(|series| series.tell) else { return Ok(()) };
+    for (index, (experiment, series)) in experiments.iter().zip(all).enumerate() {
+        if let Some(end) = end {
+            let left_s = end.saturating_duration_since(Instant::now()).as_secs_f64();
+            share.set(estimate::share(left_s, takes[index..].iter().copied().sum()));
+        }
+        if index == 0 {
+            let named = experiments.iter().zip(&takes);
+            let named = named.map(|(experiment, takes)| (experiment, takes.seconds(share.get()))).collect();
+            (tell.borrow_mut())(Event::Estimate(named));
+        }
+        if settings.minutes.is_some() {
+            (tell.borrow_mut())(Event::Shortened { experiment, share: share.get() });
+        }
+        let places: Vec<groups::Place> = series.iter().map(Series::measures).collect();
+        for group in groups::groups(&experiment.id, &places, settings.known) {
+            if settings.interrupted.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            measure(&group.iter().map(|index| &series[*index]).collect::<Vec<_>>())?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures a group turn by turn, in the next turn in the opposite order.
+fn measure(group: &[&Series<'_, '_>]) -> Result<()> {
+    let Some(first) = group.first() else { return Ok(()) };
+    let mut loads: Vec<&Load> = group.iter().map(|one| one.load).collect();
+    loads.dedup_by_key(|load| &load.id);
+    let blocks = group.iter().map(|one| one.blocks()).sum();
+    (first.tell.borrow_mut())(Event::Loads { experiment: first.experiment, loads, blocks });
+    let mut prepared = Vec::new();
+    for one in group {
+        prepared.extend(one.prepare()?.map(|prepared| (one, prepared)));
+    }
+    for turn in 0..first.count_of_turns() {
+        for (one, prepared) in &prepared {
+            one.turn(prepared, turn)?;
+        }
+        prepared.reverse();
+    }
+    Ok(())
+}
+
+/// Lets the contenders, which inherit it, and the generator have as many files open as the loads have clients, or as
+/// many as this process may allow them.
+fn raise_limit(experiments: &[Experiment]) -> Result<()> {
+    let clients =
+        experiments.iter().flat_map(|experiment| &experiment.loads).flat_map(|load| load.clients(false));
+    // One that passes requests on has two for each client.
+    let wanted = 2 * u64::from(clients.max().unwrap_or_default()) + RESERVE;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).with_context(|| format!("{wanted} open files are needed"))
+}
+
+/// A folder for what is served and for the contenders that run, which is gone when the run ends. Contenders that give up
+/// their privileges can enter it, wherever the results are.
+fn place() -> Result<TempDir> {
+    let place =
+        tempfile::Builder::new().prefix("fulmar-lab-").tempdir().context("a folder for the contenders")?;
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755))?;
+    Ok(place)
+}

@@ -1,0 +1,586 @@
+//! One load with one number of cores: the contenders are started, checked, and measured in turn.
+
+use std::cell::{Cell as Shared, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+
+use super::check::{self, Expected};
+use super::cores::Cores;
+use super::estimate;
+use super::groups::Place as Measures;
+use super::idle::Idling;
+use super::measure::{self, Bench, Measured};
+use super::memory::{Idle, Memory};
+use super::site::{self, Site};
+use super::{Event, Lineup, Settings, TURNS_QUICK};
+use crate::measure::contender::{Found, Place, Running};
+use crate::measure::tool::FoundTool;
+use crate::model::block::{self, Block, Cell, Circumstances};
+use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, TURNS};
+use crate::model::figure::{Figure, Phases};
+use crate::model::machine::Machine;
+use crate::model::order::{Amount, Order, Protocol, ToolName};
+
+/// The folder of raw outputs within that of the results.
+pub(super) const RAW: &str = "raw";
+
+/// The folder of configurations as they were run, each by its digest.
+pub(super) const CONFIGURATIONS: &str = "configurations";
+
+/// The folder of the server that requests are passed on to.
+const BACKEND: &str = "backend";
+
+/// How often a contender reloads its configuration while it is under load.
+const RELOAD_EVERY: Duration = Duration::from_millis(250);
+
+/// One load with one number of cores.
+pub(super) struct Series<'a, 'b> {
+    pub(super) settings: &'a Settings<'a>,
+    pub(super) lineup: &'a Lineup,
+    pub(super) experiment: &'a Experiment,
+    pub(super) load: &'a Load,
+    pub(super) cores: u32,
+    pub(super) site: &'a Site,
+    /// Where the contenders run.
+    pub(super) folder: &'a Path,
+    pub(super) machine: &'a Machine,
+    /// To which part its blocks are shortened now.
+    pub(super) share: &'a Shared<f64>,
+    pub(super) done: &'a BTreeSet<(Cell, u32)>,
+    /// What gave no figures in an earlier run, and was said then.
+    pub(super) failed: &'a BTreeSet<Cell>,
+    pub(super) tell: &'a RefCell<&'b mut dyn FnMut(Event<'_>)>,
+}
+
+/// The contenders of a series, running.
+pub(super) struct Prepared {
+    ready: Vec<Ready>,
+    /// It ends after those that pass requests on to it.
+    _backend: Option<Running>,
+}
+
+/// A contender that is ready to be measured, by the name of its cells.
+struct Ready {
+    label: String,
+    running: Running,
+    content_bytes: u64,
+    /// What its start cost the machine.
+    idle: Idle,
+}
+
+impl Drop for Prepared {
+    /// All of them end at once, instead of one after the other.
+    fn drop(&mut self) {
+        self.ready.iter_mut().for_each(|contender| contender.running.ask_to_end());
+    }
+}
+
+impl Series<'_, '_> {
+    /// What it measures.
+    pub(super) fn measures(&self) -> Measures {
+        Measures { load: self.load.id.clone(), kind: self.load.kind, cores: self.cores }
+    }
+
+    /// How many blocks there are at most.
+    pub(super) fn blocks(&self) -> usize {
+        let turns =
+            if self.load.kind == Kind::Idle { self.count_of_turns().min(1) } else { self.count_of_turns() };
+        self.labels().len() * self.counts().len() * usize::try_from(turns).unwrap_or(usize::MAX)
+    }
+
+    /// Starts and checks the contenders; `None` where none of them can take part, which is said of each.
+    pub(super) fn prepare(&self) -> Result<Option<Prepared>> {
+        let backend = self.backend();
+        let backend = match backend {
+            Ok(backend) => backend,
+            Err(why) => {
+                for label in &self.labels() {
+                    self.fail(label, self.clients(), None, &format!("{why:#}"))?;
+                }
+                return Ok(None);
+            }
+        };
+        let ready = self.start_all(&self.labels(), backend.as_ref())?;
+        Ok(Some(Prepared { ready, _backend: backend }))
+    }
+
+    /// The server behind the contenders, if there is one. Fails where nothing can be measured without it, or on so few
+    /// cores.
+    fn backend(&self) -> Result<Option<Running>> {
+        let here = self.machine.cores;
+        ensure!(self.cores <= here, "{} cores are needed, and there are {here}", self.cores);
+        let start = |name: &String| {
+            let started = self.lineup.find(name).and_then(|found| self.start(&found, None, BACKEND, None));
+            started.with_context(|| format!("the server behind, {name}"))
+        };
+        self.load.backend.as_ref().map(start).transpose()
+    }
+
+    /// Measures everything once. Connections that are idle are measured in the first turn only, since a contender that
+    /// had them before does not begin as it began.
+    pub(super) fn turn(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+        match self.load.kind {
+            Kind::Idle if turn > 0 => Ok(()),
+            Kind::Idle => self.idle(&prepared.ready),
+            Kind::Knee => self.knee(&prepared.ready, turn),
+            Kind::Load | Kind::Reload => self.blocks_of(prepared, turn),
+        }
+    }
+
+    /// One block for each number of clients and contender. The contenders of a number follow one another, in the next
+    /// turn in the opposite order, so that what drifts meets all of them alike.
+    fn blocks_of(&self, prepared: &Prepared, turn: u32) -> Result<()> {
+        for clients in self.counts() {
+            let mut order: Vec<&Ready> = prepared.ready.iter().collect();
+            if turn % 2 == 1 {
+                order.reverse();
+            }
+            for contender in order {
+                if self.is_interrupted() {
+                    return Ok(());
+                }
+                self.block(contender, clients, turn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Repetitions of each block.
+    pub(super) fn count_of_turns(&self) -> u32 {
+        let whole = match self.settings {
+            Settings { minutes: Some(_), .. } => TURNS,
+            Settings { quick: true, .. } => TURNS_QUICK,
+            _ => self.experiment.turns.unwrap_or(TURNS),
+        };
+        self.settings.turns.unwrap_or(whole)
+    }
+
+    /// The numbers of clients.
+    pub(super) fn counts(&self) -> Vec<u32> {
+        self.load.clients(self.settings.quick)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.settings.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The contenders of the load, and the twin behind its original.
+    pub(super) fn labels(&self) -> Vec<String> {
+        let all = self.load.contenders.as_ref().unwrap_or(&self.experiment.contenders);
+        let only = &self.settings.only;
+        let mut labels: Vec<String> =
+            all.iter().filter(|name| only.is_empty() || only.contains(name)).cloned().collect();
+        // A quick run has no time for it in its sweeps.
+        let quick_sweep = self.settings.quick && self.load.clients(true).len() > 1;
+        if self.load.kind == Kind::Load && !quick_sweep {
+            let original = labels.iter().rposition(|label| label.starts_with("nginx"));
+            if let Some(index) = original.or_else(|| labels.len().checked_sub(1)) {
+                labels.insert(index + 1, block::twin_of(&labels[index]));
+            }
+        }
+        labels
+    }
+
+    /// Starts all that can take part, and says of the others why they cannot.
+    fn start_all(&self, labels: &[String], backend: Option<&Running>) -> Result<Vec<Ready>> {
+        let mut ready: Vec<Ready> = Vec::new();
+        let mut expected = BTreeMap::new();
+        for label in labels {
+            if self.is_interrupted() {
+                break;
+            }
+            let found = match self.found(label) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.fail(label, self.clients(), None, &format!("{error:#}"))?;
+                    continue;
+                }
+            };
+            let behind =
+                found.contender.family.behind.as_ref().map(|name| self.lineup.find(name)).transpose();
+            let before = Memory::of(&[]);
+            let started = behind.and_then(|behind| self.start(&found, behind.as_ref(), label, backend));
+            let ready_one = started.and_then(|running| self.check(running, label, before, &mut expected));
+            match ready_one.and_then(|contender| self.warm_up(&contender).map(|()| contender)) {
+                Ok(contender) => ready.push(contender),
+                Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The contender of a label, if it can take part. The error says why it cannot.
+    pub(super) fn found(&self, label: &str) -> Result<Found> {
+        let found = self.lineup.find(block::original_of(label).unwrap_or(label))?;
+        let contender = &found.contender;
+        contender.offers(&self.options())?;
+        let reads = contender.family.reads_nginx_conf || self.load.nginx_conf.is_none();
+        ensure!(reads, "{} does not read nginx's configuration", contender.title);
+        Ok(found)
+    }
+
+    fn start(
+        &self,
+        found: &Found,
+        behind: Option<&Found>,
+        label: &str,
+        backend: Option<&Running>,
+    ) -> Result<Running> {
+        let (options, directives) = match label {
+            BACKEND => Default::default(),
+            _ => (self.options(), self.load.nginx_conf.clone().unwrap_or_default()),
+        };
+        let (server_cores, tool_cores) = self.cores_of_both();
+        let (cores, threads) = match label {
+            BACKEND if self.load.backend_beside_tool => (tool_cores, self.tool_threads()),
+            _ => (server_cores, self.cores),
+        };
+        let place = Place {
+            folder: self.folder.to_owned(),
+            root: self.site.root.clone(),
+            cores: cores.to_string(),
+            threads,
+            connections: self.connections(),
+            configuration: self.load.configuration,
+            options,
+            directives,
+            certificate: self.site.certificate.clone(),
+            key: self.site.key.clone(),
+            backend: backend.map(|backend| backend.address),
+        };
+        let folder = measure::file_name(&[&self.load.id, &self.cores.to_string(), label]);
+        Running::start(found, behind, &folder, &place)
+    }
+
+    /// How many connections a contender has: twice as many where it passes requests on.
+    fn connections(&self) -> u32 {
+        let clients = self.counts().into_iter().max().unwrap_or(1);
+        if self.load.backend.is_some() { 2 * clients } else { clients }
+    }
+
+    /// What the load asks of a configuration.
+    fn options(&self) -> BTreeMap<String, String> {
+        let mut options = self.load.options.clone();
+        if self.load.tls.is_some() {
+            options.insert("tls".into(), "on".into());
+        }
+        if self.load.protocol == Protocol::Http2 {
+            options.insert("http2".into(), "on".into());
+        }
+        options
+    }
+
+    /// Sees that a contender answers as it should: as the others that were asked for the same path did, by `expected`.
+    /// `before` is the memory before its start.
+    fn check(
+        &self,
+        running: Running,
+        label: &str,
+        before: Memory,
+        expected: &mut BTreeMap<String, Expected>,
+    ) -> Result<Ready> {
+        let load = self.load;
+        let path = load.path_for(&running.found().contender.name);
+        if !expected.contains_key(path) {
+            let plain = path.split('?').next().unwrap_or_default();
+            let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
+            let mut files = self.experiment.files.iter();
+            let file = files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'));
+            let first = match file.filter(|file| !file.path.ends_with(".php")) {
+                Some(file) => Expected::content(site::bytes_of(file)),
+                None => Expected::from_answer(&running, load)?,
+            };
+            expected.insert(path.to_owned(), first);
+        }
+        let expected = expected.get_mut(path).context("nothing to compare with")?;
+        let answer =
+            expected.check(&running, load).context("it is not compared, because it answers differently")?;
+        check::logs(&running, load).context("it is not compared, because its log is not as the others'")?;
+        (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
+        self.keep_configuration(&running, label)?;
+        let idle = Memory::of(&running.processes()).since_start(before);
+        Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64, idle })
+    }
+
+    /// Keeps the configuration as it was run, under its digest.
+    fn keep_configuration(&self, running: &Running, label: &str) -> Result<()> {
+        let folder = self.settings.out.join(CONFIGURATIONS).join(&running.digest);
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        for path in running.files() {
+            let name = path.strip_prefix(running.folder()).unwrap_or(path).display().to_string();
+            fs::copy(path, folder.join(measure::file_name(&[label, &name])))?;
+        }
+        Ok(())
+    }
+
+    /// Each contender by itself, with more and more clients, until it fails some of them or lets them wait.
+    fn knee(&self, ready: &[Ready], turn: u32) -> Result<()> {
+        for contender in ready {
+            for clients in self.counts() {
+                if self.is_interrupted() {
+                    return Ok(());
+                }
+                let Some(block) = self.block(contender, clients, turn)? else { break };
+                let figure = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
+                let slowest = figure(Figure::P99Ms).max(figure(Figure::MeanMs));
+                if block.failure.is_some() || figure(Figure::Failed) > 0.0 || slowest > KNEE_MS {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn idle(&self, ready: &[Ready]) -> Result<()> {
+        for contender in ready {
+            let cells = self.counts().into_iter().map(|count| self.empty_for(contender, count, 0));
+            let mut blocks: Vec<Block> = cells.collect();
+            let is_done = blocks.iter().all(|block| self.done.contains(&(block.cell.clone(), 0)));
+            if self.is_interrupted() || is_done {
+                continue;
+            }
+            let measured = self.hold(contender, &mut blocks);
+            if self.is_interrupted() {
+                return Ok(());
+            }
+            if let Err(error) = measured {
+                blocks.truncate(1);
+                blocks[0].failure = Some(format!("{error:#}"));
+            }
+            blocks.iter().try_for_each(|block| self.write(block))?;
+        }
+        Ok(())
+    }
+
+    /// Fills the blocks of idle connections. Those of numbers that were not tried are taken away.
+    fn hold(&self, contender: &Ready, blocks: &mut Vec<Block>) -> Result<()> {
+        let (server_cores, tool_cores) = self.cores_of_both();
+        let idling = Idling {
+            running: &contender.running,
+            load: self.load,
+            cores: tool_cores,
+            threads: self.tool_threads(),
+            idle: contender.idle,
+            interrupted: self.settings.interrupted,
+        };
+        let raws = blocks.iter().map(|block| self.raw(&block.cell, 0));
+        let raws: Vec<PathBuf> = raws.collect();
+        let counts =
+            blocks.iter().zip(&raws).map(|(block, raw)| (block.cell.clients, self.settings.out.join(raw)));
+        let steps = idling.steps(&counts.collect::<Vec<_>>())?;
+        let version = self.lineup.own_version();
+        blocks.truncate(steps.len());
+        let mut first = None;
+        for ((block, step), raw) in blocks.iter_mut().zip(steps).zip(raws) {
+            block.tool.clone_from(&version);
+            block.command = step.command;
+            block.raw = raw.display().to_string();
+            block.circumstances.server_cores = server_cores.to_string();
+            block.circumstances.tool_cores = tool_cores.to_string();
+            match step.seen {
+                Ok(seen) => {
+                    let open = f64::from(seen.open);
+                    let figures = &mut block.figures;
+                    figures.insert(Figure::Connections, open);
+                    figures.insert(Figure::Failed, f64::from(step.connections.saturating_sub(seen.open)));
+                    figures.insert(Figure::MemoryBytes, seen.memory_bytes);
+                    figures.insert(Figure::SystemMemoryBytes, seen.system_bytes);
+                    let (fewer, less) = *first.get_or_insert((open, seen.memory_bytes));
+                    if open > fewer {
+                        let slope = (seen.memory_bytes - less) / (open - fewer);
+                        figures.insert(Figure::MemoryPerConnectionBytes, slope);
+                    }
+                }
+                Err(error) => block.failure = Some(format!("{error:#}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures one block and writes it; `None` where it was measured before.
+    fn block(&self, contender: &Ready, clients: u32, turn: u32) -> Result<Option<Block>> {
+        let mut block = self.empty_for(contender, clients, turn);
+        if self.done.contains(&(block.cell.clone(), turn)) {
+            return Ok(None);
+        }
+        match self.measure(contender, clients, &mut block) {
+            Ok(measured) => {
+                block.command = measured.command;
+                block.figures = measured.report.figures;
+                measure::complete(&mut block.figures, contender.content_bytes);
+                block.phases = measured.report.phases;
+                block.histogram = measured.report.histogram;
+                block.samples = measured.samples;
+                block.circumstances = measured.circumstances;
+            }
+            Err(error) => block.failure = Some(format!("{error:#}")),
+        }
+        self.write(&block)?;
+        Ok(Some(block))
+    }
+
+    fn measure(&self, contender: &Ready, clients: u32, block: &mut Block) -> Result<Measured> {
+        let raw = self.raw(&block.cell, block.turn);
+        block.raw = raw.display().to_string();
+        let raw = self.settings.out.join(raw);
+        let amount = self.amount().context("neither requests nor seconds")?;
+        let order = self.order(contender, clients, amount, &raw);
+        let found = self.lineup.tool(self.load.tool, &order)?;
+        block.tool.clone_from(&found.version);
+        self.bench(contender, &found, &order, raw)
+    }
+
+    /// Lets a contender know beforehand what it can remember, where the load wants that.
+    fn warm_up(&self, contender: &Ready) -> Result<()> {
+        let Some(requests) = self.load.warm_up.filter(|_| self.count_of_turns() > 0) else { return Ok(()) };
+        let raw = self.raw(&self.empty_for(contender, self.clients(), 0).cell, 0);
+        let raw = self.settings.out.join(raw).with_extension("warm-up.txt");
+        let order = self.order(contender, self.clients(), Amount::Requests(requests), &raw);
+        let found = self.lineup.tool(ToolName::FulmarLab, &order)?;
+        self.bench(contender, &found, &order, raw).context("warming up")?;
+        Ok(())
+    }
+
+    /// How much is sent in a block.
+    pub(super) fn amount(&self) -> Option<Amount> {
+        let amount = self.load.amount(self.settings.quick)?;
+        let may_be_shortened = self.settings.minutes.is_some() && self.load.is_smaller_when_quick();
+        let most = self.counts().into_iter().max().unwrap_or(1);
+        Some(if may_be_shortened { estimate::shortened(amount, self.share.get(), most) } else { amount })
+    }
+
+    fn order(&self, contender: &Ready, clients: u32, amount: Amount, raw: &Path) -> Order {
+        Order {
+            address: contender.running.address,
+            path: self.load.path_for(&contender.running.found().contender.name).to_owned(),
+            clients,
+            amount,
+            keep_alive: self.load.keep_alive,
+            pipeline: self.load.pipeline,
+            tls: self.load.tls,
+            protocol: self.load.protocol,
+            rate: self.load.rate,
+            fields: self.load.fields.clone(),
+            numbers: self.load.numbers,
+            body_bytes: self.load.body_bytes,
+            threads: self.tool_threads(),
+            folder: raw.with_extension("d"),
+        }
+    }
+
+    fn bench(&self, contender: &Ready, found: &FoundTool, order: &Order, raw: PathBuf) -> Result<Measured> {
+        let (server_cores, tool_cores) = self.cores_of_both();
+        let bench = Bench {
+            tool: found.tool,
+            program: &found.program,
+            server_cores,
+            tool_cores,
+            raw,
+            idle: contender.idle,
+            reload_every: (self.load.kind == Kind::Reload).then_some(RELOAD_EVERY),
+            interrupted: self.settings.interrupted,
+        };
+        fs::create_dir_all(&order.folder).with_context(|| order.folder.display().to_string())?;
+        let measured = bench.run(&contender.running, order);
+        // It stays where the tool has put something into it.
+        let _ = fs::remove_dir(&order.folder);
+        measured
+    }
+
+    /// The first number of clients, under which a contender that cannot take part is listed.
+    fn clients(&self) -> u32 {
+        self.load.clients(self.settings.quick).first().copied().unwrap_or(1)
+    }
+
+    /// Where the tool's output goes, below the folder of results.
+    fn raw(&self, cell: &Cell, turn: u32) -> PathBuf {
+        let name = [
+            &cell.load,
+            &cell.contender,
+            &cell.clients.to_string(),
+            &cell.cores.to_string(),
+            &turn.to_string(),
+        ];
+        let path = Path::new(RAW).join(&cell.experiment).join(measure::file_name(&name.map(String::as_str)));
+        path.with_added_extension("txt")
+    }
+
+    /// The tool has the cores behind those of the contenders; where none is left, all.
+    fn cores_of_both(&self) -> (Cores, Cores) {
+        let all = self.machine.cores;
+        let tool = if self.cores < all {
+            Cores::behind(self.cores, all - self.cores)
+        } else {
+            Cores::behind(0, all)
+        };
+        (Cores::behind(0, self.cores), tool)
+    }
+
+    fn tool_threads(&self) -> u32 {
+        self.machine.cores.saturating_sub(self.cores).max(1)
+    }
+
+    fn fail(&self, label: &str, clients: u32, found: Option<&Found>, why: &str) -> Result<()> {
+        let mut block = self.empty(label, clients, found);
+        block.failure = Some(why.to_owned());
+        self.write(&block)
+    }
+
+    fn write(&self, block: &Block) -> Result<()> {
+        // What was interrupted has not failed.
+        let is_known = self.failed.contains(&block.cell) || self.is_interrupted();
+        if block.failure.is_some() && is_known {
+            return Ok(());
+        }
+        block::append(&self.settings.out.join(block::FILE), block)?;
+        (self.tell.borrow_mut())(Event::Block(block));
+        Ok(())
+    }
+
+    fn empty_for(&self, contender: &Ready, clients: u32, turn: u32) -> Block {
+        let running = &contender.running;
+        let digest = running.digest.clone();
+        Block {
+            turn,
+            configuration_digest: digest,
+            ..self.empty(&contender.label, clients, Some(running.found()))
+        }
+    }
+
+    /// A block that begins now.
+    fn empty(&self, label: &str, clients: u32, found: Option<&Found>) -> Block {
+        Block {
+            cell: Cell {
+                experiment: self.experiment.id.clone(),
+                load: self.load.id.clone(),
+                contender: label.to_owned(),
+                clients,
+                cores: self.cores,
+            },
+            kind: self.load.kind,
+            turn: 0,
+            began_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            quick: self.settings.quick,
+            share: self.settings.minutes.map(|_| self.share.get()),
+            version: found.map_or_else(String::new, |found| found.version.clone()),
+            origin: found.map_or_else(String::new, |found| found.origin.clone()),
+            configuration: self.load.configuration,
+            configuration_digest: String::new(),
+            tool: String::new(),
+            command: Vec::new(),
+            figures: BTreeMap::new(),
+            phases: Phases::new(),
+            histogram: Vec::new(),
+            samples: Vec::new(),
+            circumstances: Circumstances::default(),
+            machine: self.machine.clone(),
+            raw: String::new(),
+            failure: None,
+        }
+    }
+}

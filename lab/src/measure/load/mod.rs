@@ -1,0 +1,235 @@
+//! `fulmar-lab load`, the lab's own generator: closed loops as ab, weighttp and wrk have them, and constant rates.
+//!
+//! Each thread has its clients and one epoll; all times come from one clock. In a closed loop a client's next
+//! request follows its answer, so a server that stalls is asked less. At a constant rate (`-R`) requests are due
+//! whatever the server does, and latency counts from when a request was due: a stall shows in every request that
+//! it held up.
+
+mod answer;
+mod claims;
+mod client;
+mod clients;
+mod crew;
+pub(crate) mod document;
+mod pace;
+mod plan;
+mod series;
+mod socket;
+pub(crate) mod table;
+mod tally;
+mod target;
+mod thread;
+mod tls;
+mod workers;
+
+use std::io::{self, Write};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgAction, Args};
+
+pub use self::clients::ClientCounts;
+use self::crew::Control;
+use self::document::{Document, Point};
+use self::plan::{Plan, TlsPlan};
+use self::tally::Tally;
+use self::target::Target;
+
+/// More connections than these from one address to one port find no free port.
+const CONNECTIONS_PER_SOURCE: u32 = 20_000;
+
+/// The most bytes of content in a request: each thread has it in memory.
+const BODY_BYTES_MAX: u64 = 64 << 20;
+
+/// The options of `fulmar-lab load`.
+#[derive(Args, Clone, Debug)]
+pub struct LoadArguments {
+    /// The URL. `http://` may be left out.
+    #[arg(required_unless_present = "worker")]
+    url: Option<String>,
+    /// Requests in all. Without it and without -d: as many as there are clients.
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Clients at once: a number, or a sweep such as `[0-1000 step:10 rounds:3]`.
+    #[arg(short, long, default_value = "1")]
+    clients: ClientCounts,
+    /// Threads; one a core without it.
+    #[arg(short, long)]
+    threads: Option<NonZeroU32>,
+    /// Seconds to send requests for, or to hold idle connections.
+    #[arg(short = 'd', long)]
+    seconds: Option<f64>,
+    /// Requests a second, at a constant rate. Latency counts from when a request was due.
+    #[arg(short = 'R', long)]
+    rate: Option<f64>,
+    /// Use connections again.
+    #[arg(short, long)]
+    keep_alive: bool,
+    /// Use IPv6.
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// A field of the request, `Name: value`; again for more.
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    fields: Vec<String>,
+    /// Different requests: `{number}` in the URL and in fields stands for each number below this one, in a mixed order.
+    #[arg(long)]
+    numbers: Option<NonZeroU32>,
+    /// Bytes of content in each request, which is a POST then.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(..=BODY_BYTES_MAX))]
+    body: Option<u64>,
+    /// Requests in flight on each connection.
+    #[arg(long, default_value = "1")]
+    pipeline: NonZeroU32,
+    /// TLS, as with an https URL. Certificates are not checked.
+    #[arg(long)]
+    tls: bool,
+    /// Whether TLS sessions are resumed: on or off.
+    #[arg(long, value_name = "ON", default_value = "off", action = ArgAction::Set, value_parser = on_or_off)]
+    tls_resume: bool,
+    /// Addresses (127.1.0.1 and those behind it) that connections come from; as many as they need without it.
+    #[arg(long)]
+    sources: Option<NonZeroU32>,
+    /// Bytes a second that each connection reads.
+    #[arg(long, value_name = "BYTES")]
+    read_rate: Option<u64>,
+    /// Bytes a second that each connection writes.
+    #[arg(long, value_name = "BYTES")]
+    write_rate: Option<u64>,
+    /// Seconds until a request counts as unanswered.
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    timeout: f64,
+    /// The length of the content that is right; the first answer's without it.
+    #[arg(long, value_name = "BYTES")]
+    expect_length: Option<u64>,
+    /// Open the connections, send one request on each, say so, and hold them: for -d seconds, or else until
+    /// standard input ends.
+    #[arg(long)]
+    idle: bool,
+    /// Print one JSON document. With --idle a line `{"held":N}` precedes it once all connections are open.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Load a target that is not this machine.
+    #[arg(long)]
+    i_own_this_target: bool,
+    /// A process of another generator.
+    #[arg(long, hide = true, conflicts_with = "url")]
+    worker: bool,
+}
+
+/// Measures every number of clients in every round, and tells of each as it is done where people read along. `None`
+/// in a process that works for another generator. Fails for a target that may not be loaded, and where sockets or
+/// threads are refused.
+pub(crate) fn measure(
+    arguments: &LoadArguments,
+    interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Option<Document>> {
+    if arguments.worker {
+        workers::work(interrupted)?;
+        return Ok(None);
+    }
+    let url = arguments.url.as_deref().context("no URL")?;
+    let mut target = Target::parse(url)?;
+    target.tls |= arguments.tls;
+    let base = arguments.plan(&target)?;
+    let tool = format!("fulmar-lab {}", env!("CARGO_PKG_VERSION"));
+    let mut document = Document { tool, target: url.into(), interrupted: false, points: Vec::new() };
+    for clients in &arguments.clients.counts {
+        for round in 1..=arguments.clients.rounds {
+            let plan = arguments.with_clients(&base, *clients);
+            let processes = workers::needed(plan.clients);
+            let tally = run(&plan, processes, arguments.json, interrupted)?;
+            let point = Point::new(&plan, processes, round, &tally);
+            if !arguments.json {
+                tell(&table::point(url, &point, &tally)?);
+            }
+            document.points.push(point);
+            document.interrupted = interrupted.load(Ordering::Relaxed);
+            if document.interrupted {
+                return Ok(Some(document));
+            }
+        }
+    }
+    Ok(Some(document))
+}
+
+fn run(plan: &Plan, processes: u32, is_json: bool, interrupted: &AtomicBool) -> Result<Tally> {
+    let mut held = |connections: u64| -> Result<()> {
+        let mut out = io::stdout().lock();
+        if is_json {
+            writeln!(out, "{{\"held\":{connections}}}")?;
+        } else {
+            writeln!(out, "{connections} connections are open and idle")?;
+        }
+        Ok(out.flush()?)
+    };
+    let follows_input = plan.idle && plan.seconds.is_none();
+    let mut control = Control { interrupted, follows_input, held: &mut held };
+    if processes > 1 { workers::run(plan, processes, &mut control) } else { crew::run(plan, &mut control) }
+}
+
+impl LoadArguments {
+    /// The plan for one client.
+    fn plan(&self, target: &Target) -> Result<Plan> {
+        let positive = |value: Option<f64>| value.is_none_or(|value| value > 0.0 && value.is_finite());
+        ensure!(positive(self.rate), "-R: a number of requests a second");
+        ensure!(positive(self.seconds) && positive(Some(self.timeout)), "a time is a number of seconds");
+        let most = self.clients.counts.iter().copied().max().unwrap_or_default();
+        let idle_clients = self.requests.filter(|requests| *requests < u64::from(most) && !self.idle);
+        if let Some(requests) = idle_clients {
+            bail!("-c {most}: of so many clients only {requests} would have a request (-n {requests})");
+        }
+        let keep_alive = self.keep_alive || self.idle;
+        let pipeline = self.pipeline.get();
+        ensure!(pipeline == 1 || keep_alive, "--pipeline: needs connections that are used again (-k)");
+        ensure!(pipeline == 1 || !self.idle, "--pipeline: idle connections carry one request");
+        ensure!(self.rate.is_none() || !self.idle, "-R: idle connections carry one request");
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let threads = self.threads.map_or(u32::try_from(cores)?, NonZeroU32::get);
+        Ok(Plan {
+            address: target.resolve(self.ipv6, self.i_own_this_target)?,
+            request: plan::request(target, &self.fields, keep_alive, self.body)?,
+            numbers: self.numbers.map(NonZeroU32::get),
+            tls: target.tls.then(|| TlsPlan { host: target.host.clone(), resume: self.tls_resume }),
+            clients: 1,
+            threads,
+            requests: self.requests,
+            seconds: self.seconds,
+            rate: self.rate,
+            offset: 0.0,
+            keep_alive,
+            pipeline,
+            sources: self.sources.map_or(1, NonZeroU32::get),
+            read_rate: self.read_rate,
+            write_rate: self.write_rate,
+            timeout_s: self.timeout,
+            length: self.expect_length,
+            idle: self.idle,
+        })
+    }
+
+    fn with_clients(&self, base: &Plan, clients: u32) -> Plan {
+        let is_many = base.address.ip().to_canonical().is_loopback() && base.address.is_ipv4();
+        let needed = if is_many { sources_for(clients) } else { 1 };
+        let requests = match (self.requests, self.seconds) {
+            (None, None) => Some(u64::from(clients)),
+            (requests, _) => requests,
+        };
+        let sources = if self.sources.is_some() { base.sources } else { needed };
+        Plan { clients, requests, sources, ..base.clone() }
+    }
+}
+
+/// From how many addresses so many connections to one port come.
+pub(crate) fn sources_for(clients: u32) -> u32 {
+    clients.div_ceil(CONNECTIONS_PER_SOURCE)
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("on or off".into()),
+    }
+}

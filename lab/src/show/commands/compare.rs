@@ -1,0 +1,182 @@
+//! `fulmar-lab compare`: two contenders beside each other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::progress::Progress;
+use super::say::{self, say};
+use super::{Common, INTERRUPTED, interrupted};
+use crate::judge::comparison::{Comparison, FEWEST};
+use crate::measure::engine::{self, Results, Settings};
+use crate::model::block::{self, Block};
+use crate::model::experiment::{Condition, Experiment, Kind, Load};
+use crate::model::figure::Figure;
+
+/// What a comparison takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct CompareArguments {
+    /// A contender, or NAME@PROGRAM for a certain program of it.
+    first: String,
+    /// Another one, by which the first is divided.
+    second: String,
+    /// EXPERIMENT or EXPERIMENT/LOAD; several may be given.
+    #[arg(long = "workload", default_value = "costs")]
+    workloads: Vec<String>,
+    /// Pairs of blocks (20; 6 with --quick, and of fewer nothing is said). A claim needs 20.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+    /// Fewer pairs: the figures are indicative.
+    #[arg(long)]
+    quick: bool,
+    /// The folder of the results.
+    #[arg(long, default_value = "target/compare")]
+    out: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measures and prints a table.
+pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
+    let pair = [arguments.first.as_str(), arguments.second.as_str()];
+    ensure!(pair[0] != pair[1], "the lab compares a contender with itself anyway: name two");
+    let lineup = arguments.common.lineup()?;
+    for name in pair {
+        let found = lineup.find(name)?;
+        say!("{name}: {} ({})", found.version, found.origin);
+    }
+    let experiments = experiments(arguments, pair)?;
+    let interrupted = interrupted()?;
+    say::or_end(&interrupted);
+    let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { 20 });
+    let known = arguments.common.experiments()?;
+    let settings = Settings {
+        out: arguments.out.clone(),
+        // The loads are those of a full run: only their repetitions are fewer.
+        quick: false,
+        minutes: None,
+        turns: Some(turns),
+        resume: false,
+        known: &known,
+        only: Vec::new(),
+        interrupted: &interrupted,
+    };
+    let _taken = Results::take(&arguments.out)?;
+    let mut progress = Progress::new(false);
+    engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
+    progress.end();
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
+    let is_compared = print(&blocks, pair, &experiments);
+    if turns < 20 {
+        say!("Fewer than 20 pairs: the figures are indicative.");
+    }
+    if interrupted.load(Ordering::Relaxed) {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    ensure!(is_compared, "there was nothing to compare: no load gave figures of both in one turn");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments with the wanted loads and no other contenders.
+fn experiments(arguments: &CompareArguments, pair: [&str; 2]) -> Result<Vec<Experiment>> {
+    let mut chosen = Vec::new();
+    for workload in &arguments.workloads {
+        let (name, load) =
+            workload.split_once('/').map_or((workload.as_str(), None), |(name, load)| (name, Some(load)));
+        let all = arguments.common.experiments()?;
+        let mut found: Vec<Experiment> = super::chosen(all, &[name.to_owned()])?;
+        for experiment in &mut found {
+            experiment.loads.retain(|one| load.is_none_or(|load| one.id == load));
+            ensure!(!experiment.loads.is_empty(), "{name} has no load {}", load.unwrap_or_default());
+            experiment.contenders = pair.map(str::to_owned).into();
+            let is_own = experiment.source.is_none();
+            experiment.loads.retain_mut(|load| takes_part(load, pair, is_own));
+        }
+        chosen.extend(found);
+    }
+    Ok(chosen)
+}
+
+/// Whether one of the two takes part in a load. What a publication set against something else can be asked of any two;
+/// whom a load of the lab's own is for is said by it.
+fn takes_part(load: &mut Load, pair: [&str; 2], is_own: bool) -> bool {
+    let Some(named) = load.contenders.take().filter(|_| is_own) else { return true };
+    let is_named = |name: &&str| named.iter().any(|named| name.split('@').next() == Some(named));
+    let both: Vec<String> = pair.into_iter().filter(is_named).map(str::to_owned).collect();
+    if both.is_empty() {
+        say!("{} is left out: it is for {}", load.id, named.join(", "));
+    }
+    load.contenders = Some(both);
+    load.contenders.as_ref().is_some_and(|both| !both.is_empty())
+}
+
+/// Prints all comparisons: whether there was one.
+fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool {
+    let mut is_compared = false;
+    let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for block in blocks {
+        let cell = &block.cell;
+        let key = (cell.experiment.clone(), cell.load.clone(), cell.clients, cell.cores);
+        if !cells.contains_key(&key) {
+            order.push(key.clone());
+        }
+        cells.entry(key).or_default().push(block);
+    }
+    let figures = [
+        (Figure::CpuUsPerRequest, "server CPU a request, µs"),
+        (Figure::RequestsPerS, "requests/s"),
+        (Figure::ContentBytes, "bytes of content, where they differ"),
+        (Figure::MemoryPerConnectionBytes, "memory of an idle connection, bytes"),
+    ];
+    for (figure, title) in figures {
+        let idle = figure == Figure::MemoryPerConnectionBytes;
+        let rows = order.iter().filter_map(|key| cells.get(key));
+        let rows = rows.filter(|blocks| blocks.iter().all(|block| (block.kind == Kind::Idle) == idle));
+        let rows = rows.filter_map(|blocks| Comparison::of(blocks, pair, figure));
+        let differ = |row: &Comparison| figure != Figure::ContentBytes || row.medians[0] != row.medians[1];
+        let rows: Vec<Comparison> = rows.filter(differ).collect();
+        if !rows.is_empty() {
+            is_compared = true;
+            say!("\n{title}: first {}, second {}\n{}", pair[0], pair[1], Comparison::HEADING);
+        }
+        for row in rows {
+            say!("{row}");
+        }
+    }
+    let rows = loads_beside_each_other(blocks, pair, experiments);
+    if !rows.is_empty() {
+        say!("\nserver CPU a request, µs: under one load, and under the other\n{}", Comparison::HEADING);
+    }
+    for row in rows {
+        say!("{row}");
+    }
+    for block in blocks.iter().filter(|block| block.failure.is_some()) {
+        let cell = &block.cell;
+        say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
+    }
+    is_compared
+}
+
+/// What findings hold against each other, of each of the two alone.
+fn loads_beside_each_other(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> Vec<Comparison> {
+    let mut rows = Vec::new();
+    for experiment in experiments {
+        let blocks: Vec<&Block> =
+            blocks.iter().filter(|block| block.cell.experiment == experiment.id).collect();
+        for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
+            let Condition::AgainstLoad { figure: Figure::CpuUsPerRequest, load, against, .. } = condition
+            else {
+                continue;
+            };
+            let both = [load.as_str(), against.as_str()];
+            let of = |name: &&str| Comparison::of_loads(&blocks, name, both, Figure::CpuUsPerRequest);
+            rows.extend(pair.iter().filter_map(of));
+        }
+    }
+    rows
+}

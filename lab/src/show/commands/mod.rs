@@ -1,0 +1,214 @@
+//! The command line.
+
+mod compare;
+mod doctor;
+mod export;
+mod features;
+mod list;
+mod load;
+mod progress;
+mod report;
+mod run;
+mod say;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::{Args, Parser, Subcommand};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::measure::contender::Contender;
+use crate::measure::engine::Lineup;
+use crate::measure::load::LoadArguments;
+use crate::measure::reference::ReferenceArguments;
+use crate::model::experiment::Experiment;
+
+/// With which code the program ends.
+const CODES: &str = "Exit codes: 0 where something was measured, or what was asked for is there; 1 for an error, where \
+    nothing could be measured, where no request of `load` was answered rightly (2xx or 101, and the expected length), \
+    and where `check` found a contender that answers differently; 2 for options that are none; 130 after Ctrl-C; 141 \
+    where nobody read the output to its end, but for `run`, which goes on.";
+
+/// Repeats published web-server benchmarks side by side on this machine, and shows the evidence.
+#[derive(Debug, Parser)]
+#[command(name = "fulmar-lab", version, after_help = CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Experiments, contenders and tools: what is there, and how to install what is missing.
+    List(Common),
+    /// Sees that all contenders answer alike, and measures nothing.
+    Check(run::RunArguments),
+    /// Runs experiments and writes the report.
+    Run(run::RunArguments),
+    /// Writes the report of an earlier run again.
+    Report(report::ReportArguments),
+    /// Looks whether figures, published and measured, fit together.
+    Audit(report::AuditArguments),
+    /// Two contenders beside each other: the ratio with its interval.
+    Compare(compare::CompareArguments),
+    /// What each contender can do, by probing it.
+    Features(features::FeaturesArguments),
+    /// Whether this machine can give figures that are worth something.
+    Doctor(doctor::DoctorArguments),
+    /// Sends requests: the lab's own load generator.
+    Load(Box<LoadArguments>),
+    /// Runs one of the reference servers of the experiment on architectures.
+    #[command(version)]
+    Reference(ReferenceArguments),
+    /// Writes the loads as k6 scripts and JMeter plans, for more machines than one.
+    Export(export::ExportArguments),
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+struct Common {
+    /// The program of a contender, where it is not the one that would be found.
+    #[arg(long = "program", value_name = "NAME=PATH", global = true)]
+    programs: Vec<String>,
+    /// Another contender: a folder with a contender.toml and its templates.
+    #[arg(long = "contender", value_name = "FOLDER", global = true)]
+    contender_folders: Vec<PathBuf>,
+    /// Another experiment: a TOML file.
+    #[arg(long = "experiment", value_name = "FILE", global = true)]
+    experiment_files: Vec<PathBuf>,
+}
+
+/// The exit code of a program that was ended by SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let keeps_results = matches!(command, Command::Run(_));
+    let result = match command {
+        Command::List(common) => list::main(&common),
+        Command::Check(arguments) => run::check(&arguments),
+        Command::Run(arguments) => run::main(&arguments),
+        Command::Report(arguments) => report::main(&arguments),
+        Command::Audit(arguments) => report::audit(&arguments),
+        Command::Compare(arguments) => compare::main(&arguments),
+        Command::Features(arguments) => features::main(&arguments),
+        Command::Doctor(arguments) => doctor::main(&arguments),
+        Command::Load(arguments) => load::main(&arguments),
+        Command::Reference(arguments) => crate::measure::reference::main(&arguments),
+        Command::Export(arguments) => export::main(&arguments),
+    };
+    // Measured results keep their exit code, also if the output has no reader.
+    let unheard = if keeps_results { None } else { say::unheard(&result) };
+    let told = result.unwrap_or_else(|error| {
+        if unheard.is_none() {
+            // Who would be told that it cannot be told?
+            let _ = writeln!(io::stderr(), "fulmar-lab: {error:#}");
+        }
+        ExitCode::FAILURE
+    });
+    unheard.unwrap_or(told)
+}
+
+impl Common {
+    /// The contenders and tools. Fails for a program of nobody.
+    fn lineup(&self) -> Result<Lineup> {
+        let mut contenders = Contender::built_in()?;
+        for folder in &self.contender_folders {
+            contenders.extend(Contender::read(folder)?);
+        }
+        let mut given = BTreeMap::new();
+        for program in &self.programs {
+            let (name, path) = program.split_once('=').context("--program takes NAME=PATH")?;
+            let known: Vec<&str> = contenders.iter().map(|contender| contender.name.as_str()).collect();
+            ensure!(
+                known.contains(&name),
+                "--program {program}: no contender is called {name}; there are {}",
+                known.join(", ")
+            );
+            given.insert(name.to_owned(), PathBuf::from(path));
+        }
+        Ok(Lineup::new(contenders, given))
+    }
+
+    /// The experiments, of which all that they name is there, but for contenders.
+    fn experiments(&self) -> Result<Vec<Experiment>> {
+        let mut all = Experiment::built_in()?;
+        let own = self.own_experiments()?;
+        all.extend(own.iter().map(|(_, _, experiment)| experiment.clone()));
+        for (path, text, experiment) in own {
+            experiment.check_names(&text, &all).with_context(|| path.display().to_string())?;
+        }
+        Ok(all)
+    }
+
+    /// Fails where an experiment of the command line names a contender that is not known.
+    fn check_contenders(&self, lineup: &Lineup) -> Result<()> {
+        for (path, text, experiment) in self.own_experiments()? {
+            let checked = experiment.check_contenders(&text, &lineup.names());
+            checked.with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The experiments of the command line: each with its file and its text.
+    fn own_experiments(&self) -> Result<Vec<(&PathBuf, String, Experiment)>> {
+        let read = |path| -> Result<_> {
+            let text = std::fs::read_to_string(path)?;
+            let experiment = Experiment::parse(&text)?;
+            Ok((path, text, experiment))
+        };
+        self.experiment_files
+            .iter()
+            .map(|path| read(path).with_context(|| path.display().to_string()))
+            .collect()
+    }
+}
+
+/// The experiments of these names, in the order of the program; all of them where no name is given.
+fn chosen(all: Vec<Experiment>, names: &[String]) -> Result<Vec<Experiment>> {
+    for name in names {
+        let known = all.iter().map(|experiment| experiment.id.as_str()).collect::<Vec<_>>().join(", ");
+        ensure!(
+            all.iter().any(|experiment| experiment.id == *name),
+            anyhow!("no experiment is called {name}; there are {known}")
+        );
+    }
+    Ok(all.into_iter().filter(|experiment| names.is_empty() || names.contains(&experiment.id)).collect())
+}
+
+/// A flag that is set by Ctrl-C, by TERM, and when the terminal goes away. Nothing ends at once: all that was started
+/// has to be ended first, which is bounded.
+fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn experiments_are_chosen_by_name() {
+        let all = Experiment::built_in().unwrap();
+        assert_eq!(chosen(all.clone(), &[]).unwrap().len(), all.len());
+        assert_eq!(chosen(all.clone(), &["costs".to_owned()]).unwrap().len(), 1);
+        let error = chosen(all, &["colours".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("colours") && error.contains("costs"), "{error}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What a run shows while it goes on: a bar with the time that is left, and a line for each block.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::say::say;
+use crate::measure::engine::Event;
+use crate::model::block::Block;
+use crate::model::experiment::Experiment;
+use crate::model::figure::Figure;
+
+/// The bar of the loads that are being measured.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// Whether there are several, which lines have to name.
+    several: bool,
+    /// Whether contenders that answer as they should are shown.
+    ready: bool,
+}
+
+impl Progress {
+    /// With a line for each block, and with `ready` also for each contender that answers as it should.
+    pub(super) fn new(ready: bool) -> Progress {
+        Progress { bar: ProgressBar::hidden(), several: false, ready }
+    }
+
+    /// Shows an event.
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        match event {
+            Event::PutAside(folder) => {
+                say!("What was measured before has been moved to {}", folder.display());
+            }
+            // Nothing is measured where contenders are only checked.
+            Event::Estimate(experiments) if experiments.iter().all(|(_, seconds)| *seconds == 0.0) => {}
+            Event::Estimate(experiments) => say!("{}", estimate(experiments)),
+            Event::Shortened { experiment, share } => {
+                self.bar.finish_and_clear();
+                say!("{}: blocks of {:.0} % of a quick run's", experiment.id, share * 100.0);
+            }
+            Event::Loads { experiment, loads, blocks } => {
+                self.bar.finish_and_clear();
+                self.several = loads.len() > 1;
+                let titles: Vec<&str> = loads.iter().map(|load| load.title.as_str()).collect();
+                let in_turn = if self.several { " (in turn)" } else { "" };
+                say!("{}: {}{in_turn}", experiment.id, titles.join("; "));
+                self.bar = ProgressBar::new(u64::try_from(*blocks).unwrap_or_default());
+                let style = ProgressStyle::with_template("  {bar:30} {pos}/{len}, {eta} left");
+                self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            }
+            Event::Ready { contender, head_bytes } if self.ready => {
+                self.bar.suspend(|| {
+                    say!("  {contender:<18} answers as it should, with a head of {head_bytes} bytes")
+                });
+            }
+            Event::Ready { .. } => {}
+            Event::Block(block) => {
+                self.bar.suspend(|| say!("  {}", line(block, self.several)));
+                self.bar.inc(1);
+            }
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn estimate(experiments: &[(&Experiment, f64)]) -> String {
+    let minutes = |seconds: f64| match seconds / 60.0 {
+        minutes if minutes < 9.95 => format!("{minutes:.1}"),
+        minutes => format!("{minutes:.0}"),
+    };
+    let parts = experiments.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let parts: Vec<String> =
+        parts.map(|(experiment, seconds)| format!("{} {}", experiment.id, minutes(*seconds))).collect();
+    let all = experiments.iter().map(|(_, seconds)| seconds).sum();
+    format!("This takes about {} minutes: {}", minutes(all), parts.join(", "))
+}
+
+fn line(block: &Block, several: bool) -> String {
+    let cell = &block.cell;
+    let load = if several { format!("{:<16} ", cell.load) } else { String::new() };
+    let start = format!("{load}{:<18} {:>6} clients", cell.contender, cell.clients);
+    if let Some(failure) = &block.failure {
+        return format!("{start}  – {failure}");
+    }
+    let figure = |figure: Figure| block.figures.get(&figure).copied();
+    let mut text = start;
+    if let Some(rate) = figure(Figure::RequestsPerS) {
+        text += &format!("  {rate:>9.0} requests/s");
+    }
+    if let Some(cpu) = figure(Figure::CpuUsPerRequest) {
+        text += &format!("  {cpu:>7.1} µs CPU");
+    }
+    if let Some(memory) = figure(Figure::MemoryBytes) {
+        text += &format!("  {:>7.1} MB", memory / 1e6);
+    }
+    if let Some(bytes) = figure(Figure::MemoryPerConnectionBytes) {
+        text += &format!("  {bytes:>7.0} bytes a connection");
+    }
+    if let Some(failed) = figure(Figure::Failed).filter(|failed| *failed > 0.0) {
+        text += &format!("  {failed} FAILED");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::block::tests::block;
+
+    #[test]
+    fn lines_name_the_load_where_there_are_several() {
+        let block =
+            block("nginx", "access-log", 64, &[(Figure::RequestsPerS, 1234.4), (Figure::Failed, 2.0)]);
+        assert_eq!(line(&block, false), "nginx                  64 clients       1234 requests/s  2 FAILED");
+        assert!(line(&block, true).starts_with("access-log       nginx "));
+    }
+}

@@ -1,0 +1,120 @@
+//! `fulmar-lab report` and `fulmar-lab audit`: what is said about blocks that were measured before.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use super::say::say;
+use super::{Common, chosen};
+use crate::judge::audit;
+use crate::judge::findings::{self, Verdict};
+use crate::model::block::{self, Block};
+use crate::model::experiment::Experiment;
+use crate::model::machine::Machine;
+use crate::show::report;
+
+/// What `report` takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ReportArguments {
+    #[command(flatten)]
+    of: AuditArguments,
+    /// Writes brief.html and brief.md too, which stand alone: without raw output, configurations and links to files,
+    /// and without paths of this machine.
+    #[arg(long)]
+    brief: bool,
+    /// Writes each chart as an SVG file into this folder too.
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
+}
+
+/// What `audit` takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct AuditArguments {
+    /// The experiments; all of them where none is named.
+    experiments: Vec<String>,
+    /// The folder of the results.
+    #[arg(long, default_value = "target/lab")]
+    out: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Writes the report again.
+pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
+    let arguments = &all.of;
+    let experiments = chosen(arguments.common.experiments()?, &arguments.experiments)?;
+    let blocks = of(&experiments, arguments)?;
+    let code = write_and_tell(&arguments.out, &experiments, &blocks)?;
+    if all.brief {
+        let written = report::write_brief(&arguments.out, &experiments, &blocks)?;
+        say!("To be shown alone: {} and {}", written.html.display(), written.markdown.display());
+    }
+    if let Some(folder) = &all.charts {
+        let charts = report::write_charts(folder, &arguments.out, &experiments, &blocks)?;
+        say!("{} charts: {}", charts.len(), folder.display());
+    }
+    Ok(code)
+}
+
+/// The blocks of these experiments. Fails where the report would have none of what was measured, or not all of it though
+/// no experiment was named: it would take the place of one that had it.
+fn of(experiments: &[Experiment], arguments: &AuditArguments) -> Result<Vec<Block>> {
+    let out = arguments.out.display();
+    let all = block::read(&arguments.out.join(block::FILE))?;
+    ensure!(!all.is_empty(), "nothing was measured in {out}: run `fulmar-lab run` first");
+    let is_wanted =
+        |block: &Block| experiments.iter().any(|experiment| experiment.id == block.cell.experiment);
+    let (blocks, others): (Vec<Block>, Vec<Block>) = all.into_iter().partition(is_wanted);
+    let ids: BTreeSet<&str> = others.iter().map(|block| block.cell.experiment.as_str()).collect();
+    let ids = ids.into_iter().collect::<Vec<_>>().join(", ");
+    let is_named = !arguments.experiments.is_empty();
+    ensure!(
+        others.is_empty() || is_named,
+        "{out} has blocks of {ids}: give the file of that experiment by --experiment, as for the run, or name the \
+         experiments that the report is to have"
+    );
+    ensure!(
+        !blocks.is_empty(),
+        "{out} has no block of {}: those there are belong to {ids}",
+        arguments.experiments.join(", ")
+    );
+    Ok(blocks)
+}
+
+/// Looks whether figures, published and measured, fit together.
+pub(super) fn audit(arguments: &AuditArguments) -> Result<ExitCode> {
+    let blocks = block::read(&arguments.out.join(block::FILE))?;
+    for experiment in chosen(arguments.common.experiments()?, &arguments.experiments)? {
+        let remarks = audit::audit(&experiment, &blocks);
+        audit::print(&mut io::stdout().lock(), &experiment, &remarks)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the report, and prints the answers to the findings and where it is.
+pub(super) fn write_and_tell(out: &Path, experiments: &[Experiment], blocks: &[Block]) -> Result<ExitCode> {
+    let machine = blocks.first().map_or_else(Machine::this, |block| block.machine.clone());
+    for experiment in experiments.iter().filter(|experiment| !experiment.findings.is_empty()) {
+        if !blocks.iter().any(|block| block.cell.experiment == experiment.id) {
+            continue;
+        }
+        say!("\n{}", experiment.title);
+        for answer in findings::answer(experiment, blocks, &machine) {
+            let verdict = match &answer.verdict {
+                Verdict::Holds => "holds".to_owned(),
+                Verdict::DoesNotHold => "does not hold".to_owned(),
+                Verdict::Undecided => "undecided: more turns, or a quieter machine, would tell".to_owned(),
+                Verdict::CannotBeTested(why) => format!("cannot be tested here: {why}"),
+            };
+            let indicative = if answer.indicative { " (indicative)" } else { "" };
+            say!("  {} {}\n     {verdict}{indicative}", answer.finding, answer.claim);
+        }
+    }
+    let written = report::write(out, experiments, blocks)?;
+    say!("\nThe report: {}\nIts twin in Markdown: {}", written.html.display(), written.markdown.display());
+    Ok(ExitCode::SUCCESS)
+}

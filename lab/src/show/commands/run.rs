@@ -1,0 +1,143 @@
+//! `fulmar-lab run`: experiments, and the report about them. `fulmar-lab check` is a run that measures nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::progress::Progress;
+use super::say::{self, say};
+use super::{Common, INTERRUPTED, chosen, interrupted, report};
+use crate::measure::engine::{self, Results, Settings};
+use crate::model::block::{self, Block};
+use crate::model::experiment::Experiment;
+
+/// What a run takes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct RunArguments {
+    /// The experiments; all of them where none is named.
+    experiments: Vec<String>,
+    /// The experiments that answer publications, and those of the lab's own that their findings name.
+    #[arg(long, conflicts_with = "experiments")]
+    published: bool,
+    /// Only these contenders.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Smaller loads and fewer repetitions: the figures are indicative.
+    #[arg(long)]
+    quick: bool,
+    /// Smaller loads and all repetitions, in about so many minutes: blocks are shortened alike, and the report says so.
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
+    minutes: Option<f64>,
+    /// Goes on with the results that are there. Without it they are moved into a separate folder.
+    #[arg(long)]
+    resume: bool,
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+    /// The folder of the results.
+    #[arg(long, default_value = "target/lab")]
+    out: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the experiments and writes the report. Fails where it was interrupted, and where nothing could be measured,
+/// after the report.
+pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
+    let done = run(arguments, arguments.turns, arguments.out.clone())?;
+    let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
+    say!("\n{} blocks in {}, {failed} of them without figures", done.blocks.len(), arguments.out.display());
+    if done.is_interrupted && done.blocks.is_empty() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let code = report::write_and_tell(&arguments.out, &done.experiments, &done.blocks)?;
+    let is_measured = done.blocks.iter().any(|block| block.failure.is_none());
+    if done.is_interrupted {
+        say!("Interrupted: `--resume` goes on where it was.");
+    }
+    Ok(match is_measured {
+        _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
+        true => code,
+        false => {
+            say!("Nothing was measured: the report says of every contender why.");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Starts and checks every contender, and measures nothing. Fails if one answers differently. What was measured is left
+/// alone: the results of a check have their own folder.
+pub(super) fn check(arguments: &RunArguments) -> Result<ExitCode> {
+    let out = arguments.out.join("check");
+    let done = run(arguments, Some(0), out)?;
+    let wrong = done.blocks.iter().filter(|block| !block.version.is_empty()).count();
+    say!("{wrong} contenders that are here cannot take part as they should");
+    Ok(match wrong {
+        _ if done.is_interrupted => ExitCode::from(INTERRUPTED),
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// What a run came to.
+struct Done {
+    experiments: Vec<Experiment>,
+    /// All that were measured, those of an earlier run that this one went on with among them.
+    blocks: Vec<Block>,
+    is_interrupted: bool,
+    /// Nobody else writes into the folder before the report is there.
+    _taken: Results,
+}
+
+fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Done> {
+    let known = arguments.common.experiments()?;
+    let experiments = match arguments.published {
+        true => Experiment::answering_publications(&known).into_iter().cloned().collect(),
+        false => chosen(known.clone(), &arguments.experiments)?,
+    };
+    let lineup = arguments.common.lineup()?;
+    arguments.common.check_contenders(&lineup)?;
+    for name in &arguments.only {
+        lineup.find(name)?;
+    }
+    let taken = Results::take(&out)?;
+    let interrupted = interrupted()?;
+    let is_check = turns == Some(0);
+    if is_check {
+        say::or_end(&interrupted);
+        forget(&out)?;
+    }
+    let settings = Settings {
+        out,
+        quick: arguments.quick || arguments.minutes.is_some(),
+        minutes: arguments.minutes,
+        turns,
+        resume: arguments.resume,
+        known: &known,
+        only: arguments.only.clone(),
+        interrupted: &interrupted,
+    };
+    let mut progress = Progress::new(is_check);
+    engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
+    progress.end();
+    let blocks = block::read(&settings.out.join(block::FILE))?;
+    Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })
+}
+
+fn some_minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && minutes.is_finite());
+    minutes.ok_or_else(|| "a number of minutes is needed".into())
+}
+
+/// Deletes what an earlier check wrote.
+fn forget(out: &Path) -> Result<()> {
+    let path = out.join(block::FILE);
+    if path.exists() {
+        fs::remove_file(&path).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

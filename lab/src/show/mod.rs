@@ -1,0 +1,5 @@
+//! The command line, the report, and exports.
+
+pub mod commands;
+pub mod export;
+pub mod report;

@@ -1,0 +1,281 @@
+//! The first page: who leads, which findings hold, what to choose, and what it costs.
+
+use std::cmp::Reverse;
+
+use super::choices::{choices, faultless};
+use super::document::{Badge, Entry, Part, Section, Span, Table, Target, Text, slug};
+use super::format;
+use super::leads::Leads;
+use super::prices::Prices;
+use super::summary::{Summary, Work};
+use super::verdict;
+use crate::judge::findings::Answer;
+use crate::model::experiment::{Experiment, Kind};
+use crate::model::figure::Figure;
+
+/// A file that costs hardly more than its request.
+const SMALL_BYTES: u64 = 10 * 1024;
+
+/// The verdicts, in the order in which they are counted.
+const VERDICTS: [Badge; 4] = [Badge::Yes, Badge::No, Badge::Undecided, Badge::Open];
+
+/// What the first page is made of.
+pub(super) struct Overview<'a> {
+    /// What was measured.
+    pub(super) summary: &'a Summary<'a>,
+    /// The works, experiment by experiment.
+    pub(super) works: &'a [Work<'a>],
+    /// Who leads in them.
+    pub(super) leads: &'a Leads<'a>,
+    /// The experiments with the answers to their findings.
+    pub(super) answers: &'a [(&'a Experiment, Vec<Answer>)],
+    /// The prices.
+    pub(super) prices: &'a Prices,
+}
+
+impl Overview<'_> {
+    /// The sections of the first page.
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let section = |id: &str, title: &str, parts: Vec<Part>| {
+            (!parts.is_empty()).then(|| Section { id: id.into(), title: title.into(), parts })
+        };
+        let sections = [
+            section("short", "In short", self.in_short()),
+            section("leads", "Who leads, and how sure that is", self.leads.overview()),
+            section("findings", "Which findings hold", self.findings()),
+            section("choices", "What to choose when", self.choices()),
+            section("costs", "What it costs", self.costs()),
+        ];
+        sections.into_iter().flatten().collect()
+    }
+
+    /// What fits on a card: who is ahead, how sure that is, what became of the findings, and what to choose.
+    fn in_short(&self) -> Vec<Part> {
+        let mut items = self.leads.in_short();
+        let counts @ [yes, no, undecided, open] = self.counts();
+        let all: usize = counts.iter().sum();
+        if all > 0 {
+            items.push(Text::default().stress("What was published: ").say(format!(
+                "of {all} findings {yes} hold on this machine, {no} do not, {undecided} are undecided, and {open} \
+                 cannot be tested here."
+            )));
+        }
+        if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
+            let indicative = choice.turns.map(|turns| format!(" ({})", indicative(turns)));
+            items.push(Text::default().stress("What to choose: ").say(format!(
+                "for {}: {}{}. Other needs have other answers, below.",
+                choice.need,
+                format::list(&choice.first),
+                indicative.unwrap_or_default()
+            )));
+        }
+        if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
+    }
+
+    /// How many findings of what was run have each verdict, in the order of [`VERDICTS`].
+    fn counts(&self) -> [usize; 4] {
+        let was_run =
+            |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
+        let run = self.answers.iter().filter(|(experiment, _)| was_run(experiment));
+        let badges: Vec<Badge> = run.flat_map(|(_, answers)| answers).map(verdict::badge).collect();
+        VERDICTS.map(|badge| badges.iter().filter(|other| **other == badge).count())
+    }
+
+    fn findings(&self) -> Vec<Part> {
+        let was_run =
+            |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
+        let (run, not_run): (Vec<_>, Vec<_>) = self
+            .answers
+            .iter()
+            .filter(|(_, answers)| !answers.is_empty())
+            .partition(|(experiment, _)| was_run(experiment));
+        let counts @ [yes, no, undecided, open] = self.counts();
+        let all: usize = counts.iter().sum();
+        if all == 0 {
+            return Vec::new();
+        }
+        let mut table = Table::new(
+            "Findings by experiment; each leads to its evidence",
+            ["Experiment", "#hold", "#do not", "#undecided", "#not testable here", "Findings"],
+        );
+        for (experiment, answers) in &run {
+            let count = |badge: Badge| {
+                answers.iter().filter(|answer| verdict::badge(answer) == badge).count().to_string()
+            };
+            let title = Span::Link(experiment.title.clone(), Target::Here(slug(&experiment.id)));
+            let mut cells: Vec<Entry> = vec![Text::from(title).into()];
+            cells.extend(VERDICTS.map(|badge| Entry::from(count(badge))));
+            cells.push(marks(experiment, answers).into());
+            table.row(cells);
+        }
+        let words = format!(" of the {all} findings hold on this machine, ");
+        let sentence = Text::default()
+            .stress(yes.to_string())
+            .say(words)
+            .stress(no.to_string())
+            .say(" do not, ")
+            .stress(undecided.to_string())
+            .say(" are undecided, and ")
+            .stress(open.to_string())
+            .say(" cannot be tested here; each says why. Undecided means that the figures allow both: more turns, or a quieter machine, would tell.");
+        let mut parts = vec![Part::Text(sentence), Part::Table(table)];
+        if !not_run.is_empty() {
+            let names: Vec<String> = not_run.iter().map(|(experiment, _)| experiment.title.clone()).collect();
+            parts.push(Part::Text(format!("Not run, and so not answered: {}.", format::list(&names)).into()));
+        }
+        parts
+    }
+
+    fn choices(&self) -> Vec<Part> {
+        let choices = choices(self.summary, self.works);
+        if choices.is_empty() {
+            return Vec::new();
+        }
+        let mut table =
+            Table::new("What follows from the figures above", ["You need", "Choose", "The next", "The rule"]);
+        for choice in choices {
+            let mut next = Text::from(choice.next.map_or_else(
+                || "all are as good".into(),
+                |(name, share)| format!("{name}, {}", format::percent(share)),
+            ));
+            if !choice.failed.is_empty() {
+                next = next.say(format!("; not chosen, for failures: {}", format::list(&choice.failed)));
+            }
+            let indicative = choice.turns.map(indicative).unwrap_or_default();
+            let first = Text::default().stress(format::list(&choice.first)).aside(indicative);
+            table.row([choice.need.into(), first, next, choice.rule.into()]);
+        }
+        if let Some(found) = faultless(self.summary, self.works) {
+            let mut next = match found.bad.is_empty() {
+                true => "none failed".to_owned(),
+                false => format!("failures: {}", format::list(&found.bad)),
+            };
+            if !found.absent.is_empty() {
+                next.push_str(&format!("; not in all of these loads: {}", format::list(&found.absent)));
+            }
+            let first = Text::default().stress(format::list(&found.good));
+            table.row(["no failed request".into(), first, next.into(), found.rule.into()]);
+        }
+        let mut words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
+                     Contenders within 3 %, or within the noise floor, are as good a choice.".to_owned();
+        if self.works.iter().any(|work| work.indicative) {
+            words.push_str(" Of fewer turns than a claim needs it is only indicative.");
+        }
+        vec![Part::Text(words.into()), Part::Table(table)]
+    }
+
+    fn costs(&self) -> Vec<Part> {
+        let Some((work, clients)) = self.costed() else { return Vec::new() };
+        let prices = self.prices;
+        let columns =
+            ["Contender", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
+        let rates =
+            prices.rates.iter().map(|rate| format!("#a month at {} requests/s", format::number(*rate)));
+        let caption = format!("What it costs: {}", format::titled(&work.title(), &work.at(clients)));
+        let mut table = Table::new(caption, columns.into_iter().chain(rates));
+        let mut rows: Vec<(f64, Vec<Text>)> = Vec::new();
+        for name in &work.contenders {
+            let cell = work.cell(name, clients);
+            let estimate = |figure| self.summary.estimate(&cell, figure);
+            let (Some((cpu, turns)), Some((memory, _))) =
+                (estimate(Figure::CpuUsPerRequest), estimate(Figure::MemoryBytes))
+            else {
+                continue;
+            };
+            let month = |rate: &f64| prices.month(*rate, cpu.median, memory.median);
+            let mut cells = vec![
+                (*name).into(),
+                format::estimate(Figure::CpuUsPerRequest, cpu, turns),
+                format::value(Figure::MemoryBytes, memory.median).into(),
+                format::number((1e6 / cpu.median).round()).into(),
+            ];
+            cells.extend(prices.rates.iter().map(|rate| Text::from(prices.amount(month(rate)))));
+            rows.push((prices.rates.iter().map(month).fold(0.0, f64::max), cells));
+        }
+        rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        for (_, cells) in rows {
+            table.row(cells);
+        }
+        vec![Part::Text(self.assumptions(work, clients).into()), Part::Table(table)]
+    }
+
+    fn assumptions(&self, work: &Work<'_>, clients: u32) -> String {
+        let prices = self.prices;
+        format!(
+            "Reckoned from CPU time and memory measured in “{}” of “{}” at {}. The rule: a load with \
+             kept connections and a file of at most {} before any other, then that of most contenders, then that of \
+             the smallest file, at the largest number of clients that all of them had. Assumed: a core costs {} and a GiB {} a month ({}); a core is kept at most {} busy, so that peaks \
+             find room; the system takes {} GiB beside the server; a core there does what a core here does, and cost \
+             grows evenly with cores. Bandwidth, disks and work are not in it. Other prices: lab/prices.toml.",
+            work.load.title,
+            work.experiment.title,
+            work.at(clients),
+            format::bytes(SMALL_BYTES as f64),
+            prices.amount(prices.core_month),
+            prices.amount(prices.gib_month),
+            prices.source,
+            format::percent(prices.busy_max),
+            format::tick(prices.system_gib),
+        )
+    }
+
+    /// The load that costs are reckoned from, and its number of clients. Kept connections and a small file go before
+    /// all else; then most contenders whose CPU and memory are known, then the smallest file, then the first load. The
+    /// number of clients is the largest that all of them have.
+    fn costed(&self) -> Option<(&Work<'_>, u32)> {
+        let known = |work: &Work<'_>, clients: u32| {
+            let has = |name: &&&str| {
+                let cell = work.cell(name, clients);
+                [Figure::CpuUsPerRequest, Figure::MemoryBytes]
+                    .iter()
+                    .all(|figure| !self.summary.turns(&cell, *figure).is_empty())
+            };
+            work.contenders.iter().filter(has).count()
+        };
+        let loads = self.works.iter().enumerate().filter(|(_, work)| work.load.kind == Kind::Load);
+        let ranked = loads.filter_map(|(place, work)| {
+            let (most, clients) =
+                work.clients.iter().map(|clients| (known(work, *clients), *clients)).max()?;
+            let bytes = asked_bytes(work);
+            let rank = (is_plain(work) && bytes <= SMALL_BYTES, most, Reverse(bytes), Reverse(place));
+            (most > 0).then_some((rank, work, clients))
+        });
+        ranked.max_by_key(|(rank, ..)| *rank).map(|(_, work, clients)| (work, clients))
+    }
+}
+
+/// Whether a load asks on kept connections, as fast as it is answered, and for nothing but a file.
+fn is_plain(work: &Work<'_>) -> bool {
+    let load = work.load;
+    load.keep_alive
+        && load.pipeline == 1
+        && load.tls.is_none()
+        && load.backend.is_none()
+        && load.rate.is_none()
+}
+
+/// The length of the file that a load asks for; the largest number where it asks for no file.
+fn asked_bytes(work: &Work<'_>) -> u64 {
+    let path = work.load.path.split('?').next().unwrap_or_default().trim_start_matches('/');
+    let path = if path.is_empty() { "index.html" } else { path };
+    let file = work.experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path);
+    file.map_or(u64::MAX, |file| file.length)
+}
+
+/// What is said beside a choice that no claim rests on.
+fn indicative(turns: usize) -> String {
+    format!("indicative: {}", format::counted(turns, "measurement"))
+}
+
+/// A short mark for each finding, that leads to it.
+fn marks(experiment: &Experiment, answers: &[Answer]) -> Text {
+    let mut text = Text::default();
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            text = text.say(" ");
+        }
+        let target = Target::Here(slug(&format!("{}-{}", experiment.id, answer.finding)));
+        text = text.and(Span::Link(format!("{}\u{a0}{}", answer.finding, verdict::sign(answer)), target));
+    }
+    text
+}
