@@ -11,7 +11,7 @@ use conf::{Diagnostic, Inputs, Sources, Span};
 use contract::inputs::Recorder;
 use contract::{Config, Kept, Loading, Module, Origin};
 use journal::LogFile;
-use modules::process::{ProcessSettings, Reloading, User};
+use modules::connection::process::{ProcessSettings, Reloading, User};
 use net::bind::Wanted;
 use net::identity::{Identity, is_superuser};
 use net::system_message;
@@ -132,7 +132,7 @@ impl Reader {
             Some(error) => Err(error),
             None => {
                 let main = loaded.config.view(Config::MAIN);
-                let process = modules::process::settings(&main, &mut loaded.loading.notes)?;
+                let process = modules::connection::process::settings(&main, &mut loaded.loading.notes)?;
                 Ok(Successor { site: Site::compile(loaded, &self.modules)?, settings: settings(&process) })
             }
         };
@@ -351,7 +351,7 @@ fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Check
         return Err(error);
     }
     let main = loaded.config.view(Config::MAIN);
-    let process = modules::process::settings(&main, &mut loaded.loading.notes)?;
+    let process = modules::connection::process::settings(&main, &mut loaded.loading.notes)?;
     let identity = match &process.user {
         Some(user) if is_superuser() => Some(look_up(user)?),
         Some(user) => {
@@ -362,7 +362,7 @@ fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Check
         None => None,
     };
     let site = Site::compile(loaded, modules)?;
-    let log = modules::error_log::of_level(&loaded.config.view(Config::MAIN), &loaded.loading.logs);
+    let log = modules::logging::error_log::of_level(&loaded.config.view(Config::MAIN), &loaded.loading.logs);
     let error_log = log.path().map(Path::to_path_buf);
     Ok(Checked { site, process, identity, error_log })
 }

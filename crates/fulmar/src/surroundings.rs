@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use journal::Level;
 use journal::clock;
-use modules::process::{Env, ProcessSettings, environment};
+use modules::connection::process::{Env, ProcessSettings, environment};
 use net::{process, processors, system_message};
 use site::Site;
 

@@ -4,70 +4,110 @@
 
 #![forbid(unsafe_code)]
 
-pub mod access;
-pub mod access_log;
-pub mod addition;
-pub mod aio;
-pub mod auth_basic;
-pub mod auth_delay;
-pub mod auth_request;
-pub mod autoindex;
-pub mod brotli;
-pub mod charset;
-pub mod client;
-pub mod coding;
-pub mod empty_gif;
-pub mod error_log;
-pub mod error_page;
-pub mod fastcgi;
-pub mod fulmar_status;
-pub mod geo;
-pub mod gunzip;
-pub mod gzip;
-pub mod gzip_static;
-pub mod headers;
-pub mod headers_more;
-pub mod htaccess;
-pub mod index;
-pub mod internal;
-pub mod keepalive;
-pub mod limit_conn;
-pub mod limit_rate;
-pub mod limit_req;
-pub mod lingering;
-pub mod map;
-pub mod mirror;
-pub mod not_modified;
-pub mod open_file_cache;
-pub mod post_action;
-pub mod precompressed;
-pub mod process;
-pub mod proxy;
-pub mod proxy_protocol;
-pub mod random_index;
-pub mod range;
-pub mod real_ip;
-pub mod redirects;
-pub mod referer;
-pub mod rewrite;
-pub mod root;
-pub mod satisfy;
-pub mod secure_link;
-pub mod sending;
-pub mod server_tokens;
-pub mod split_clients;
-pub mod ssl;
-pub mod static_files;
-pub mod stub_status;
-pub mod sub_filter;
-pub mod symlinks;
 #[cfg(test)]
 mod testing;
-pub mod try_files;
-pub mod types;
-pub mod upstream;
-pub mod variables;
-pub mod zstd;
+
+/// `.htaccess` files.
+pub mod apache {
+    pub mod htaccess;
+}
+
+/// Who may ask.
+pub mod authorization {
+    pub mod access;
+    pub mod auth_basic;
+    pub mod auth_delay;
+    pub mod auth_request;
+    pub mod referer;
+    pub mod satisfy;
+    pub mod secure_link;
+}
+
+/// The process, its connections, and TLS.
+pub mod connection {
+    pub mod client;
+    pub mod keepalive;
+    pub mod lingering;
+    pub mod process;
+    pub mod proxy_protocol;
+    pub mod real_ip;
+    pub mod sending;
+    pub mod server_tokens;
+    pub mod ssl;
+}
+
+/// Where files are, and how they are sent.
+pub mod files {
+    pub mod aio;
+    pub mod autoindex;
+    pub mod empty_gif;
+    pub mod gzip_static;
+    pub mod index;
+    pub mod open_file_cache;
+    pub mod precompressed;
+    pub mod random_index;
+    pub mod root;
+    pub mod static_files;
+    pub mod symlinks;
+    pub mod try_files;
+    pub mod types;
+}
+
+/// Servers that Fulmar passes requests on to.
+pub mod gateway {
+    pub mod fastcgi;
+    pub mod mirror;
+    pub mod proxy;
+    pub mod upstream;
+}
+
+/// How much and how often.
+pub mod limits {
+    pub mod limit_conn;
+    pub mod limit_rate;
+    pub mod limit_req;
+}
+
+/// Logs and pages that tell how the server does.
+pub mod logging {
+    pub mod access_log;
+    pub mod error_log;
+    pub mod fulmar_status;
+    pub mod stub_status;
+}
+
+/// Which URI is served.
+pub mod rewriting {
+    pub mod error_page;
+    pub mod internal;
+    pub mod post_action;
+    pub mod redirects;
+    pub mod rewrite;
+}
+
+/// What becomes of a response on its way out.
+pub mod transform {
+    pub mod addition;
+    pub mod brotli;
+    pub mod charset;
+    pub mod coding;
+    pub mod gunzip;
+    pub mod gzip;
+    pub mod headers;
+    pub mod headers_more;
+    pub mod not_modified;
+    pub mod range;
+    pub mod sub_filter;
+    pub mod zstd;
+}
+
+/// Variables.
+pub mod values {
+    pub mod geo;
+    pub mod map;
+    pub mod split_clients;
+    pub mod variables;
+}
 
 /// What several features share.
 mod shared {
@@ -93,68 +133,77 @@ use contract::Module;
 
 /// Every feature, in the order in which their handlers and filters run.
 pub static ALL: &[&Module] = &[
-    &process::MODULE,
-    &error_log::MODULE,
-    &root::MODULE,
-    &types::MODULE,
-    &client::MODULE,
-    &keepalive::MODULE,
-    &lingering::MODULE,
-    &sending::MODULE,
-    &limit_rate::MODULE,
-    &open_file_cache::MODULE,
-    &symlinks::MODULE,
-    &redirects::MODULE,
-    &upstream::MODULE,
-    &proxy::MODULE,
-    &fastcgi::MODULE,
-    &server_tokens::MODULE,
-    &ssl::MODULE,
-    &variables::MODULE,
-    &proxy_protocol::MODULE,
-    &real_ip::MODULE,
-    &rewrite::MODULE,
-    &limit_req::MODULE,
-    &limit_conn::MODULE,
-    &access::MODULE,
-    &auth_basic::MODULE,
-    &auth_request::MODULE,
-    &auth_delay::MODULE,
-    &error_page::MODULE,
-    &htaccess::MODULE,
-    &try_files::MODULE,
-    &mirror::MODULE,
-    &empty_gif::MODULE,
-    &random_index::MODULE,
-    &index::MODULE,
-    &autoindex::MODULE,
-    &gzip_static::MODULE,
-    &precompressed::MODULE,
-    &static_files::MODULE,
-    &internal::MODULE,
-    &post_action::MODULE,
-    &satisfy::MODULE,
-    &map::MODULE,
-    &referer::MODULE,
-    &secure_link::MODULE,
-    &geo::MODULE,
-    &split_clients::MODULE,
-    &not_modified::MODULE,
-    &headers_more::MODULE,
-    &headers::MODULE,
-    &gunzip::MODULE,
-    &sub_filter::MODULE,
-    &charset::MODULE,
-    &addition::MODULE,
-    &brotli::MODULE,
-    &zstd::MODULE,
-    &gzip::MODULE,
-    &coding::MODULE,
-    &range::MODULE,
-    &aio::MODULE,
-    &stub_status::MODULE,
-    &fulmar_status::MODULE,
-    &access_log::MODULE,
+    // Settings, and what prepares a request. `open_file_cache` and `symlinks` come before all that look for a file.
+    &connection::process::MODULE,
+    &logging::error_log::MODULE,
+    &files::root::MODULE,
+    &files::types::MODULE,
+    &connection::client::MODULE,
+    &connection::keepalive::MODULE,
+    &connection::lingering::MODULE,
+    &connection::sending::MODULE,
+    &limits::limit_rate::MODULE,
+    &files::open_file_cache::MODULE,
+    &files::symlinks::MODULE,
+    &rewriting::redirects::MODULE,
+    &gateway::upstream::MODULE,
+    &gateway::proxy::MODULE,
+    &gateway::fastcgi::MODULE,
+    &connection::server_tokens::MODULE,
+    &connection::ssl::MODULE,
+    &values::variables::MODULE,
+    &connection::proxy_protocol::MODULE,
+    // `real_ip` comes first: rules and limits use the address that it finds. Limits stand in the order of nginx.
+    &connection::real_ip::MODULE,
+    &rewriting::rewrite::MODULE,
+    &limits::limit_req::MODULE,
+    &limits::limit_conn::MODULE,
+    // Who may ask, the cheapest check first.
+    &authorization::access::MODULE,
+    &authorization::auth_basic::MODULE,
+    &authorization::auth_request::MODULE,
+    &authorization::auth_delay::MODULE,
+    &rewriting::error_page::MODULE,
+    // `.htaccess` files are read after the limits, which may refuse a request without reading a file.
+    &apache::htaccess::MODULE,
+    &files::try_files::MODULE,
+    &gateway::mirror::MODULE,
+    // The content: the first that has an answer wins. An index comes before a listing, a compressed file before a plain one.
+    &files::empty_gif::MODULE,
+    &files::random_index::MODULE,
+    &files::index::MODULE,
+    &files::autoindex::MODULE,
+    &files::gzip_static::MODULE,
+    &files::precompressed::MODULE,
+    &files::static_files::MODULE,
+    // Settings and variables, whose order does not matter.
+    &rewriting::internal::MODULE,
+    &rewriting::post_action::MODULE,
+    &authorization::satisfy::MODULE,
+    &values::map::MODULE,
+    &authorization::referer::MODULE,
+    &authorization::secure_link::MODULE,
+    &values::geo::MODULE,
+    &values::split_clients::MODULE,
+    // Filters of the response. What changes the head comes first. Then the body is decompressed, changed, compressed, and
+    // cut into ranges.
+    &transform::not_modified::MODULE,
+    &transform::headers_more::MODULE,
+    &transform::headers::MODULE,
+    &transform::gunzip::MODULE,
+    &transform::sub_filter::MODULE,
+    &transform::charset::MODULE,
+    &transform::addition::MODULE,
+    &transform::brotli::MODULE,
+    &transform::zstd::MODULE,
+    &transform::gzip::MODULE,
+    &transform::coding::MODULE,
+    &transform::range::MODULE,
+    &files::aio::MODULE,
+    // Pages about the server, and the log.
+    &logging::stub_status::MODULE,
+    &logging::fulmar_status::MODULE,
+    &logging::access_log::MODULE,
 ];
 
 #[cfg(test)]

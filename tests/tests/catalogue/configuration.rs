@@ -9,7 +9,7 @@
 //! | K13 | `htaccess::fulmar::a_file_that_cannot_be_read_lets_nobody_pass` |
 //! | K14 | `htaccess::fulmar::rules_without_end_are_ended`, `texts_that_grow_are_ended` |
 //! | K17 | `htaccess::fulmar::many_directories_with_files` |
-//! | K18 | `differential::auth::every_form_of_password`; `modules::auth_basic` |
+//! | K18 | `differential::auth::every_form_of_password`; `modules::authorization::auth_basic` |
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;

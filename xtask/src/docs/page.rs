@@ -103,7 +103,7 @@ mod tests {
     fn a_page_has_prose_a_table_and_variables() {
         let feature = Feature {
             name: "index".into(),
-            source: "crates/modules/src/index.rs".into(),
+            source: "crates/modules/src/files/index.rs".into(),
             prose: "Serves a file for a folder.".into(),
             directives: vec![Directive {
                 name: "index".into(),
@@ -118,7 +118,7 @@ mod tests {
         let expected = "\
 # index
 
-<!-- Written by `cargo xtask docs` from crates/modules/src/index.rs: edit that. -->
+<!-- Written by `cargo xtask docs` from crates/modules/src/files/index.rs: edit that. -->
 
 Serves a file for a folder.
 

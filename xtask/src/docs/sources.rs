@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use conf::{Arity, Contexts, Shape};
 use contract::{AnyDirective, Module, Rule};
 
@@ -16,9 +16,7 @@ pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
     let mut features = vec![feature(root, "structure", "crates/site/src/structure.rs", site::STRUCTURE)?];
     features[0].directives.push(include());
     for module in modules {
-        let file = format!("crates/modules/src/{}.rs", module.name);
-        let folder = format!("crates/modules/src/{}/mod.rs", module.name);
-        let source = if root.join(&file).exists() { file } else { folder };
+        let source = source(root, module.name)?;
         let mut feature = feature(root, module.name, &source, module.directives)?;
         let name = |variable: &contract::Variable| {
             format!("{}{}", variable.name, if variable.family { "…" } else { "" })
@@ -27,6 +25,19 @@ pub(super) fn features(root: &Path) -> Result<Vec<Feature>> {
         features.push(feature);
     }
     Ok(features)
+}
+
+/// The file with a feature's `MODULE`: `name.rs` or `name/mod.rs` in one of the rooms.
+fn source(root: &Path, name: &str) -> Result<String> {
+    let rooms = fs::read_dir(root.join("crates/modules/src")).context("reading crates/modules/src")?;
+    for room in rooms.flatten() {
+        let room = format!("crates/modules/src/{}", room.file_name().display());
+        let files = [format!("{room}/{name}.rs"), format!("{room}/{name}/mod.rs")];
+        if let Some(file) = files.into_iter().find(|file| root.join(file).exists()) {
+            return Ok(file);
+        }
+    }
+    bail!("crates/modules/src has no file for the feature {name}")
 }
 
 fn feature(root: &Path, name: &str, source: &str, directives: &[&dyn AnyDirective]) -> Result<Feature> {

@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 &file.path,
                 1,
                 message,
-                format!("add `&{name}::MODULE` to `ALL` in {LIST}"),
+                format!("add `&ROOM::{name}::MODULE` to `ALL` in {LIST}"),
             ));
         }
         found.extend(check_anatomy(file));
@@ -39,12 +39,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// The features by name, each with the file that has its `MODULE`: `name.rs` or `name/mod.rs`.
+/// The features by name, each with the file that has its `MODULE`: `room/name.rs` or `room/name/mod.rs`. The room
+/// `shared` has none.
 fn features(tree: &Tree) -> BTreeMap<String, &File> {
     let named = tree.product().filter_map(|file| {
         let path = file.path.strip_prefix(FOLDER)?.strip_suffix(".rs")?;
-        let name = path.strip_suffix("/mod").unwrap_or(path);
-        (!name.contains('/') && name != "lib").then(|| (name.to_string(), file))
+        let (room, name) = path.strip_suffix("/mod").unwrap_or(path).split_once('/')?;
+        (!name.contains('/') && room != "shared").then(|| (name.to_string(), file))
     });
     named.collect()
 }
@@ -165,7 +166,7 @@ mod tests {}
 
     fn check_feature(code: &str) -> Vec<String> {
         let list = "mod a;\npub static ALL: &[&Module] = &[&a::MODULE];\n";
-        places(&check(&Tree::of(&[(LIST, list), ("crates/modules/src/a.rs", code)])))
+        places(&check(&Tree::of(&[(LIST, list), ("crates/modules/src/room/a.rs", code)])))
     }
 
     #[test]
@@ -178,19 +179,19 @@ mod tests {}
         let moved = FEATURE
             .replace("fn compile() {}\n", "")
             .replace("static RETURN", "fn compile() {}\nstatic RETURN");
-        assert_eq!(check_feature(&moved), ["crates/modules/src/a.rs:11"]);
+        assert_eq!(check_feature(&moved), ["crates/modules/src/room/a.rs:11"]);
         let late = FEATURE.replace("pub static MODULE", "struct Early;\npub static MODULE");
-        assert_eq!(check_feature(&late), ["crates/modules/src/a.rs:9"]);
-        assert_eq!(check_feature(&format!("{FEATURE}fn late() {{}}\n")), ["crates/modules/src/a.rs:15"]);
+        assert_eq!(check_feature(&late), ["crates/modules/src/room/a.rs:9"]);
+        assert_eq!(check_feature(&format!("{FEATURE}fn late() {{}}\n")), ["crates/modules/src/room/a.rs:15"]);
     }
 
     #[test]
     fn the_manual_is_not_forgotten() {
-        assert_eq!(check_feature(&FEATURE.replace("```conf", "```")), ["crates/modules/src/a.rs:1"]);
-        assert_eq!(check_feature(&FEATURE.replace("//!", "//")), ["crates/modules/src/a.rs:1"]);
+        assert_eq!(check_feature(&FEATURE.replace("```conf", "```")), ["crates/modules/src/room/a.rs:1"]);
+        assert_eq!(check_feature(&FEATURE.replace("//!", "//")), ["crates/modules/src/room/a.rs:1"]);
         assert_eq!(
             check_feature(&FEATURE.replace("static MODULE", "static OTHER")),
-            ["crates/modules/src/a.rs:1"]
+            ["crates/modules/src/room/a.rs:1"]
         );
     }
 
@@ -198,19 +199,19 @@ mod tests {}
     fn list_and_files_agree() {
         let tree = Tree::of(&[
             (LIST, "mod a;\npub static ALL: &[&Module] =\n &[&b::MODULE];\n"),
-            ("crates/modules/src/a.rs", FEATURE),
+            ("crates/modules/src/room/a.rs", FEATURE),
         ]);
-        assert_eq!(places(&check(&tree)), ["crates/modules/src/a.rs:1", "crates/modules/src/lib.rs:3"]);
+        assert_eq!(places(&check(&tree)), ["crates/modules/src/room/a.rs:1", "crates/modules/src/lib.rs:3"]);
     }
 
     #[test]
     fn a_long_feature_is_a_folder() {
         let long = FEATURE.replace("fn parse() {}\n", &"fn parse() {}\n".repeat(400));
-        assert_eq!(check_feature(&long), ["crates/modules/src/a.rs:1"]);
+        assert_eq!(check_feature(&long), ["crates/modules/src/room/a.rs:1"]);
         let tree = Tree::of(&[
             (LIST, "mod a;\npub static ALL: &[&Module] = &[&a::MODULE];\n"),
-            ("crates/modules/src/a/mod.rs", &FEATURE.replace("fn parse() {}", "mod parse;")),
-            ("crates/modules/src/a/parse.rs", "fn parse() {}\n"),
+            ("crates/modules/src/room/a/mod.rs", &FEATURE.replace("fn parse() {}", "mod parse;")),
+            ("crates/modules/src/room/a/parse.rs", "fn parse() {}\n"),
         ]);
         assert_eq!(check(&tree), []);
     }

@@ -1,7 +1,7 @@
 //! Directories that are read, what may go wrong, and what it means.
 
 use super::files;
-use crate::symlinks::{self, Way};
+use crate::files::symlinks::{self, Way};
 use contract::Exchange;
 use http::Status;
 use journal::Level;

@@ -1,0 +1,356 @@
+//! Lets in who names a user and the password of a file (RFC 7617).
+//!
+//! The first argument is the realm, which browsers show; `off` ends what an outer level asks for. The file
+//! has a line for each user: a name, a colon, and the password as `htpasswd` and `openssl passwd` write
+//! it. A further colon starts a remark, and a line that starts with `#` is one. These forms are known:
+//!
+//! - bcrypt (`$2y$`, `$2a$`, `$2b$`) up to a cost of 14, the one to use: `htpasswd -B`;
+//! - SHA-crypt (`$5$`, `$6$`) up to 500000 rounds;
+//! - MD5 (`$apr1$`, `$1$`) and DES (of which only the first eight characters count);
+//! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
+//!
+//! Whatever else is written, or costs more, lets nobody in, and the log says so. A change of the file counts
+//! at once. Passwords are computed beside the event loop, a few at a time; where too many wait, the answer is
+//! 503. A password that was right a moment ago is not computed again, unless the user's line changed, and the
+//! file is not read again for it, unless it changed. A name that the file does not have takes as long as a wrong password
+//! for its first line. A file that is not there is 403; one that cannot be read is 500.
+//!
+//! Both arguments may have variables. See `satisfy` for how passwords go together with addresses, and
+//! `auth_delay` against guessing. The user is in `$remote_user`.
+//!
+//! ```file users
+//! alice:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0:writes the news
+//! ```
+//!
+//! ```file html/a.txt
+//! for members
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     auth_basic "members";
+//!     auth_basic_user_file users;
+//!     location /open {
+//!         auth_basic off;
+//!         return 200 "for all\n";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 401 Unauthorized
+//! WWW-Authenticate: Basic realm="members"
+//! ---
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//! Authorization: Basic YWxpY2U6c2VjcmV0
+//!
+//! HTTP/1.1 200 OK
+//!
+//! for members
+//! ---
+//! GET /open HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! for all
+//! ```
+
+mod check;
+mod des_crypt;
+mod gate;
+mod md5_crypt;
+mod password;
+mod recent;
+
+use crate::shared::files;
+use crate::values::variables::user;
+use check::{Checked, Failure, Given, Stage, Verdict};
+use conf::{Contexts, Diagnostic, Span};
+use contract::{
+    Args, Directive, Event, Eventually, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder,
+    Step, Template, View, Work,
+};
+use http::Status;
+use journal::Level;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// Access by password.
+pub static MODULE: Module = Module {
+    name: "auth_basic",
+    directives: &[&AUTH_BASIC, &AUTH_BASIC_USER_FILE],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const EVERYWHERE: Contexts =
+    Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION).or(Contexts::LIMIT_EXCEPT);
+
+/// `auth_basic REALM | off`
+pub static AUTH_BASIC: Directive<Template> =
+    Directive::new("auth_basic", |args, loading| loading.template(args.word(0)?))
+        .within(EVERYWHERE)
+        .default("off")
+        .help("Asks for a user and a password, with the name of what they are for.");
+
+/// `auth_basic_user_file FILE`
+pub static AUTH_BASIC_USER_FILE: Directive<UserFile> =
+    Directive::new("auth_basic_user_file", UserFile::parse)
+        .within(EVERYWHERE)
+        .help("The file of users and passwords; a relative path starts where the configuration is.");
+
+/// A file of users and passwords.
+#[derive(Clone, Debug)]
+pub enum UserFile {
+    /// Always the same.
+    Fixed(PathBuf),
+    /// A path with variables, and what a relative one starts from.
+    Made(Template, PathBuf),
+}
+
+impl UserFile {
+    fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<UserFile, Diagnostic> {
+        let (path, directory) = (loading.template(args.word(0)?)?, &loading.conf_prefix);
+        Ok(match path.constant() {
+            Some(path) => UserFile::Fixed(directory.join(files::as_path(path))),
+            None => UserFile::Made(path, directory.clone()),
+        })
+    }
+
+    fn path(&self, exchange: &Exchange) -> Cow<'_, Path> {
+        match self {
+            UserFile::Fixed(path) => path.into(),
+            UserFile::Made(path, directory) => {
+                directory.join(files::as_path(&path.evaluate(exchange))).into()
+            }
+        }
+    }
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if let (Some(realm), Some(file)) = (view.get(&AUTH_BASIC), view.written(&AUTH_BASIC_USER_FILE))
+        && realm.constant() != Some(OFF)
+    {
+        let (file, place) = (file.value.clone(), file.span);
+        builder.handle(Phase::Access, AuthBasic { realm: realm.clone(), file, place });
+    }
+    Ok(())
+}
+
+/// The realm of what is open to everybody.
+const OFF: &[u8] = b"off";
+
+struct AuthBasic {
+    realm: Template,
+    file: UserFile,
+    /// Where the file is named.
+    place: Span,
+}
+
+impl Handler for AuthBasic {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if self.realm.constant().is_none() && self.realm.evaluate(exchange) == OFF {
+            return Step::Next;
+        }
+        let field = exchange.request.head.fields.get("authorization").unwrap_or_default();
+        let path = self.file.path(exchange);
+        if !field.is_empty() && check::is_right(&path, field) {
+            return self.let_in(exchange);
+        }
+        let Some((user, password)) = user::credentials(field) else {
+            exchange.log(Level::Info, "no user/password was provided for basic authentication");
+            return self.refuse(exchange);
+        };
+        let (path, given) = (path.into_owned(), Given { field: field.to_vec(), user, password });
+        job(move || check::look(path, given))
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let stage = match outcome {
+            Outcome::Job(result) => result.downcast().ok(),
+            Outcome::Task(result) => result.downcast().ok(),
+            _ => None,
+        };
+        match stage.map(|stage| *stage) {
+            Some(Stage::Done(checked)) => self.conclude(exchange, &checked),
+            Some(Stage::Waiting(attempt)) => {
+                Step::Await(Work::Task(Eventually::boxed(async move { attempt.enter().await })))
+            }
+            Some(Stage::Admitted(attempt, place)) => job(move || {
+                let _place = place;
+                Stage::Done(attempt.compute())
+            }),
+            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// A step of a check off the event loop.
+fn job(work: impl FnOnce() -> Stage + Send + 'static) -> Step {
+    Step::Await(Work::Job(Box::new(move || Box::new(work()))))
+}
+
+impl AuthBasic {
+    fn conclude(&self, exchange: &mut Exchange, checked: &Checked) -> Step {
+        let user = String::from_utf8_lossy(&checked.user);
+        let path = checked.path.as_os_str().as_encoded_bytes();
+        let complaint = match &checked.verdict {
+            Ok(Verdict::Right) => return self.let_in(exchange),
+            Ok(Verdict::Wrong) => format!("user \"{user}\": password mismatch"),
+            Ok(Verdict::Unknown) => {
+                format!("user \"{user}\" was not found in \"{}\"", String::from_utf8_lossy(path))
+            }
+            Ok(Verdict::NotUnderstood) => {
+                format!("user \"{user}\": the form of the password in the file is not known")
+            }
+            Ok(Verdict::TooExpensive) => {
+                format!("user \"{user}\": the password in the file costs too much to check")
+            }
+            Err(failure) => return fail(exchange, path, failure),
+        };
+        exchange.log(Level::Error, &complaint);
+        self.refuse(exchange)
+    }
+
+    fn let_in(&self, exchange: &Exchange) -> Step {
+        exchange.tell(|| Event::new("auth_basic", "the password is right").at(Some(self.place)));
+        Step::Allow
+    }
+
+    fn refuse(&self, exchange: &mut Exchange) -> Step {
+        let value = challenge(&self.realm.evaluate(exchange));
+        // A realm that no field can hold is left out rather than the refusal.
+        let _ = exchange.response.fields.push(b"WWW-Authenticate", &value);
+        Step::Finish(Status::UNAUTHORIZED)
+    }
+}
+
+/// The challenge, with the realm as a quoted string (RFC 9110, section 5.6.4).
+fn challenge(realm: &[u8]) -> Vec<u8> {
+    let mut value = b"Basic realm=\"".to_vec();
+    for &byte in realm {
+        match byte {
+            b'"' | b'\\' => value.extend_from_slice(&[b'\\', byte]),
+            0..0x20 | 0x7f => value.push(b' '),
+            _ => value.push(byte),
+        }
+    }
+    value.push(b'"');
+    value
+}
+
+/// Logs why nothing could be checked.
+fn fail(exchange: &Exchange, path: &[u8], failure: &Failure) -> Step {
+    let shown = String::from_utf8_lossy(path);
+    let (level, message, status) = match failure {
+        Failure::Open(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            (Level::Error, files::failed("open", path, error), Status::FORBIDDEN)
+        }
+        Failure::Open(error) => {
+            (Level::Crit, files::failed("open", path, error), Status::INTERNAL_SERVER_ERROR)
+        }
+        Failure::Read(error) => {
+            (Level::Crit, files::failed("pread", path, error), Status::INTERNAL_SERVER_ERROR)
+        }
+        Failure::NoFile => {
+            let message = format!("\"{shown}\" is no file of passwords, or too long");
+            (Level::Crit, message, Status::INTERNAL_SERVER_ERROR)
+        }
+        Failure::Busy => {
+            let message = "too many passwords wait to be checked".to_owned();
+            (Level::Error, message, Status::SERVICE_UNAVAILABLE)
+        }
+    };
+    exchange.log(level, &message);
+    Step::Finish(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, finish, status};
+    use contract::{Exchange, Outcome, Phase, Step, Work};
+    use std::sync::Arc;
+
+    /// What the handler says in the end.
+    fn verdict(exchange: &mut Exchange) -> Step {
+        let scope = Arc::clone(&exchange.scope);
+        let Some(handler) = scope.handlers(Phase::Access).first() else { return Step::Next };
+        let mut step = handler.run(exchange);
+        loop {
+            let outcome = match step {
+                Step::Await(Work::Job(job)) => Outcome::Job(job()),
+                Step::Await(Work::Task(task)) => finish(task, exchange),
+                step => return step,
+            };
+            step = handler.resume(exchange, outcome);
+        }
+    }
+
+    fn ask(site: &Site, credentials: &str) -> Exchange {
+        let mut exchange = site.get("/");
+        let value = format!("Basic {credentials}");
+        exchange.request.head.fields.push(b"Authorization", value.as_bytes()).unwrap();
+        exchange
+    }
+
+    fn site(realm: &str) -> Site {
+        let site = Site::location(&format!("auth_basic {realm}; auth_basic_user_file users;"));
+        site.file("users", "#u:{PLAIN}no\nu:{PLAIN}p:remark\nbad:???\nu:{PLAIN}second\n");
+        site
+    }
+
+    #[test]
+    fn users_of_the_file_get_in() {
+        let site = site("x");
+        assert!(matches!(verdict(&mut ask(&site, "dTpw")), Step::Allow), "u:p");
+        for (wrong, why) in
+            [("dTpx", "password"), ("dTpzZWNvbmQ=", "the first line counts"), ("djpw", "user")]
+        {
+            assert_eq!(status(&verdict(&mut ask(&site, wrong))), 401, "{why}");
+        }
+        assert_eq!(status(&verdict(&mut ask(&site, "YmFkOj8/Pw=="))), 401, "a form that nobody knows");
+        assert_eq!(status(&verdict(&mut ask(&site, "I3U6bm8="))), 401, "a remark");
+        assert_eq!(status(&verdict(&mut site.get("/"))), 401);
+    }
+
+    #[test]
+    fn a_realm_cannot_end_its_string() {
+        let site = site(r#"'a "b" \c'"#);
+        let mut exchange = site.get("/");
+        verdict(&mut exchange);
+        let field = exchange.response.fields.get("www-authenticate").unwrap();
+        assert_eq!(field, br#"Basic realm="a \"b\" \\c""#);
+        assert_eq!(super::challenge(b"a\r\nb"), b"Basic realm=\"a  b\"");
+    }
+
+    #[test]
+    fn off_asks_nobody() {
+        assert!(matches!(verdict(&mut site("off").get("/")), Step::Next));
+        let site = Site::location("set $x off; auth_basic $x; auth_basic_user_file users;");
+        let mut exchange = site.get("/");
+        site.run(Phase::Rewrite, &mut exchange);
+        assert!(matches!(verdict(&mut exchange), Step::Next));
+        assert!(matches!(verdict(&mut Site::location("auth_basic x;").get("/")), Step::Next), "no file");
+    }
+
+    #[test]
+    fn files_that_are_not_there_or_no_files() {
+        let site = Site::location("auth_basic x; auth_basic_user_file $arg_f;");
+        let answer = |target: &str| {
+            let mut exchange = site.get(target);
+            exchange.request.head.fields.push(b"Authorization", b"Basic dTpw").unwrap();
+            status(&verdict(&mut exchange))
+        };
+        site.file("users", "u:{PLAIN}p");
+        assert_eq!(answer("/?f=none"), 403);
+        assert_eq!(answer("/"), 500, "a directory");
+        assert_eq!(answer("/?f=users"), 0);
+    }
+}

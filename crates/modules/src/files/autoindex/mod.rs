@@ -1,0 +1,352 @@
+//! Lists directories.
+//!
+//! Where a URI ends with a slash and no index file answers for it, the directory is shown: directories
+//! first, then files by name, without those whose names start with a dot. The list is a page for people
+//! (`html`), or, by `autoindex_format`, `json`, `jsonp` (JSON in a call of the function that the
+//! argument `callback` names) or `xml` for programs. `autoindex_exact_size off` rounds the sizes in the
+//! page to K, M and G; `autoindex_localtime on` shows its times in the server's time zone. Names are as wide as
+//! they have bytes or, with `charset utf-8`, characters.
+//!
+//! The page looks as nginx's does, byte for byte. `autoindex_format page`, which nginx does not have and `fulmar serve`
+//! uses, is a page for browsers of today: links in the headings sort it (`?sort=size&order=asc`; `name`, `size` or
+//! `modified`), sizes are rounded to units of 1000, the layout fits phones, and the colours follow the system. It has no
+//! script and loads nothing.
+//!
+//! ```file html/files/a.txt
+//! a
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     location /files/ {
+//!         autoindex on;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /files/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Type: text/html
+//! Transfer-Encoding: chunked
+//! ---
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ```
+
+mod format;
+mod page;
+mod read;
+
+use crate::files::symlinks::Links;
+use crate::shared::directories::{self, Failure};
+use crate::transform::charset::CHARSET;
+use conf::value::choice;
+use conf::{Contexts, Diagnostic};
+use contract::{
+    Body, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, Template, View, Work,
+};
+use http::{Method, Status};
+use journal::Level;
+use read::Entry;
+
+/// Directory listings.
+pub static MODULE: Module = Module {
+    name: "autoindex",
+    directives: &[&AUTOINDEX, &AUTOINDEX_FORMAT, &AUTOINDEX_EXACT_SIZE, &AUTOINDEX_LOCALTIME],
+    variables: &[],
+    compile: Some(compile),
+};
+
+const EVERYWHERE: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `autoindex on | off`
+pub static AUTOINDEX: Directive<bool> = Directive::flag("autoindex")
+    .within(EVERYWHERE)
+    .default("off")
+    .help("Whether a directory without an index file is listed.");
+
+/// `autoindex_format html | json | jsonp | xml | page`
+pub static AUTOINDEX_FORMAT: Directive<Format> =
+    Directive::new("autoindex_format", |args, _| args.value(0, |word| choice(word, &FORMATS)))
+        .within(EVERYWHERE)
+        .default("html")
+        .help("What a listing is written in.");
+
+/// `autoindex_exact_size on | off`
+pub static AUTOINDEX_EXACT_SIZE: Directive<bool> = Directive::flag("autoindex_exact_size")
+    .within(EVERYWHERE)
+    .default("on")
+    .help("Whether an HTML listing shows sizes in bytes, and not rounded.");
+
+/// `autoindex_localtime on | off`
+pub static AUTOINDEX_LOCALTIME: Directive<bool> = Directive::flag("autoindex_localtime")
+    .within(EVERYWHERE)
+    .default("off")
+    .help("Whether an HTML listing shows local time, and not universal time.");
+
+/// What a listing is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the format of that name")]
+pub enum Format {
+    Html,
+    Json,
+    Jsonp,
+    Xml,
+    Page,
+}
+
+/// nginx has no `page`.
+const FORMATS: [(&str, Format); 5] = [
+    ("html", Format::Html),
+    ("json", Format::Json),
+    ("jsonp", Format::Jsonp),
+    ("xml", Format::Xml),
+    ("page", Format::Page),
+];
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let listed = builder.policy.lists_directories.or(view.get(&AUTOINDEX).copied());
+    if listed.unwrap_or(false) {
+        let listing = Listing {
+            format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
+            exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
+            localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
+            links: Links::of(view),
+            charset: view.get(&CHARSET).cloned().flatten(),
+        };
+        builder.handle(Phase::Content, listing);
+    }
+    Ok(())
+}
+
+struct Listing {
+    format: Format,
+    exact_size: bool,
+    localtime: bool,
+    links: Links,
+    /// What the page says that its names are written in.
+    charset: Option<Template>,
+}
+
+impl Handler for Listing {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
+        if !is_ours || !exchange.request.path.ends_with(b"/") {
+            return Step::Next;
+        }
+        let path = match directories::path(exchange) {
+            Ok(path) => path,
+            Err(status) => return Step::Finish(status),
+        };
+        if self.format == Format::Jsonp
+            && let Err(fault) = check_callback(callback(exchange))
+        {
+            let name = String::from_utf8_lossy(callback(exchange)).into_owned();
+            exchange.log(Level::Info, &format!("client sent {fault} callback name: \"{name}\""));
+            return Step::Finish(Status::BAD_REQUEST);
+        }
+        let (head_only, way) = (exchange.is_head(), self.links.way(exchange, &path));
+        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, head_only)))))
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let listed = match outcome {
+            Outcome::Job(result) => result.downcast::<Result<Vec<Entry>, Failure>>(),
+            Outcome::Failed(status) => return Step::Finish(status),
+            _ => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        };
+        match listed.map(|listed| *listed) {
+            Ok(Ok(entries)) => self.respond(exchange, &entries),
+            Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
+            Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+impl Listing {
+    fn respond(&self, exchange: &mut Exchange, entries: &[Entry]) -> Step {
+        let callback = callback(exchange);
+        let (media_type, content) = match self.format {
+            Format::Html => {
+                let charset = self.charset.as_ref().map(|charset| charset.evaluate(exchange));
+                let utf8 = charset.is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8"));
+                let style = format::Style { exact_size: self.exact_size, localtime: self.localtime, utf8 };
+                ("text/html", format::html(&exchange.request.path, entries, style))
+            }
+            Format::Jsonp if !callback.is_empty() => {
+                ("application/javascript", format::jsonp(callback, entries))
+            }
+            Format::Json | Format::Jsonp => ("application/json", format::json(entries)),
+            Format::Xml => ("text/xml; charset=utf-8", format::xml(entries)),
+            Format::Page => {
+                let order = page::Order::from_args(exchange.request.args.as_deref().unwrap_or_default());
+                let content = page::page(&exchange.request.path, entries, order, self.localtime);
+                let field = ("Content-Security-Policy", page::POLICY);
+                let _ = exchange.response.fields.push(field.0.as_bytes(), field.1.as_bytes());
+                ("text/html; charset=utf-8", content)
+            }
+        };
+        exchange.response.status = Status::OK;
+        exchange.response.content_type = Some(media_type.as_bytes().into());
+        exchange.response.content_length = None;
+        Step::Respond(Body::bytes(content))
+    }
+}
+
+/// The function that the argument `callback` names; empty where there is none.
+fn callback(exchange: &Exchange) -> &[u8] {
+    const NAME: &[u8] = b"callback=";
+    let args = exchange.request.args.as_deref().unwrap_or_default();
+    let is_callback =
+        |pair: &&[u8]| pair.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME));
+    let mut pairs = args.split(|&byte| byte == b'&');
+    pairs.find(is_callback).map_or(&[], |pair| &pair[NAME.len()..])
+}
+
+/// What is wrong with the name of a function.
+fn check_callback(name: &[u8]) -> Result<(), &'static str> {
+    const BYTES_MAX: usize = 128;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    match name {
+        name if name.len() > BYTES_MAX => Err("too long"),
+        name if name.iter().all(is_name) => Ok(()),
+        _ => Err("invalid"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, read};
+    use crate::files::symlinks::Way;
+    use crate::testing::{Site, body_text, status};
+    use contract::{Exchange, Outcome, Phase, Step, Work};
+
+    /// Runs the job that the handler asks for.
+    fn list(site: &Site, target: &str) -> (Step, Exchange) {
+        let mut exchange = site.get(target);
+        for handler in exchange.scope.clone().handlers(Phase::Content) {
+            let step = match handler.run(&mut exchange) {
+                Step::Next => continue,
+                Step::Await(Work::Job(job)) => handler.resume(&mut exchange, Outcome::Job(job())),
+                step => step,
+            };
+            return (step, exchange);
+        }
+        (Step::Next, exchange)
+    }
+
+    fn text(conf: &str, target: &str) -> String {
+        let site = Site::location(&format!("autoindex on; index none; {conf}"));
+        site.file("b", "12345");
+        site.file("a<&.txt", "1");
+        site.file(".hidden", "");
+        site.file("dir/x", "");
+        for name in ["b", "a<&.txt", "dir"] {
+            let file = std::fs::File::open(site.root().join(name)).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(86_400)).unwrap();
+        }
+        match list(&site, target).0 {
+            Step::Respond(body) => body_text(&body),
+            step => status(&step).to_string(),
+        }
+    }
+
+    #[test]
+    fn html() {
+        let expected = "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n\
+            <h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n";
+        let page = text("", "/");
+        let lines = page.strip_prefix(expected).unwrap();
+        let lines = lines.strip_suffix("</pre><hr></body>\r\n</html>\r\n").unwrap();
+        let spaces = |count| " ".repeat(count);
+        assert_eq!(
+            lines.lines().collect::<Vec<_>>(),
+            [
+                format!("<a href=\"dir/\">dir/</a>{} 02-Jan-1970 00:00 {}-", spaces(46), spaces(18)),
+                format!(
+                    "<a href=\"a%3C%26.txt\">a&lt;&amp;.txt</a>{} 02-Jan-1970 00:00 {}1",
+                    spaces(43),
+                    spaces(18)
+                ),
+                format!("<a href=\"b\">b</a>{} 02-Jan-1970 00:00 {}5", spaces(49), spaces(18)),
+            ]
+        );
+    }
+
+    #[test]
+    fn machine_readable() {
+        assert_eq!(
+            text("autoindex_format json;", "/"),
+            "[\r\n{ \"name\":\"dir\", \"type\":\"directory\", \"mtime\":\"Fri, 02 Jan 1970 00:00:00 GMT\" },\r\n\
+             { \"name\":\"a<&.txt\", \"type\":\"file\", \"mtime\":\"Fri, 02 Jan 1970 00:00:00 GMT\", \"size\":1 },\r\n\
+             { \"name\":\"b\", \"type\":\"file\", \"mtime\":\"Fri, 02 Jan 1970 00:00:00 GMT\", \"size\":5 }\r\n]"
+        );
+        let jsonp = text("autoindex_format jsonp;", "/?callback=a.b_1");
+        assert!(jsonp.starts_with("/* callback */\r\na.b_1([\r\n{") && jsonp.ends_with("\r\n]);"), "{jsonp}");
+        assert!(text("autoindex_format jsonp;", "/?x").starts_with("[\r\n{"));
+        assert_eq!(text("autoindex_format jsonp;", "/?callback=a("), "400");
+        let xml = text("autoindex_format xml;", "/");
+        assert!(
+            xml.contains("<file mtime=\"1970-01-02T00:00:00Z\" size=\"1\">a&lt;&amp;.txt</file>\r\n"),
+            "{xml}"
+        );
+        assert!(xml.contains("<directory mtime=\"1970-01-02T00:00:00Z\">dir</directory>\r\n"), "{xml}");
+    }
+
+    #[test]
+    fn the_page_of_today_is_asked_for_by_name() {
+        let site = Site::location("autoindex on; autoindex_format page; index none;");
+        site.file("large", &"x".repeat(1500));
+        site.file("small", "x");
+        let (Step::Respond(body), exchange) = list(&site, "/?sort=size") else { panic!() };
+        let page = body_text(&body);
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+        assert!(place("<td>1.5 KB</td>") < place("<td>1 B</td>"), "{page}");
+        assert!(exchange.response.fields.get("Content-Security-Policy").is_some());
+        assert_eq!(exchange.response.content_type.as_deref(), Some(&b"text/html; charset=utf-8"[..]));
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_listed() {
+        let site = Site::location("autoindex on; autoindex_format json; index none;");
+        std::os::unix::fs::symlink("nowhere", site.root().join("link")).unwrap();
+        let (Step::Respond(body), _) = list(&site, "/") else { panic!() };
+        assert!(body_text(&body).contains("\"name\":\"link\", \"type\":\"other\""));
+    }
+
+    #[test]
+    fn a_link_out_of_the_root_is_listed_as_itself_and_not_entered() {
+        let site = Site::location("autoindex on; autoindex_format json; index none; symlinks inside;");
+        site.file("sub/file", "12345");
+        for (target, name) in
+            [("/etc", "out"), ("/etc/passwd", "passwd"), ("sub", "in"), ("sub/file", "near")]
+        {
+            std::os::unix::fs::symlink(target, site.root().join(name)).unwrap();
+        }
+        let (Step::Respond(body), _) = list(&site, "/") else { panic!() };
+        let page = body_text(&body);
+        for (name, kind) in [("out", "other"), ("passwd", "other"), ("in", "directory"), ("near", "file")] {
+            let entry = format!("\"name\":\"{name}\", \"type\":\"{kind}\"");
+            assert!(page.contains(&entry), "{entry}: {page}");
+        }
+        assert_eq!(status(&list(&site, "/out/").0), 403);
+        let (Step::Respond(body), _) = list(&site, "/in/") else { panic!() };
+        assert!(body_text(&body).contains("\"name\":\"file\", \"type\":\"file\""));
+    }
+
+    #[test]
+    fn off_is_not_there() {
+        let site = Site::location("autoindex off;");
+        assert_eq!(site.get("/").scope.handlers(Phase::Content).len(), 2);
+        assert!(matches!(list(&site, "/").0, Step::Next));
+        assert!(read::directory(b"/nonexistent", Way::Follow, false).is_err());
+        assert_eq!(super::FORMATS.len(), Format::Page as usize + 1);
+    }
+}

@@ -1,0 +1,268 @@
+//! Which file answers for a directory.
+//!
+//! When a URI ends with a slash, the names are tried in order, and the first one that exists is served
+//! by an internal redirect, so that another location may handle it (as one for `.php` does). Names may
+//! have variables. A name that starts with a slash is not looked up: the request is redirected there.
+//! Without any index file the directory is listed (`autoindex`) or forbidden.
+//!
+//! ```file html/index.txt
+//! start
+//! ```
+//!
+//! ```file html/empty/.keep
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     index none.txt index.txt;
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Content-Length: 6
+//!
+//! start
+//! ---
+//! GET /empty/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ---
+//! GET /missing/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 404 Not Found
+//! ```
+
+use crate::files::open_file_cache::{Files, Kind};
+use crate::shared::files;
+use conf::{Arity, Contexts, Diagnostic, Span};
+use contract::{
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Reroute, Rule, ScopeBuilder, Step,
+    Template, View, Written,
+};
+use http::{Method, Status};
+use journal::Level;
+use rustix::io::Errno;
+use std::io;
+
+/// Index files.
+pub static MODULE: Module =
+    Module { name: "index", directives: &[&INDEX], variables: &[], compile: Some(compile) };
+
+/// `index NAME …`
+pub static INDEX: Directive<Vec<Template>> = Directive::new("index", parse_index)
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+    .args(Arity::AtLeast(1))
+    .rule(Rule::List)
+    .default("index.html")
+    .help("The files that answer for a directory, in the order in which they are tried.");
+
+fn parse_index(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
+    let words = args.words();
+    let mut names = Vec::new();
+    for (position, word) in words.iter().enumerate() {
+        if word.text.is_empty() {
+            let message = "index \"\" in \"index\" directive is invalid";
+            return Err(Diagnostic::emerg(message).at(args.node.span).under(word.span));
+        }
+        if word.text.starts_with(b"/") && position + 1 < words.len() {
+            let message = "only the last index in \"index\" directive should be absolute";
+            loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
+        }
+        names.push(loading.template(word)?);
+    }
+    Ok(names)
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let written = view.all(&INDEX);
+    let is_public = view.level_of(&INDEX).is_some_and(|level| level.context() == Contexts::HTACCESS);
+    let names = |written: &Written<'_, Vec<Template>>| -> Vec<_> {
+        // A place refers to the main configuration only.
+        let place = (!is_public).then_some(written.span);
+        written.value.iter().map(|name| Name { text: name.clone(), place }).collect()
+    };
+    let mut names: Vec<Name> = written.iter().flat_map(names).collect();
+    if written.is_empty() {
+        names.push(Name { text: Template::literal(b"index.html"), place: None });
+    }
+    builder.handle(Phase::Content, Index { names: names.into(), is_public, files: Files::of(view) });
+    Ok(())
+}
+
+struct Index {
+    names: Box<[Name]>,
+    /// Whether the names come from a `.htaccess` file. They may then lead only where a client may go itself.
+    is_public: bool,
+    files: Files,
+}
+
+struct Name {
+    text: Template,
+    /// Where it is written.
+    place: Option<Span>,
+}
+
+impl Handler for Index {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
+        if !is_ours || !exchange.request.path.ends_with(b"/") {
+            return Step::Next;
+        }
+        match self.find(exchange) {
+            Ok(Some(path)) => {
+                let args = exchange.request.args.clone();
+                Step::Reroute(match self.is_public {
+                    true => Reroute::Uri { path, args },
+                    false => Reroute::Internal { path, args },
+                })
+            }
+            Ok(None) => Step::Next,
+            Err(status) => Step::Finish(status),
+        }
+    }
+}
+
+impl Index {
+    /// The URI of the first index that exists.
+    fn find(&self, exchange: &Exchange) -> Result<Option<Vec<u8>>, Status> {
+        for (position, name) in self.names.iter().enumerate() {
+            let (name, place) = (name.text.evaluate(exchange), name.place);
+            if name.starts_with(b"/") {
+                tell(exchange, &name, place);
+                return Ok(Some(name));
+            }
+            let directory = files::map(exchange, &exchange.request.path)?;
+            let file = join(exchange, &directory, &name)?;
+            match self.files.look(exchange, &file) {
+                Ok(_) => {
+                    let uri = [&exchange.request.path[..], &name].concat();
+                    tell(exchange, &uri, place);
+                    return Ok(Some(uri));
+                }
+                Err(error) => refuse(exchange, &file, &error)?,
+            }
+            if position == 0 {
+                self.check_directory(exchange, &directory, &file)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells a directory without an index from one that does not exist.
+    fn check_directory(&self, exchange: &Exchange, directory: &[u8], file: &[u8]) -> Result<(), Status> {
+        match self.files.look(exchange, directory) {
+            Ok(opened) if opened.kind == Kind::Directory => Ok(()),
+            Ok(_) => {
+                exchange.log(Level::Alert, &is(directory, "not a directory"));
+                Err(Status::INTERNAL_SERVER_ERROR)
+            }
+            Err(error) => match files::errno(&error) {
+                // The file was looked for without being refused, so the directory may be searched.
+                Some(Errno::ACCESS) => Ok(()),
+                Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
+                Some(Errno::NOENT) => Err(not_found(exchange, file, &error)),
+                _ => {
+                    exchange.log(Level::Crit, &files::failed("stat", directory, &error));
+                    Err(Status::INTERNAL_SERVER_ERROR)
+                }
+            },
+        }
+    }
+}
+
+fn tell(exchange: &Exchange, uri: &[u8], place: Option<Span>) {
+    let text = || format!("goes to \"{}\"", String::from_utf8_lossy(uri));
+    exchange.tell(|| Event::new("index", text()).at(place));
+}
+
+/// The path of an index. A name that a client has a say in must not lead out of the directory.
+fn join(exchange: &Exchange, directory: &[u8], name: &[u8]) -> Result<Vec<u8>, Status> {
+    if name.contains(&0) || name.split(|&byte| byte == b'/').any(|segment| segment == b"..") {
+        return Err(files::map_failed(exchange, contract::MapError::Unsafe));
+    }
+    Ok([directory, name].concat())
+}
+
+/// Ends the search for all but a name that is simply not there.
+fn refuse(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
+    match files::errno(error) {
+        Some(Errno::NOENT) => Ok(()),
+        Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),
+        Some(Errno::ACCESS) => {
+            exchange.log(Level::Error, &format!("{} ({})", is(file, "forbidden"), files::reason(error)));
+            Err(Status::FORBIDDEN)
+        }
+        Some(Errno::NOTDIR | Errno::NAMETOOLONG) => Err(not_found(exchange, file, error)),
+        _ => {
+            exchange.log(Level::Crit, &files::failed("stat", file, error));
+            Err(Status::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+fn not_found(exchange: &Exchange, file: &[u8], error: &io::Error) -> Status {
+    if exchange.scope.policy.log_not_found {
+        exchange.log(Level::Error, &format!("{} ({})", is(file, "not found"), files::reason(error)));
+    }
+    Status::NOT_FOUND
+}
+
+fn is(path: &[u8], what: &str) -> String {
+    format!("\"{}\" is {what}", String::from_utf8_lossy(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Site, status};
+    use contract::{Phase, Reroute, Step};
+
+    fn target(site: &Site, target: &str) -> Option<String> {
+        match site.run(Phase::Content, &mut site.get(target)) {
+            Step::Reroute(Reroute::Internal { path, args }) => {
+                let args = args.map(|args| format!("?{}", String::from_utf8_lossy(&args)));
+                Some(String::from_utf8_lossy(&path).into_owned() + &args.unwrap_or_default())
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_first_name_that_exists() {
+        let site = Site::location("index a.html; index none$args b.html /last;");
+        site.file("b.html", "");
+        site.file("sub/x", "");
+        assert_eq!(target(&site, "/?q=1").as_deref(), Some("/b.html?q=1"));
+        assert_eq!(target(&site, "/sub/").as_deref(), Some("/last"));
+        site.file("a.html", "");
+        assert_eq!(target(&site, "/").as_deref(), Some("/a.html"));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there() {
+        let site = Site::location("");
+        site.file("file", "");
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/none/"))), 404);
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/file/"))), 404);
+        assert!(matches!(site.run(Phase::Content, &mut site.get("/")), Step::Next));
+    }
+
+    #[test]
+    fn a_name_cannot_climb() {
+        let site = Site::location("index $args;");
+        site.file("sub/x", "");
+        assert_eq!(status(&site.run(Phase::Content, &mut site.get("/sub/?../../etc/passwd"))), 403);
+    }
+
+    #[test]
+    fn an_empty_name_is_refused() {
+        assert_eq!(Site::error("index a \"\";"), "index \"\" in \"index\" directive is invalid");
+    }
+}

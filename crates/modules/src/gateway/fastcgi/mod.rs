@@ -1,0 +1,268 @@
+//! Applications that speak FastCGI, such as PHP-FPM.
+//!
+//! `fastcgi_pass` sends requests to an address, a Unix socket, or an `upstream` block; with variables it is
+//! chosen for each request. The application gets the parameters of `fastcgi_param`: a parameter can be left out
+//! where its value is empty. The fields of the request become parameters, too: `HTTP_` and the name in
+//! capital letters, fields of one name joined by commas. `HTTP_HOST` is the host that the request is for, in lower case:
+//! of an absolute target, of `Host`, or else the server's name. A `fastcgi_param` takes the place of the field of its
+//! name; `fastcgi_param HTTP_X_ID ""` only leaves that field out. `Proxy` is never passed on, since applications
+//! would take it for a separate setting; and where names differ by a hyphen and an underscore only, the
+//! one with the hyphen counts.
+//!
+//! `fastcgi_split_path_info` tells a script apart from the path behind it. Its two captures are
+//! `$fastcgi_script_name` and `$fastcgi_path_info`; without it the first is the URI, with `fastcgi_index`
+//! behind a final slash. A script should be known to exist before it is named to the application, which may
+//! take `/image.jpg/x.php` for the image otherwise:
+//!
+//! ```file html/app.php
+//! <?php
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!
+//!     location ~ \.php(/|$) {
+//!         fastcgi_split_path_info ^(.+?\.php)(/.*)$;
+//!         set $path_info $fastcgi_path_info;
+//!         try_files $fastcgi_script_name =404;
+//!
+//!         fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+//!         fastcgi_param PATH_INFO $path_info;
+//!         fastcgi_param REQUEST_METHOD $request_method;
+//!         fastcgi_param QUERY_STRING $query_string;
+//!         fastcgi_param HTTPS $https if_not_empty;
+//!         fastcgi_pass unix:no-application.sock;
+//!         error_page 502 = @down;
+//!     }
+//!     location @down {
+//!         return 200 "$uri: nobody listens\n";
+//!     }
+//!     location /split/ {
+//!         fastcgi_split_path_info ^/split(/.+\.cgi)(.*)$;
+//!         fastcgi_index start.cgi;
+//!         return 200 "$fastcgi_script_name [$fastcgi_path_info]\n";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /app.php/more HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! /app.php: nobody listens
+//! ---
+//! GET /none.php HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 404 Not Found
+//! ---
+//! GET /split/a.cgi/b HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! /a.cgi [/b]
+//! ---
+//! GET /split/ HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! /split/start.cgi []
+//! ```
+//!
+//! The body of a request is read whole before the application is asked, so that `$content_length` is right
+//! for chunked bodies, too; with `fastcgi_request_buffering off` it goes on as it comes, no faster than the
+//! application takes it, and one whose end did not come with its start has a length only if the client told it.
+//! An answer is bounded as a proxied one is: its head by `fastcgi_buffer_size`, its
+//! content by `fastcgi_buffers` and, on disk, by `fastcgi_max_temp_file_size`; `fastcgi_buffering off` hands
+//! on what comes as it comes. What the application says on its standard error goes to the error log: at most
+//! 2 KiB a message and 64 KiB a request. An application that breaks the protocol, or closes the connection
+//! before its answer has ended, is answered for with 502 or, where the answer is on its way, by cutting the
+//! client's connection. A connection is kept with `fastcgi_keep_conn on`, where the `upstream` keeps any.
+
+mod dialogue;
+mod params;
+mod response;
+mod script;
+mod target;
+
+use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
+use conf::value::Pattern;
+use conf::{Arity, Contexts, Diagnostic};
+use contract::policy::ScriptPolicy;
+use contract::{
+    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationName, Module, Rule, ScopeBuilder,
+    Variable, View, Work,
+};
+use dialogue::Records;
+use http::{Fields, Method, Status};
+use journal::Level;
+use params::Param;
+use std::sync::Arc;
+use target::{Pass, Target};
+use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload};
+
+/// Applications that speak FastCGI.
+pub static MODULE: Module =
+    Module { name: "fastcgi", directives: &DIRECTIVES, variables: VARIABLES, compile: Some(compile) };
+
+static NAMES: Names = Names::new("fastcgi_");
+static OPTIONS: Options = Options::new(&NAMES);
+
+const OWN_COUNT: usize = 6;
+
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
+    &FASTCGI_PASS,
+    &FASTCGI_PARAM,
+    &FASTCGI_INDEX,
+    &FASTCGI_SPLIT_PATH_INFO,
+    &FASTCGI_KEEP_CONN,
+    &FASTCGI_CATCH_STDERR,
+]);
+
+static VARIABLES: &[Variable] = &[
+    Variable::new("fastcgi_script_name", script::script_name),
+    Variable::new("fastcgi_path_info", script::path_info),
+];
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `fastcgi_pass ADDRESS`
+pub static FASTCGI_PASS: Directive<Pass> = Directive::new("fastcgi_pass", target::parse)
+    .within(Contexts::LOCATION.or(Contexts::LOCATION_IF))
+    .rule(Rule::Unnamed)
+    .help(
+        "The application that requests are passed to: an address, `unix:PATH`, or the name of an `upstream`.",
+    );
+
+/// `fastcgi_param NAME VALUE [if_not_empty]`
+pub static FASTCGI_PARAM: Directive<Param> = Directive::new("fastcgi_param", params::parse)
+    .within(LEVELS)
+    .args(Arity::Range(2, 3))
+    .rule(Rule::List)
+    .help("A parameter of the request; with `if_not_empty` it is left out where its value is empty.");
+
+/// `fastcgi_index NAME`
+pub static FASTCGI_INDEX: Directive<Box<[u8]>> = Directive::new("fastcgi_index", parse_text)
+    .within(LEVELS)
+    .help("What `$fastcgi_script_name` adds to a URI that ends with a slash.");
+
+/// `fastcgi_split_path_info PATTERN`
+pub static FASTCGI_SPLIT_PATH_INFO: Directive<Arc<Pattern>> =
+    Directive::new("fastcgi_split_path_info", script::parse_split)
+        .within(LEVELS)
+        .help("What captures `$fastcgi_script_name` and `$fastcgi_path_info` in a URI.");
+
+/// `fastcgi_keep_conn on | off`
+pub static FASTCGI_KEEP_CONN: Directive<bool> = Directive::flag("fastcgi_keep_conn")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether the application is asked to keep connections open, for other requests.");
+
+/// `fastcgi_catch_stderr TEXT`
+pub static FASTCGI_CATCH_STDERR: Directive<Box<[u8]>> =
+    Directive::new("fastcgi_catch_stderr", parse_text).within(LEVELS).rule(Rule::List).help(
+        "What makes an answer invalid where the application says it on its standard error before the head.",
+    );
+
+fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {
+    Ok(args.word(0)?.text.clone())
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.policy.script = ScriptPolicy {
+        split: view.get(&FASTCGI_SPLIT_PATH_INFO).cloned(),
+        index: view.get(&FASTCGI_INDEX).cloned().unwrap_or_default(),
+    };
+    let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
+    let settings = Settings::new(view, &OPTIONS)?;
+    let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    builder.policy.redirects.to_slash = builder.name.as_ref().is_some_and(LocationName::ends_with_slash);
+    let location = builder.name.as_ref().map_or(&b""[..], |name| &name.text);
+    let tag = crate::gateway::upstream::tag(view, location, written.value.text());
+    let application = Application {
+        target,
+        params: view.all(&FASTCGI_PARAM).into_iter().map(|written| written.value.clone()).collect(),
+        caught: view.all(&FASTCGI_CATCH_STDERR).into_iter().map(|written| written.value.clone()).collect(),
+        keep: view.get(&FASTCGI_KEEP_CONN).copied().unwrap_or(false),
+        settings: Arc::new(settings),
+        tag,
+    };
+    builder.content(view.place(&FASTCGI_PASS), Gateway(application));
+    Ok(())
+}
+
+/// Passes requests to an application.
+struct Application {
+    target: Target,
+    params: Box<[Param]>,
+    caught: Arc<[Box<[u8]>]>,
+    keep: bool,
+    settings: Arc<Settings>,
+    tag: usize,
+}
+
+impl Protocol for Application {
+    type Dialogue = Records;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
+        let group = self.target.group(exchange)?;
+        let mut conversation = Conversation::<Records>::new(exchange, &group, &self.settings);
+        let Conversation { call, dialogue, .. } = &mut *conversation;
+        dialogue.prepare(&self.caught, self.keep, self.settings.buffer_size);
+        self.write_records(exchange, &mut dialogue.request)?;
+        call.upload = if self.settings.pass_request_body { upload(exchange)? } else { Upload::None };
+        (call.scheme, call.is_idempotent, call.tag) = ("fastcgi://", is_idempotent(exchange), self.tag);
+        let key = group.key(exchange);
+        // Nothing is evaluated behind this: an explanation ends with it.
+        exchange.tell(|| {
+            let url = format!("fastcgi://{}", group.name);
+            let script = params::value(exchange, &self.params, b"SCRIPT_FILENAME");
+            let script = script.unwrap_or_default();
+            let text = format!("passes \"{}\" to {url}", String::from_utf8_lossy(&script));
+            Event::new("fastcgi", text).with("upstream", url).with("script", script)
+        });
+        Ok(conversation.work(key))
+    }
+
+    fn head(dialogue: &mut Records) -> (Status, &mut Fields) {
+        (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn describe(&self, exchange: &mut Exchange, dialogue: &mut Records, fields: &Fields) {
+        response::describe(&self.settings, exchange, dialogue, fields);
+    }
+
+    fn has_content(&self, exchange: &Exchange, dialogue: &Records) -> Result<(), Option<usize>> {
+        let is_head = exchange.request.method == Method::Head;
+        if !is_head && !dialogue.head.status.is_bodiless() {
+            return Ok(());
+        }
+        // nginx takes one with words for one that may have content.
+        let has_words = !is_head && exchange.response.reason().is_some();
+        Err(has_words.then(|| dialogue.held()))
+    }
+}
+
+impl Application {
+    /// Writes the records of the start and of the parameters.
+    fn write_records(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), Status> {
+        let params = params::collect(exchange, &self.params, self.settings.pass_request_headers);
+        let params = params.map_err(|error| {
+            exchange.log(Level::Alert, &error.to_string());
+            Status::INTERNAL_SERVER_ERROR
+        })?;
+        fcgi::encode_begin(self.keep, out);
+        params.encode(out);
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! The parameters that a request is sent with: what the configuration says, and the request's fields.
+
+use crate::values::variables::host_and_port;
+use conf::Diagnostic;
+use contract::hash::KeyedMap;
+use contract::{Args, Exchange, Loading, Template};
+use fcgi::TooLong;
+use http::Fields;
+use std::borrow::Cow;
+
+/// One `fastcgi_param`.
+#[derive(Clone, Debug)]
+pub struct Param {
+    name: Box<[u8]>,
+    value: Template,
+    /// Whether it is left out where its value is empty.
+    if_not_empty: bool,
+}
+
+impl Param {
+    /// Whether it keeps a field of the client away and sends nothing: a `HTTP_…` whose value is written as `""`.
+    fn only_hides(&self) -> bool {
+        self.name.starts_with(PREFIX) && self.value.constant() == Some(b"")
+    }
+}
+
+/// Reads a `fastcgi_param`.
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Diagnostic> {
+    let if_not_empty = match args.words().get(2) {
+        None => false,
+        Some(word) if *word.text == *b"if_not_empty" => true,
+        Some(word) => return Err(args.invalid(word)),
+    };
+    let (name, value) = (args.word(0)?, args.word(1)?);
+    Ok(Param { name: name.text.as_ref().into(), value: loading.template(value)?, if_not_empty })
+}
+
+/// What starts the names of parameters that come from fields (RFC 3875, section 4.1.18).
+const PREFIX: &[u8] = b"HTTP_";
+
+/// The parameter for `Host`. Unless the configuration sets it, it is the host that the request is for: the field itself
+/// does not count beside an absolute target.
+const HOST: &[u8] = b"HTTP_HOST";
+
+/// The field that Apache keeps from programs, so that files with settings hand it on in their environment.
+const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
+
+/// The parameters of a request. A field stands for a parameter unless the configuration sets one of its
+/// name, and a variable of the environment unless either does.
+pub(super) fn collect(
+    exchange: &Exchange,
+    params: &[Param],
+    pass_fields: bool,
+) -> Result<fcgi::Params, TooLong> {
+    let mut out = fcgi::Params::new();
+    let mut environment = crate::apache::htaccess::for_programs(exchange);
+    let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
+    if !sets_host {
+        let mut host = Vec::new();
+        host_and_port(exchange, &mut host);
+        if !host.is_empty() {
+            out.push(HOST, &host)?;
+            environment.retain(|(name, _)| **name != *HOST);
+        }
+    }
+    let mut value = Vec::with_capacity(128);
+    for param in params.iter().filter(|param| !param.only_hides()) {
+        value.clear();
+        param.value.write(exchange, &mut value);
+        if !(param.if_not_empty && value.is_empty()) {
+            out.push(&param.name, &value)?;
+            environment.retain(|(name, _)| *name != param.name);
+        }
+    }
+    if pass_fields {
+        let own: Vec<&[u8]> =
+            params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
+        let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
+        for field in meta_variables(&exchange.request.head.fields) {
+            let is_left_out = is_replaced && field.variable == AUTHORIZATION;
+            let is_host = !sets_host && field.variable == HOST;
+            let is_own = is_host || own.iter().any(|name| name.eq_ignore_ascii_case(&field.variable));
+            if !is_own && !is_left_out {
+                out.push(&field.variable, &field.value)?;
+                environment.retain(|(name, _)| **name != *field.variable);
+            }
+        }
+    }
+    for (name, value) in &environment {
+        out.push(name, value)?;
+    }
+    Ok(out)
+}
+
+/// What the configuration says that a parameter is, the last time that it says so.
+pub(super) fn value(exchange: &Exchange, params: &[Param], name: &[u8]) -> Option<Vec<u8>> {
+    params.iter().rfind(|param| *param.name == *name).map(|param| param.value.evaluate(exchange))
+}
+
+/// The fields of one name as a parameter.
+struct MetaVariable<'a> {
+    variable: Vec<u8>,
+    /// The name of the fields.
+    name: &'a [u8],
+    value: Cow<'a, [u8]>,
+}
+
+/// So few are searched one by one.
+const FEW: usize = 32;
+
+/// Fields of one name become one parameter, in the order of their first appearance. `Proxy` becomes none,
+/// since many clients in applications take `HTTP_PROXY` for their settings.
+fn meta_variables(fields: &Fields) -> Vec<MetaVariable<'_>> {
+    let mut found: Vec<MetaVariable<'_>> = Vec::new();
+    // Where they stand, once they are not few.
+    let mut places: KeyedMap<Vec<u8>, usize> = KeyedMap::default();
+    for field in fields.iter().filter(|field| !field.is("Proxy")) {
+        let variable = variable_name(field.name);
+        let place = match places.is_empty() {
+            true => found.iter().position(|earlier| earlier.variable == variable),
+            false => places.get(&variable).copied(),
+        };
+        let new = MetaVariable { variable, name: field.name, value: field.value.into() };
+        let Some(place) = place else {
+            found.push(new);
+            if found.len() >= FEW {
+                let unknown = found.iter().enumerate().skip(places.len());
+                places.extend(unknown.map(|(place, field)| (field.variable.clone(), place)));
+            }
+            continue;
+        };
+        let earlier = &mut found[place];
+        if earlier.name.eq_ignore_ascii_case(field.name) {
+            let value = earlier.value.to_mut();
+            value.extend_from_slice(if field.is("Cookie") { b"; " } else { b", " });
+            value.extend_from_slice(field.value);
+        } else if underscores(field.name) < underscores(earlier.name) {
+            // `X_Id` must not pass for, nor mix with, the `X-Id` that a proxy in front has set.
+            *earlier = new;
+        }
+    }
+    found
+}
+
+fn variable_name(field: &[u8]) -> Vec<u8> {
+    let upper = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
+    PREFIX.iter().copied().chain(field.iter().map(upper)).collect()
+}
+
+fn underscores(name: &[u8]) -> usize {
+    name.iter().filter(|&&byte| byte == b'_').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meta_variables;
+    use http::Fields;
+
+    fn variables(fields: &[(&str, &str)]) -> Vec<String> {
+        let mut list = Fields::new();
+        for (name, value) in fields {
+            list.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line =
+            |found: super::MetaVariable<'_>| format!("{}={}", text(&found.variable), text(&found.value));
+        meta_variables(&list).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn fields_become_parameters() {
+        let fields = [("Host", "h"), ("x-a.b", "1"), ("Content-Length", "2"), ("X_Y", "3")];
+        let expected = ["HTTP_HOST=h", "HTTP_X_A.B=1", "HTTP_CONTENT_LENGTH=2", "HTTP_X_Y=3"];
+        assert_eq!(variables(&fields), expected);
+    }
+
+    #[test]
+    fn fields_of_one_name_are_joined() {
+        let fields = [("X-A", "1"), ("cookie", "a=b"), ("x-a", "2"), ("Cookie", "c=d"), ("X-A", "")];
+        assert_eq!(variables(&fields), ["HTTP_X_A=1, 2, ", "HTTP_COOKIE=a=b; c=d"]);
+    }
+
+    #[test]
+    fn many_fields_are_joined_as_few_are() {
+        let names: Vec<_> = (0..100).map(|number| format!("X-{}", number % 50)).collect();
+        let fields: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        let expected: Vec<_> = (0..50).map(|number| format!("HTTP_X_{number}=1, 1")).collect();
+        assert_eq!(variables(&fields), expected);
+    }
+
+    #[test]
+    fn names_that_only_seem_alike_do_not_mix() {
+        for fields in [[("X-Id", "good"), ("X_Id", "bad")], [("X_Id", "bad"), ("X-Id", "good")]] {
+            assert_eq!(variables(&fields), ["HTTP_X_ID=good"]);
+        }
+        assert_eq!(
+            variables(&[("A_B-C", "bad"), ("A-B-C", "good"), ("a-b_c", "bad"), ("a-b-c", "also")]),
+            ["HTTP_A_B_C=good, also"]
+        );
+    }
+
+    #[test]
+    fn nobody_chooses_the_applications_proxy() {
+        assert_eq!(variables(&[("pROXY", "evil"), ("Proxy-Connection", "x")]), ["HTTP_PROXY_CONNECTION=x"]);
+    }
+}

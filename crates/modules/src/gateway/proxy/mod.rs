@@ -1,0 +1,399 @@
+//! Requests passed to another server over HTTP.
+//!
+//! `proxy_pass` names a server or an `upstream`. Without a URI behind it the request goes on with the URI
+//! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
+//! URL is computed for each request; a name in it has to be that of an `upstream`. A request for a
+//! location's prefix without its last slash is redirected to the location.
+//!
+//! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the other server is
+//! not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is on.
+//! Without verification, an attacker who controls the network can read and change what is sent.
+//!
+//! ```nginx
+//! location / {
+//!     proxy_pass https://app.example.com;
+//!     proxy_ssl_server_name on;
+//!     proxy_ssl_verify on;
+//!     proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;
+//! }
+//! ```
+//!
+//! Verification needs an authority in `proxy_ssl_trusted_certificate` that ends the chain, and a certificate for the
+//! name in `proxy_ssl_name`, which is the host of `proxy_pass`. A common name counts only where the certificate has no
+//! other host name. A certificate that signs itself is accepted if that file holds it. With `proxy_ssl_crl` every
+//! authority of a chain needs a list there; lists of version 1 are rejected when the configuration is read. A
+//! certificate of version 1, or one that is marked as an authority's, fails verification unless it is trusted itself.
+//! If the handshake fails, the failure counts as `error` in `proxy_next_upstream`; `proxy_connect_timeout` limits
+//! connecting and handshake together.
+//!
+//! `proxy_ssl_certificate` and `proxy_ssl_certificate_key` name the certificate that is sent to servers that ask for
+//! one. An encrypted key has its passwords in `proxy_ssl_password_file`; PKCS#8 with AES can be opened. Files are read
+//! by the supervisor when the configuration is loaded. Variables in file names are not built yet, and
+//! `proxy_ssl_conf_command` is rejected: OpenSSL is not used. `proxy_ssl_ciphers` selects among the ciphers that the
+//! `ssl` page lists. Sessions are resumed with each server, and connections are kept, only for requests with the same
+//! name and the same settings.
+//!
+//! The other server sees HTTP/1.1, `Host: $proxy_host`, and the client's fields but for those that concern
+//! only the client's own connection, and for `X-Accel-…`; `proxy_set_header` adds to that or replaces it,
+//! and with an empty value takes away. A level with its own `proxy_set_header` inherits none. The
+//! body's length is always the true one.
+//!
+//! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
+//! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
+//! client's connection then ends behind the answer. Such a request is sent once: no other server is asked.
+//!
+//! Responses are taken from the server as fast as it sends them: into `proxy_buffers`, then into a file of up
+//! to `proxy_max_temp_file_size`; with `proxy_buffering off` no faster than the client takes them. Where no
+//! response comes, another server of the group is asked, as `proxy_next_upstream` says; a request that may
+//! have had an effect is not sent twice. In the end the client gets 502, or 504 where the time was over. A
+//! response that ends before its length is cut off for the client, too.
+//!
+//! `Location` and `Refresh` are rewritten by `proxy_redirect` so that they lead back here. `proxy_cookie_domain` and
+//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that fits counts. `proxy_cookie_flags`
+//! sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie counts. `off` drops the
+//! rules of the level above, which a level with its own rules does not inherit. A response
+//! with `X-Accel-Redirect` makes an internal redirect; `X-Accel-Buffering: no` turns buffering off.
+//! Connections change their protocol (WebSocket) where the client asks for it, `proxy_set_header` passes
+//! `Upgrade` and `Connection` on, and the other server answers 101.
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     location /app/ {
+//!         proxy_pass http://127.0.0.1:8081/inner/;
+//!         proxy_set_header Host $host;
+//!         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+//!         proxy_cookie_path /inner/ /app/;
+//!         proxy_cookie_flags ~ secure httponly samesite=lax;
+//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     location /inner/ {
+//!         return 200 "$request_uri for $http_x_forwarded_for at $http_host\n";
+//!     }
+//!     location /inner/login {
+//!         add_header Set-Cookie "id=1; Path=/inner/";
+//!         return 204;
+//!     }
+//!     location /inner/moved {
+//!         return 302 http://127.0.0.1:8081/inner/new;
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /app/page?x=1 HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 200 OK
+//!
+//! /inner/page?x=1 for 127.0.0.1 at example.com
+//! ---
+//! GET /app/login HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 204 No Content
+//! Set-Cookie: id=1; Path=/app/; Secure; HttpOnly; SameSite=Lax
+//! ---
+//! GET /app HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! ```
+
+mod cookies;
+mod dialogue;
+mod redirect;
+mod request;
+mod response;
+mod secured;
+mod target;
+
+use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
+use ::upstream::{ClientPolicy, Conversation, Group, Names, OPTION_COUNT, Options, Settings, TlsOptions};
+use conf::{Arity, Contexts, Diagnostic, value};
+use contract::{
+    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationKind, LocationName, Module, Rule,
+    ScopeBuilder, Template, Variable, View, Work,
+};
+use cookies::{Cookies, FlagRule};
+use dialogue::HttpDialogue;
+use http::{Fields, Status, Version};
+use redirect::{Redirect, unless_off};
+use request::OwnFields;
+use std::rc::Rc;
+use std::sync::Arc;
+use target::{Pass, Target};
+
+/// Requests passed to another server over HTTP.
+pub static MODULE: Module =
+    Module { name: "proxy", directives: &DIRECTIVES, variables: VARIABLES, compile: Some(compile) };
+
+static NAMES: Names = Names::new("proxy_");
+static OPTIONS: Options = Options::new(&NAMES);
+static TLS: TlsOptions = TlsOptions::new(&NAMES);
+
+const OWN_COUNT: usize = 22;
+
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
+    &PROXY_PASS,
+    &PROXY_REDIRECT,
+    &PROXY_COOKIE_DOMAIN,
+    &PROXY_COOKIE_PATH,
+    &PROXY_COOKIE_FLAGS,
+    &PROXY_SET_HEADER,
+    &PROXY_HTTP_VERSION,
+    &PROXY_METHOD,
+    &PROXY_SET_BODY,
+    &TLS.certificate,
+    &TLS.certificate_key,
+    &TLS.password_file,
+    &TLS.ciphers,
+    &TLS.protocols,
+    &TLS.conf_command,
+    &TLS.crl,
+    &TLS.name,
+    &TLS.server_name,
+    &TLS.session_reuse,
+    &TLS.trusted_certificate,
+    &TLS.verify,
+    &TLS.verify_depth,
+]);
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `proxy_pass URL`
+pub static PROXY_PASS: Directive<Pass> = Directive::new("proxy_pass", target::parse)
+    .within(Contexts::LOCATION.or(Contexts::LOCATION_IF).or(Contexts::LIMIT_EXCEPT))
+    .rule(Rule::Unnamed)
+    .help("The server or group that requests are passed to, over `http` or `https`, and the URI that replaces the location's.");
+
+/// `proxy_redirect off | default | FROM TO`
+pub static PROXY_REDIRECT: Directive<Option<Redirect>> = Directive::new("proxy_redirect", redirect::parse)
+    .within(LEVELS)
+    .args(Arity::Range(1, 2))
+    .rule(Rule::List)
+    .default("default")
+    .help("How `Location` and `Refresh` of a response are rewritten.");
+
+/// `proxy_cookie_domain off | DOMAIN REPLACEMENT`
+pub static PROXY_COOKIE_DOMAIN: Directive<Option<redirect::Rule>> =
+    Directive::new("proxy_cookie_domain", cookies::parse_domain)
+        .within(LEVELS)
+        .args(Arity::Range(1, 2))
+        .rule(Rule::List)
+        .default("off")
+        .help("A domain that replaces another one in `Domain` of cookies. A pattern after `~` ignores case.");
+
+/// `proxy_cookie_path off | PATH REPLACEMENT`
+pub static PROXY_COOKIE_PATH: Directive<Option<redirect::Rule>> = Directive::new(
+    "proxy_cookie_path",
+    cookies::parse_path,
+)
+.within(LEVELS)
+.args(Arity::Range(1, 2))
+.rule(Rule::List)
+.default("off")
+.help("A text that replaces the start of `Path` of cookies, or all of it with a pattern after `~` or `~*`.");
+
+/// `proxy_cookie_flags off | COOKIE [FLAG …]`
+pub static PROXY_COOKIE_FLAGS: Directive<Option<FlagRule>> =
+    Directive::new("proxy_cookie_flags", cookies::parse_flags)
+        .within(LEVELS)
+        .args(Arity::Range(1, 4))
+        .rule(Rule::List)
+        .default("off")
+        .help(
+            "The flags that cookies of this name get or lose: `secure`, `httponly`, `samesite=strict`, `samesite=lax`, \
+             `samesite=none`, and the same with `no` in front (`nosamesite`). A pattern after `~` ignores case.",
+        );
+
+/// `proxy_set_header NAME VALUE`
+pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_header", parse_set_header)
+    .within(LEVELS)
+    .args(Arity::Exactly(2))
+    .rule(Rule::List)
+    .default("Host $proxy_host")
+    .help("A field of the request that the other server gets; an empty value takes it away.");
+
+/// `proxy_http_version 1.0 | 1.1`
+pub static PROXY_HTTP_VERSION: Directive<Version> = Directive::new("proxy_http_version", parse_version)
+    .within(LEVELS)
+    .default("1.1")
+    .help("The version of HTTP that the other server is spoken to in.");
+
+/// `proxy_method NAME`
+pub static PROXY_METHOD: Directive<Template> =
+    Directive::new("proxy_method", |args, loading| loading.template(args.word(0)?))
+        .within(LEVELS)
+        .help("The method of the request, in place of the client's.");
+
+/// `proxy_set_body TEXT`
+pub static PROXY_SET_BODY: Directive<Template> =
+    Directive::new("proxy_set_body", |args, loading| loading.template(args.word(0)?))
+        .within(LEVELS)
+        .help("The body of the request, in place of the client's.");
+
+/// A field to set.
+#[derive(Clone)]
+pub struct SetField {
+    name: Box<[u8]>,
+    value: Template,
+}
+
+fn parse_set_header(args: &Args<'_>, loading: &mut Loading) -> Result<SetField, Diagnostic> {
+    let word = args.word(0)?;
+    if word.text.is_empty() || !word.text.iter().all(|&byte| byte.is_ascii_graphic() && byte != b':') {
+        return Err(args.invalid(word));
+    }
+    Ok(SetField { name: word.text.clone(), value: loading.template(args.word(1)?)? })
+}
+
+fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
+    args.value(0, |word| value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11)]))
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let cookies = Cookies::new(view)?;
+    let redirects = unless_off(view, &PROXY_REDIRECT)?;
+    let redirects = view.get(&PROXY_REDIRECT).map(|_| redirects);
+    let Some(written) = view.written(&PROXY_PASS) else { return Settings::check(view, &OPTIONS) };
+    let settings = Settings::new(view, &OPTIONS)?;
+    let pass = written.value.clone();
+    let fixed = pass.fixed(view).map_err(|error| error.at(written.span))?;
+    let name = builder.name.as_ref();
+    let location = name.filter(|name| name.kind != LocationKind::Named);
+    let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
+    builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
+    let policy = pass
+        .policy(view, &TLS)
+        .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;
+    let tag = crate::gateway::upstream::tag(view, &location, pass.text());
+    let proxy = Proxy {
+        redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
+        cookies,
+        groups: if pass.is_dynamic() {
+            crate::gateway::upstream::groups(view).into()
+        } else {
+            Box::default()
+        },
+        own: OwnFields::new(view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value)),
+        version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
+        method: view.get(&PROXY_METHOD).cloned(),
+        body: view.get(&PROXY_SET_BODY).cloned(),
+        settings: Arc::new(settings),
+        policy,
+        server_name: view.get(&TLS.name).cloned(),
+        tag,
+        pass,
+        fixed: fixed.map(Arc::new),
+        location,
+    };
+    builder.content(view.place(&PROXY_PASS), Gateway(proxy));
+    Ok(())
+}
+
+/// Passes requests on.
+struct Proxy {
+    pass: Pass,
+    fixed: Option<Arc<Target>>,
+    groups: Box<[Arc<Group>]>,
+    location: Box<[u8]>,
+    settings: Arc<Settings>,
+    own: OwnFields,
+    version: Version,
+    method: Option<Template>,
+    body: Option<Template>,
+    redirects: Box<[redirect::Rule]>,
+    cookies: Cookies,
+    /// How servers are spoken to over TLS, if they may be.
+    policy: Option<Arc<ClientPolicy>>,
+    server_name: Option<Template>,
+    tag: usize,
+}
+
+/// `$proxy_host` and `$proxy_port` of the request that is being passed on.
+struct Passing(Arc<Target>);
+
+impl Protocol for Proxy {
+    type Dialogue = HttpDialogue;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn needs_body(&self) -> bool {
+        self.settings.pass_request_body || self.body.is_some()
+    }
+
+    /// A body of unknown length needs chunks.
+    fn streams(&self, exchange: &Exchange) -> bool {
+        let can_say_so = !exchange.request.chunked || self.version == Version::Http11;
+        !self.settings.request_buffering && self.body.is_none() && can_say_so
+    }
+
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
+        let dynamic = match &self.fixed {
+            Some(_) => None,
+            None => Some(Arc::new(self.pass.dynamic(exchange, &self.groups)?)),
+        };
+        let Some(target) = self.fixed.as_ref().or(dynamic.as_ref()) else {
+            return Err(Status::INTERNAL_SERVER_ERROR);
+        };
+        let mut conversation = Conversation::<HttpDialogue>::new(exchange, &target.group, &self.settings);
+        exchange.attach_own_shared(conversation.dialogue.passing(target));
+        request::write_uri(self, exchange, target, &mut conversation.call.uri);
+        request::prepare(self, exchange, target, &mut conversation)?;
+        let key = target.group.key(exchange);
+        let Conversation { call, dialogue, .. } = &mut *conversation;
+        dialogue.limit = self.settings.buffer_size;
+        (call.scheme, call.is_idempotent, call.tag) =
+            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
+        call.secured = self.secured(exchange, target);
+        // Nothing is evaluated behind this: an explanation ends with it.
+        exchange.tell(|| {
+            let uri = String::from_utf8_lossy(&call.uri);
+            let url = format!("{}{}{uri}", target.scheme.prefix(), target.group.name);
+            let event = Event::new("proxy", format!("passes the request to {url}"));
+            event.with("upstream", url).with("head", &dialogue.request)
+        });
+        Ok(conversation.work(key))
+    }
+
+    fn head(dialogue: &mut HttpDialogue) -> (Status, &mut Fields) {
+        (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {
+        self.cookies.rewrite_all(exchange, fields)
+    }
+
+    fn describe(&self, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
+        response::describe(self, exchange, dialogue, fields);
+    }
+
+    fn switches(dialogue: &HttpDialogue) -> bool {
+        dialogue.head.status == Status::SWITCHING_PROTOCOLS
+    }
+}
+
+static VARIABLES: &[Variable] = &[
+    Variable::new("proxy_host", |exchange, _, out| passing(exchange, out, |target| &target.host)),
+    Variable::new("proxy_port", |exchange, _, out| passing(exchange, out, |target| &target.port)),
+    Variable::new("proxy_add_x_forwarded_for", add_x_forwarded_for),
+];
+
+fn passing(exchange: &Exchange, out: &mut Vec<u8>, part: impl Fn(&Target) -> &str) -> bool {
+    let passing = exchange.attached::<Passing>();
+    passing.inspect(|passing| out.extend_from_slice(part(&passing.0).as_bytes())).is_some()
+}
+
+/// What the client says of those before it, and the client itself.
+fn add_x_forwarded_for(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    for value in exchange.request.head.fields.all("X-Forwarded-For") {
+        out.extend_from_slice(value);
+        out.extend_from_slice(b", ");
+    }
+    crate::values::variables::remote_addr(exchange, "", out)
+}

@@ -1,0 +1,224 @@
+//! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
+
+use ::upstream::{ClientPolicy, Group, Keepalive, Server, TlsOptions, resolve};
+use conf::value::{self, Host};
+use conf::{Contexts, Diagnostic};
+use contract::inputs::System;
+use contract::{Args, Exchange, Loading, LocationKind, Template, View};
+use http::Status;
+use journal::Level;
+use std::sync::{Arc, OnceLock};
+
+/// The value of `proxy_pass`.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// As it was written.
+    pub(super) text: Box<[u8]>,
+    /// With variables, which make it known only when a request comes.
+    template: Option<Template>,
+    /// How servers are spoken to over TLS, once that is known.
+    policy: Arc<OnceLock<Arc<ClientPolicy>>>,
+}
+
+/// Where one request goes.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) scheme: Scheme,
+    /// The host without a port: the name of the group, or of the server.
+    pub(super) name: Arc<str>,
+    pub(super) group: Arc<Group>,
+    /// What stands in `Host` (`$proxy_host`).
+    pub(super) host: Box<str>,
+    /// `$proxy_port`
+    pub(super) port: Box<str>,
+    /// Empty if there is none.
+    pub(super) uri: Vec<u8>,
+}
+
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
+    let word = args.word(0)?;
+    let text = word.text.clone();
+    if text.contains(&b'$') {
+        crate::shared::trust::warn_of_choice(args, loading);
+        return Ok(Pass { text, template: Some(loading.template(word)?), policy: Arc::default() });
+    }
+    let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
+    let (scheme, rest) = split_scheme(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
+    let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
+    let in_location = args.context == Contexts::LOCATION;
+    let is_plain = loading
+        .location
+        .as_ref()
+        .is_none_or(|location| !matches!(location.kind, LocationKind::Regex | LocationKind::Named));
+    let may_replace = in_location && is_plain;
+    if !uri.is_empty() && !may_replace {
+        return Err(error(
+            "\"proxy_pass\" cannot have URI part in location given by regular expression, or inside named \
+             location, or inside \"if\" statement, or inside \"limit_except\" block"
+                .to_owned(),
+        ));
+    }
+    Ok(Pass { text, template: None, policy: Arc::default() })
+}
+
+const BAD_SCHEME: &str = "invalid URL prefix";
+
+/// The protocol under HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    /// With what a URL starts.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Scheme::Http => "http://",
+            Scheme::Https => "https://",
+        }
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
+/// The scheme of a URL and what follows it.
+fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
+    [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
+        let (start, rest) = text.split_at_checked(scheme.prefix().len())?;
+        start.eq_ignore_ascii_case(scheme.prefix().as_bytes()).then_some((scheme, rest))
+    })
+}
+
+impl Pass {
+    /// What was written.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The target, if no variable has a say in it.
+    pub(super) fn fixed(&self, view: &View<'_>) -> Result<Option<Target>, Diagnostic> {
+        if self.template.is_some() {
+            return Ok(None);
+        }
+        let groups = crate::gateway::upstream::groups(view);
+        let (scheme, rest) = split_scheme(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
+        target((scheme, rest), &groups, |address| {
+            let found = resolve(address, &*view.origin().inputs)?;
+            Ok(found.into_iter().map(Server::new).collect())
+        })
+        .map(Some)
+        .map_err(Diagnostic::emerg)
+    }
+
+    /// The target for one request.
+    pub(super) fn dynamic(&self, exchange: &Exchange, groups: &[Arc<Group>]) -> Result<Target, Status> {
+        let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
+        let found = split_scheme(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
+            target((scheme, rest), groups, |address| match &address.host {
+                Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
+                _ => Ok(resolve(address, &System)?.into_iter().map(Server::new).collect()),
+            })
+        });
+        found.map_err(|message| {
+            exchange.log(Level::Error, &message);
+            match message.starts_with("no resolver") {
+                true => Status::BAD_GATEWAY,
+                false => Status::INTERNAL_SERVER_ERROR,
+            }
+        })
+    }
+
+    /// How servers are spoken to over TLS, if they may be. The files are read once, by the first scope that needs
+    /// them: a later one may be compiled where they cannot be read.
+    pub(super) fn policy(
+        &self,
+        view: &View<'_>,
+        options: &TlsOptions,
+    ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
+        let is_clear = split_scheme(&self.text).is_some_and(|(scheme, _)| scheme == Scheme::Http);
+        if is_clear && !self.is_dynamic() {
+            return Ok(None);
+        }
+        if let Some(policy) = self.policy.get() {
+            return Ok(Some(Arc::clone(policy)));
+        }
+        let policy = options.policy(view)?;
+        Ok(Some(Arc::clone(self.policy.get_or_init(|| policy))))
+    }
+
+    /// Whether variables have a say.
+    pub(super) fn is_dynamic(&self) -> bool {
+        self.template.is_some()
+    }
+}
+
+fn target(
+    (scheme, rest): (Scheme, &[u8]),
+    groups: &[Arc<Group>],
+    look_up: impl Fn(&value::Address) -> Result<Vec<Server>, String>,
+) -> Result<Target, String> {
+    let (address, uri) = value::target(rest, scheme.port()).map_err(|error| error.to_string())?;
+    let uri = uri.to_vec();
+    let written = &rest[..rest.len() - uri.len()];
+    let shown = String::from_utf8_lossy(written).into_owned();
+    let name = match &address.host {
+        Host::Unix(_) => "localhost".to_owned(),
+        Host::Name(name) => name.to_string(),
+        Host::Ip(_) => {
+            shown.rsplit_once(':').filter(|_| address.has_port).map_or(shown.clone(), |(ip, _)| ip.to_owned())
+        }
+    };
+    let (host, port) = match &address.host {
+        Host::Unix(_) => (name.clone(), String::new()),
+        _ if address.port == scheme.port() => (name.clone(), address.port.to_string()),
+        _ => (format!("{name}:{}", address.port), address.port.to_string()),
+    };
+    let named = groups.iter().find(|group| !address.has_port && group.name.eq_ignore_ascii_case(&name));
+    let group = match named.filter(|_| !matches!(address.host, Host::Unix(_))) {
+        Some(group) => Arc::clone(group),
+        None => {
+            let mut servers = look_up(&address)?;
+            // A group of one name's addresses: the pool that a block has is not for it.
+            servers.iter_mut().for_each(|server| server.backup = false);
+            let group =
+                if matches!(address.host, Host::Unix(_)) { shown.trim_end_matches(':') } else { &host };
+            Arc::new(Group::new(group, servers, Keepalive::NONE))
+        }
+    };
+    Ok(Target { scheme, name: name.into(), group, host: host.into(), port: port.into(), uri })
+}
+
+/// A word without a place, for tests.
+#[cfg(test)]
+pub(super) fn example(text: &str) -> Result<Target, String> {
+    target((Scheme::Http, text.as_bytes()), &[], |address| {
+        resolve(address, &System).map(|all| all.into_iter().map(Server::new).collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::example;
+
+    #[test]
+    fn hosts_ports_and_uris() {
+        for (text, host, port, uri) in [
+            ("127.0.0.1", "127.0.0.1", "80", ""),
+            ("127.0.0.1:80/", "127.0.0.1", "80", "/"),
+            ("127.0.0.1:8080/a?b", "127.0.0.1:8080", "8080", "/a?b"),
+            ("[::1]:81/x", "[::1]:81", "81", "/x"),
+            ("unix:/tmp/s:/uri", "localhost", "", "/uri"),
+            ("unix:/tmp/s", "localhost", "", ""),
+        ] {
+            let target = example(text).unwrap();
+            assert_eq!((&*target.host, &*target.port), (host, port), "{text}");
+            assert_eq!(target.uri, uri.as_bytes(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The servers that were asked on behalf of a request, and what variables tell of them.
+
+use ::upstream::{Attempt, Attempts};
+use contract::{Exchange, Variable};
+use std::time::Duration;
+
+pub(super) static VARIABLES: &[Variable] = &[
+    Variable::new("upstream_addr", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.address.to_string()))
+    }),
+    Variable::new("upstream_status", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.status.map(|status| format!("{:03}", status.0)))
+    }),
+    Variable::new("upstream_connect_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.connect_time.map(seconds))
+    }),
+    Variable::new("upstream_header_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.header_time.map(seconds))
+    }),
+    Variable::new("upstream_response_time", |exchange, _, out| {
+        listed(exchange, out, |attempt| attempt.response_time.map(seconds))
+    }),
+    Variable::new("upstream_response_length", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.length.to_string()))
+    }),
+    Variable::new("upstream_bytes_received", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.received.to_string()))
+    }),
+    Variable::new("upstream_bytes_sent", |exchange, _, out| {
+        listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
+    }),
+    Variable::family("upstream_http_", |exchange, name, out| {
+        let fields = Attempts::known(exchange).map(|attempts| attempts.fields());
+        fields.is_some_and(|fields| crate::values::variables::joined(&fields, name, b", ", out))
+    }),
+    Variable::family("upstream_cookie_", cookie),
+];
+
+fn seconds(time: Duration) -> String {
+    format!("{}.{:03}", time.as_secs(), time.subsec_millis())
+}
+
+/// What is to be told of each attempt, `-` where it is not known.
+fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Option<String>) -> bool {
+    let Some(attempts) = Attempts::known(exchange) else { return false };
+    attempts.with(|attempts| {
+        for (index, attempt) in attempts.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(if attempt.redirected { b" : " } else { b", " });
+            }
+            out.extend_from_slice(tell(attempt).as_deref().unwrap_or("-").as_bytes());
+        }
+        !attempts.is_empty()
+    })
+}
+
+/// The value of a cookie that the server set.
+fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let Some(fields) = Attempts::known(exchange).map(|attempts| attempts.fields()) else { return false };
+    let value = fields.all("Set-Cookie").find_map(|field| {
+        let pair = field.split(|&byte| byte == b';').next()?;
+        let at = pair.iter().position(|&byte| byte == b'=')?;
+        let found = pair[..at].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+        found.then(|| pair[at + 1..].trim_ascii())
+    });
+    value.inspect(|value| out.extend_from_slice(value)).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+    use ::upstream::Attempts;
+    use http::Status;
+
+    #[test]
+    fn the_servers_that_were_asked() {
+        let exchange = Site::location("set $x $upstream_addr; set $y $upstream_status;").get("/");
+        let attempts: Attempts = Attempts::of(&exchange);
+        attempts.begin(&"a:1".into(), false);
+        attempts.note(|attempt| attempt.status = Some(Status(502)));
+        attempts.begin(&"b:2".into(), false);
+        attempts.begin(&"c:3".into(), true);
+        let shows = |name: &str| {
+            let mut out = Vec::new();
+            let variable = super::VARIABLES.iter().find(|variable| variable.name == name).unwrap();
+            (variable.get)(&exchange, "", &mut out).then(|| String::from_utf8(out).unwrap())
+        };
+        assert_eq!(shows("upstream_addr").as_deref(), Some("a:1, b:2 : c:3"));
+        assert_eq!(shows("upstream_status").as_deref(), Some("502, - : -"));
+    }
+
+    #[test]
+    fn requests_inside_of_the_server_have_lists_of_their_own() {
+        let whole = Site::location("set $x $upstream_addr;").get("/");
+        let [mut one, other] = [(); 2].map(|()| whole.inner(whole.request.clone()));
+        Attempts::of(&one).begin(&"a:1".into(), false);
+        assert!(Attempts::known(&other).is_none());
+        Attempts::of(&other).begin(&"b:2".into(), false);
+        Attempts::of(&one).note(|attempt| attempt.status = Some(Status(502)));
+        let told = |exchange| Attempts::of(exchange).with(|attempts| format!("{attempts:?}"));
+        assert!(told(&one).contains("502") && !told(&other).contains("502"));
+        assert!(Attempts::known(&whole).is_none());
+        one.clear();
+        assert!(Attempts::known(&one).is_none() && Attempts::known(&other).is_some());
+    }
+}
