@@ -116,7 +116,7 @@ fn begin(
     events: &Rc<Events>,
 ) -> Result<(Flow, Option<Status>), Unexplained> {
     let (address, hosts, local) = choice::reached(site, question)?;
-    if question.is_encrypted && !hosts.is_encrypted {
+    if question.is_encrypted && !hosts.is_encrypted() {
         return Err(Unexplained::Scheme(address, "not encrypted"));
     }
     let policy = &hosts.default_server().scope.policy;
@@ -138,7 +138,7 @@ fn begin(
     let chosen = found.unwrap_or(server);
     events.add(choice::of_server(hosts, chosen, &flow.exchange.request.host, &address));
     flow.choose(chosen);
-    let in_clear = hosts.is_encrypted && !question.is_encrypted;
+    let in_clear = hosts.is_encrypted() && !question.is_encrypted;
     let refused = match understood {
         Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
         Ok(_) => in_clear.then_some(Status(497)),

@@ -1,6 +1,7 @@
 //! From a host name to a virtual server: names, patterns, the default.
 
 use crate::encryption::Encryption;
+use crate::protocols::Protocols;
 use crate::site::Server;
 use conf::value::TooManySteps;
 use contract::{Exchange, HostNames, NameError, Regex, Regexes};
@@ -8,10 +9,8 @@ use std::sync::Arc;
 
 /// The virtual servers of one address.
 pub struct Hosts {
-    /// Whether connections begin with a handshake (`listen … ssl`).
-    pub is_encrypted: bool,
-    /// Whether connections begin with a header of the PROXY protocol (`listen … proxy_protocol`).
-    pub takes_proxy_header: bool,
+    /// The protocols of its connections.
+    pub protocols: Protocols,
     /// All servers of the address, in the order in which they were written.
     pub servers: Box<[Arc<Server>]>,
     default: Arc<Server>,
@@ -23,16 +22,20 @@ pub struct Hosts {
 
 impl Hosts {
     /// An address with this default server and no names.
-    pub fn new(default: Arc<Server>, is_encrypted: bool) -> Hosts {
+    pub fn new(default: Arc<Server>, protocols: Protocols) -> Hosts {
         Hosts {
-            is_encrypted,
-            takes_proxy_header: false,
+            protocols,
             servers: Box::default(),
             default,
             names: HostNames::default(),
             patterns: Regexes::default(),
             matched: Vec::new(),
         }
+    }
+
+    /// Whether connections begin with a TLS handshake.
+    pub fn is_encrypted(&self) -> bool {
+        self.protocols.has(Protocols::SSL)
     }
 
     /// The server for requests that no name matches.
@@ -55,7 +58,7 @@ impl Hosts {
         named: Option<&Arc<Server>>,
         (other, other_named): (&Hosts, Option<&Arc<Server>>),
     ) -> bool {
-        match (self.is_encrypted, other.is_encrypted) {
+        match (self.is_encrypted(), other.is_encrypted()) {
             (false, false) => true,
             (true, true) => match (self.encryption(named), other.encryption(other_named)) {
                 (Encryption::Accept(one), Encryption::Accept(two)) => one.is(two),

@@ -1,5 +1,6 @@
 //! `listen`: addresses and their options, and which servers answer on which address.
 
+use crate::protocols::Protocols;
 use conf::catalogue::judge_parameter;
 use conf::value::{self, Host};
 use conf::{Diagnostic, Span, Word};
@@ -18,10 +19,8 @@ pub(crate) struct ListenSpec {
     pub options: Option<ListenOptions>,
     /// Whether the server is the default one of the address.
     pub default_server: bool,
-    /// Whether connections begin with a handshake.
-    pub ssl: bool,
-    /// Whether connections begin with a header of the PROXY protocol.
-    pub proxy_protocol: bool,
+    /// The protocols that it enables.
+    pub protocols: Protocols,
     /// Where it was written.
     pub span: Span,
 }
@@ -34,8 +33,7 @@ impl ListenSpec {
             addresses: vec![SocketAddress::Inet(address)],
             options: None,
             default_server: false,
-            ssl: false,
-            proxy_protocol: false,
+            protocols: Protocols::NONE,
             span,
         }
     }
@@ -45,13 +43,14 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
     let word = args.word(0)?;
     let mut addresses = addresses(args, word, loading)?;
     let mut options = ListenOptions::default();
-    let (mut default_server, mut ssl, mut proxy_protocol, mut has_options) = (false, false, false, false);
+    let (mut default_server, mut has_options, mut protocols) = (false, false, Protocols::NONE);
     for word in args.words().iter().skip(1) {
         match parameter(&word.text) {
             (b"default_server" | b"default", None) => default_server = true,
-            (b"ssl", None) => ssl = true,
-            (b"proxy_protocol", None) => proxy_protocol = true,
             (b"bind", None) => has_options = true,
+            (name, None) if let Some(protocol) = Protocols::of_parameter(name) => {
+                protocols = protocols.or(protocol);
+            }
             (name, value) => {
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;
                 if name == b"quic" {
@@ -62,7 +61,7 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
         }
     }
     let options = has_options.then_some(options);
-    Ok(ListenSpec { addresses, options, default_server, ssl, proxy_protocol, span: args.node.span })
+    Ok(ListenSpec { addresses, options, default_server, protocols, span: args.node.span })
 }
 
 fn parameter(text: &[u8]) -> (&[u8], Option<&[u8]>) {

@@ -1,24 +1,37 @@
-//! What the `listen` lines of one address say about its protocols, and whether they agree.
+//! The protocols of an address, and whether its `listen` lines agree on them.
 
 use crate::listens::ListenSpec;
 use conf::Span;
 
-/// Protocols that an address is to speak.
+/// The protocols that the parameters of `listen` enable on an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Protocols {
-    /// Whether connections begin with a handshake.
-    pub ssl: bool,
-    /// Whether they begin with a header of the PROXY protocol.
-    pub proxy_protocol: bool,
-}
+pub struct Protocols(u8);
 
 impl Protocols {
-    fn of(listen: &ListenSpec) -> Protocols {
-        Protocols { ssl: listen.ssl, proxy_protocol: listen.proxy_protocol }
+    /// HTTP/1 in clear.
+    pub const NONE: Protocols = Protocols(0);
+    /// Connections begin with a TLS handshake (`ssl`).
+    pub const SSL: Protocols = Protocols(1);
+    /// Connections begin with a header of the PROXY protocol (`proxy_protocol`).
+    pub const PROXY: Protocols = Protocols(1 << 1);
+
+    const PARAMETERS: [(&[u8], Protocols); 2] =
+        [(b"ssl", Protocols::SSL), (b"proxy_protocol", Protocols::PROXY)];
+
+    /// The protocol that a parameter of `listen` enables.
+    pub(crate) fn of_parameter(name: &[u8]) -> Option<Protocols> {
+        Protocols::PARAMETERS.iter().find_map(|(known, protocol)| (*known == name).then_some(*protocol))
     }
 
-    fn or(self, other: Protocols) -> Protocols {
-        Protocols { ssl: self.ssl || other.ssl, proxy_protocol: self.proxy_protocol || other.proxy_protocol }
+    /// The protocols of both.
+    #[must_use]
+    pub const fn or(self, other: Protocols) -> Protocols {
+        Protocols(self.0 | other.0)
+    }
+
+    /// Whether all of the others are among these.
+    pub const fn has(self, other: Protocols) -> bool {
+        self.0 & other.0 == other.0
     }
 }
 
@@ -40,7 +53,7 @@ impl Agreement {
     /// The first line of an address.
     pub(crate) fn new(listen: &ListenSpec) -> Agreement {
         Agreement {
-            all: Protocols::of(listen),
+            all: listen.protocols,
             later: None,
             has_changed: false,
             has_options: listen.options.is_some(),
@@ -50,8 +63,8 @@ impl Agreement {
 
     /// A further line.
     pub(crate) fn add(&mut self, listen: &ListenSpec) {
-        let (said, has_options) = (Protocols::of(listen), listen.options.is_some());
-        let (adds, leaves_out) = (said.or(self.all) != self.all, said.or(self.all) != said);
+        let (said, has_options) = (listen.protocols, listen.options.is_some());
+        let (adds, leaves_out) = (!self.all.has(said), !said.has(self.all));
         let differs = self.later.is_some_and(|later| later != said);
         let dissents = if adds {
             (self.has_options && !has_options) || self.has_changed || leaves_out

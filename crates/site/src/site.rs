@@ -72,7 +72,7 @@ impl Listen {
 
     fn is_encrypted(&self) -> bool {
         let narrower = self.narrower.iter().map(|(_, hosts)| hosts);
-        narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted)
+        narrower.chain([&self.hosts]).any(|hosts| hosts.is_encrypted())
     }
 
     /// Whether the socket's own address does not tell at which address a connection arrived.
@@ -432,15 +432,14 @@ impl AddressUse {
     ) -> Result<Option<Hosts>, Diagnostic> {
         let first = self.servers.first().map(|(server, ..)| Arc::clone(server));
         let Some(default) = self.default.clone().or(first) else { return Ok(None) };
-        let Protocols { ssl, proxy_protocol } = self.protocols.all;
-        if ssl {
+        let protocols = self.protocols.all;
+        if protocols.has(Protocols::SSL) {
             self.check_certificates(&default)?;
         }
         let message = format!("protocol options redefined for {address}");
         notes.extend(self.protocols.dissenting.iter().map(|span| Diagnostic::warn(&message).at(*span)));
-        let mut hosts = Hosts::new(default, ssl);
+        let mut hosts = Hosts::new(default, protocols);
         hosts.servers = self.servers.iter().map(|(server, ..)| Arc::clone(server)).collect();
-        hosts.takes_proxy_header = proxy_protocol;
         let single = self.servers.len() == 1;
         let mut patterns = Vec::new();
         for (server, span) in &self.servers {

@@ -253,7 +253,7 @@ mod tests {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         let mut content = (Vec::new(), Vec::new());
         client.process(&mut [], &mut to_server, &mut content.0)?;
-        let told = Hello::new().read(&to_server, &mut to_client)?.unwrap();
+        let hello = Hello::new().read(&to_server, &mut to_client)?.unwrap();
         let mut far = Session::new(server)?;
         for round in 0..8 {
             let plain = if round == 4 { &b"question"[..] } else { b"" };
@@ -268,7 +268,7 @@ mod tests {
             to_client.drain(..processed.consumed);
         }
         assert_eq!(content.1, b"question");
-        Ok((told, client.negotiated()))
+        Ok((hello.server_name, client.negotiated()))
     }
 
     fn reason(result: Result<(Option<String>, Negotiated), Failure>) -> String {

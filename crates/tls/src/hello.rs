@@ -10,6 +10,15 @@ pub struct Hello {
     seen: usize,
 }
 
+/// What a client's first message asks for, by which the server chooses a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientHello {
+    /// The name of a server, in lower case (RFC 6066, section 3).
+    pub server_name: Option<String>,
+    /// The application protocols that the client speaks, the preferred one first (ALPN, RFC 7301).
+    pub alpn: Vec<Box<[u8]>>,
+}
+
 /// The alert to a client whose name is not served (`unrecognized_name`, RFC 6066, section 3).
 pub fn rejection() -> &'static [u8] {
     &[21, 3, 3, 0, 2, 2, 112]
@@ -21,12 +30,11 @@ impl Hello {
         Hello { acceptor: Acceptor::default(), seen: 0 }
     }
 
-    /// Reads all that the client has sent so far. Once the message is whole, gives the server's name that it asks
-    /// for, in lower case, if there is one.
+    /// Reads all that the client has sent so far. Gives the message once it is whole.
     ///
     /// # Errors
     /// The bytes are none of a client that speaks TLS 1.2 or 1.3. The alert that tells so is added to `output`.
-    pub fn read(&mut self, incoming: &[u8], output: &mut Vec<u8>) -> Result<Option<Option<String>>, Failure> {
+    pub fn read(&mut self, incoming: &[u8], output: &mut Vec<u8>) -> Result<Option<ClientHello>, Failure> {
         let mut fresh = incoming.get(self.seen..).unwrap_or_default();
         loop {
             let count = self.acceptor.read_tls(&mut fresh).map_err(|_| Failure::malformed())?;
@@ -35,7 +43,10 @@ impl Hello {
                 Ok(Some(accepted)) => {
                     let hello = accepted.client_hello();
                     let name = hello.server_name().map(|name| name.trim_end_matches('.'));
-                    return Ok(Some(name.map(str::to_ascii_lowercase)));
+                    return Ok(Some(ClientHello {
+                        server_name: name.map(str::to_ascii_lowercase),
+                        alpn: hello.alpn().into_iter().flatten().map(Box::from).collect(),
+                    }));
                 }
                 Ok(None) if fresh.is_empty() => return Ok(None),
                 Ok(None) => {}

@@ -25,7 +25,7 @@ mod x509;
 
 pub use certificate::{LoadError, Pair};
 pub use client::{ClientPolicy, ClientSettings};
-pub use hello::{Hello, rejection};
+pub use hello::{ClientHello, Hello, rejection};
 pub use policy::{PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};

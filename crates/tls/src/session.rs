@@ -354,7 +354,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Hello, Pair, SelfSigned, Settings};
+    use crate::{ClientHello, Hello, Pair, SelfSigned, Settings};
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
     use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use rustls::{
@@ -439,11 +439,11 @@ mod tests {
     struct Link {
         client: ClientConnection,
         server: Option<Session>,
-        hello: Hello,
+        reader: Hello,
         incoming: Vec<u8>,
         content: Vec<u8>,
         part: usize,
-        name: Option<String>,
+        hello: ClientHello,
         ended: bool,
     }
 
@@ -452,11 +452,11 @@ mod tests {
             Link {
                 client: client(config),
                 server: None,
-                hello: Hello::new(),
+                reader: Hello::new(),
                 incoming: Vec::new(),
                 content: Vec::new(),
                 part,
-                name: None,
+                hello: ClientHello::default(),
                 ended: false,
             }
         }
@@ -487,8 +487,8 @@ mod tests {
 
         fn server_reads(&mut self, policy: &ServerPolicy, output: &mut Vec<u8>) -> Result<(), Failure> {
             if self.server.is_none() {
-                let Some(name) = self.hello.read(&self.incoming, output)? else { return Ok(()) };
-                self.name = name;
+                let Some(hello) = self.reader.read(&self.incoming, output)? else { return Ok(()) };
+                self.hello = hello;
                 self.server = Some(Session::new(policy)?);
             }
             let server = self.server.as_mut().unwrap();
@@ -519,7 +519,8 @@ mod tests {
             for part in [1, 3, 1000, 1 << 20] {
                 let mut link = Link::new(&config(rustls::ALL_VERSIONS), part);
                 link.run(&policy).unwrap();
-                assert_eq!(link.name.as_deref(), Some("a.example"));
+                assert_eq!(link.hello.server_name.as_deref(), Some("a.example"));
+                assert_eq!(link.hello.alpn, [Box::from(&b"http/1.1"[..])]);
                 let negotiated = link.server.as_ref().unwrap().negotiated();
                 assert_eq!((negotiated.protocol, negotiated.resumed), (protocol, false));
                 assert_eq!(negotiated.alpn.as_deref(), Some(&b"http/1.1"[..]));

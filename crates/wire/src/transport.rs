@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, Waker, ready};
-use tls::{Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
+use tls::{ClientHello, Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
 
 /// How much is read from the network at once: a record fits.
 const READ_SIZE: usize = 17 * 1024;
@@ -56,8 +56,8 @@ enum Stage {
 
 /// How a client began.
 pub enum Opening {
-    /// With a handshake; it asks for this name.
-    Hello(Option<String>),
+    /// With a handshake.
+    Hello(ClientHello),
     /// With something that is no handshake.
     Clear,
 }
@@ -273,7 +273,7 @@ impl Encrypted {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
             };
             let Stage::Hello(hello) = &mut self.stage else {
-                return Poll::Ready(Ok(Opening::Hello(None)));
+                return Poll::Ready(Ok(Opening::Hello(ClientHello::default())));
             };
             // The highest bit begins a handshake of SSL 2, which is answered as one that fails.
             if hello.is_none() && first != HANDSHAKE && first & 0x80 == 0 {
@@ -283,7 +283,7 @@ impl Encrypted {
             let (incoming, mut result) = (self.incoming.bytes(), Ok(None));
             self.output.append(|output| result = hello.read(incoming, output));
             match result {
-                Ok(Some(name)) => return Poll::Ready(Ok(Opening::Hello(name))),
+                Ok(Some(hello)) => return Poll::Ready(Ok(Opening::Hello(hello))),
                 Ok(None) if self.ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Ok(None) => {}
                 Err(failure) => return Poll::Ready(Err(self.give_up(failure))),
@@ -515,8 +515,8 @@ mod tests {
                     near_is_done = near.poll_handshake(cx).map(Result::unwrap).is_ready();
                 }
                 if !has_policy && let Poll::Ready(opening) = tls.poll_opening(cx) {
-                    let Opening::Hello(name) = opening.unwrap() else { panic!("in clear") };
-                    assert_eq!(name.as_deref(), Some("a.example"));
+                    let Opening::Hello(hello) = opening.unwrap() else { panic!("in clear") };
+                    assert_eq!(hello.server_name.as_deref(), Some("a.example"));
                     tls.accept(&server).unwrap();
                     has_policy = true;
                 }

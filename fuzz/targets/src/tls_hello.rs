@@ -1,6 +1,6 @@
-//! The first message of a client of TLS: the same name, or the same refusal, however the bytes arrive.
+//! The first message of a client of TLS: the same message, or the same refusal, however the bytes arrive.
 
-use tls::Hello;
+use tls::{ClientHello, Hello};
 
 /// Holds the reader to it.
 pub fn run(input: &[u8]) {
@@ -8,7 +8,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(whole, read(input, 1), "byte by byte");
     assert_eq!(whole, read(input, 5), "in fives");
     assert_eq!(whole, read(input, 64), "in sixty-fours");
-    if let Verdict::Hello(Some(name)) = &whole {
+    if let Verdict::Hello(ClientHello { server_name: Some(name), .. }) = &whole {
         assert!(!name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == 0));
     }
 }
@@ -16,7 +16,7 @@ pub fn run(input: &[u8]) {
 /// What the bytes came to.
 #[derive(Debug, PartialEq)]
 enum Verdict {
-    Hello(Option<String>),
+    Hello(ClientHello),
     Refused,
     Incomplete,
 }
@@ -28,7 +28,7 @@ fn read(input: &[u8], step: usize) -> Verdict {
     while end < input.len() {
         end = (end + step).min(input.len());
         match hello.read(&input[..end], &mut output) {
-            Ok(Some(name)) => return Verdict::Hello(name),
+            Ok(Some(hello)) => return Verdict::Hello(hello),
             Ok(None) => {}
             Err(_) => return Verdict::Refused,
         }

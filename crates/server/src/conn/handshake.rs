@@ -8,6 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use tls::ClientHello;
 use wire::{Opening, Transport};
 
 /// The start of an encrypted connection.
@@ -56,7 +57,7 @@ impl Io {
         let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
         if tls.awaits_hello() {
             match ready!(tls.poll_opening(cx))? {
-                Opening::Hello(name) => self.choose(name)?,
+                Opening::Hello(hello) => self.choose(hello)?,
                 Opening::Clear => {
                     // It gets the error over HTTP.
                     (self.input, self.clear_by_mistake) = (tls.clear(), true);
@@ -83,7 +84,8 @@ impl Io {
     }
 
     /// Chooses the virtual server, and goes on under its policy.
-    fn choose(&mut self, name: Option<String>) -> io::Result<()> {
+    fn choose(&mut self, hello: ClientHello) -> io::Result<()> {
+        let name = hello.server_name;
         let named = name.as_deref().and_then(|name| self.hosts().find_name(name.as_bytes()));
         self.named = named.map(Arc::clone);
         if let Some(start) = &mut self.start {

@@ -29,7 +29,7 @@ use journal::Level;
 use journal::clock::{self, Time};
 use net::{SocketAddress, Stream};
 use serving::{Served, Serving};
-use site::{Listen, Server};
+use site::{Listen, Protocols, Server};
 use std::cell::Cell;
 use std::future::Future;
 use std::net::IpAddr;
@@ -151,7 +151,7 @@ impl Connection {
             false => peer_of(&place.address),
         };
         let hosts = place.hosts(ip_of(&local));
-        let (is_encrypted, is_passed) = (hosts.is_encrypted, hosts.takes_proxy_header);
+        let (is_encrypted, is_passed) = (hosts.is_encrypted(), hosts.protocols.has(Protocols::PROXY));
         let peer = peer_of(peer);
         let info = contract::Connection {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
