@@ -7,9 +7,22 @@
 #[cfg(test)]
 mod testing;
 
-/// `.htaccess` files.
+/// Apache's `.htaccess` files, a file for each module of Apache.
 pub mod apache {
+    pub mod apache_core;
     pub mod htaccess;
+    pub mod mod_access_compat;
+    pub mod mod_alias;
+    pub mod mod_authz_core;
+    pub mod mod_autoindex;
+    pub mod mod_dir;
+    pub mod mod_env;
+    pub mod mod_expires;
+    pub mod mod_headers;
+    pub mod mod_mime;
+    pub mod mod_rewrite;
+    pub mod mod_setenvif;
+    pub mod mod_version;
 }
 
 /// Who may ask.
@@ -112,6 +125,7 @@ pub mod values {
 /// What several features share.
 mod shared {
     pub(crate) mod addresses;
+    pub(crate) mod apache;
     pub(crate) mod blocks;
     pub(crate) mod changed;
     pub(crate) mod directories;
@@ -166,6 +180,20 @@ pub static ALL: &[&Module] = &[
     &rewriting::error_page::MODULE,
     // `.htaccess` files are read after the limits, which may refuse a request without reading a file.
     &apache::htaccess::MODULE,
+    // Directives of `.htaccess` files, in the order in which Apache calls its modules.
+    &apache::mod_version::MODULE,
+    &apache::mod_setenvif::MODULE,
+    &apache::mod_authz_core::MODULE,
+    &apache::mod_access_compat::MODULE,
+    &apache::mod_rewrite::MODULE,
+    &apache::mod_alias::MODULE,
+    &apache::mod_env::MODULE,
+    &apache::mod_dir::MODULE,
+    &apache::mod_mime::MODULE,
+    &apache::apache_core::MODULE,
+    &apache::mod_autoindex::MODULE,
+    &apache::mod_expires::MODULE,
+    &apache::mod_headers::MODULE,
     &files::try_files::MODULE,
     &gateway::mirror::MODULE,
     // The content: the first that has an answer wins. An index comes before a listing, a compressed file before a plain one.

@@ -53,7 +53,7 @@ pub(super) fn collect(
     pass_fields: bool,
 ) -> Result<fcgi::Params, TooLong> {
     let mut out = fcgi::Params::new();
-    let mut environment = crate::apache::htaccess::for_programs(exchange);
+    let mut environment = crate::shared::apache::environment::for_programs(exchange);
     let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
     if !sets_host {
         let mut host = Vec::new();

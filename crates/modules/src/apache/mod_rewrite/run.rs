@@ -3,9 +3,11 @@
 use super::Line;
 use super::condition::Condition;
 use super::rule::Rule;
-use super::text::{Context, Match, escape_uri, is_url, own_url};
-use crate::apache::htaccess::bounded::{BYTES_MAX, Failure, find};
-use crate::apache::htaccess::{environment, redirect};
+use super::text::{Context, Match};
+use crate::apache::{mod_alias, mod_env};
+use crate::shared::apache::bounded::{BYTES_MAX, Failure, find};
+use crate::shared::apache::environment;
+use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use conf::value::Captures;
 use contract::{Budget, Exchange, Handler, LocationKind, Reroute, Step};
 use http::Status;
@@ -44,9 +46,9 @@ pub(super) struct Rewriter {
     /// Whether the directory's options allow it.
     pub(super) allowed: bool,
     /// What is set after rewriting, also for the request that the rules leave.
-    pub(super) settings: Arc<[environment::Setting]>,
+    pub(super) settings: Arc<[mod_env::Setting]>,
     /// An internal rewrite does not take effect if one of these matches.
-    pub(super) redirects: Arc<[redirect::Redirect]>,
+    pub(super) redirects: Arc<[mod_alias::Redirect]>,
 }
 
 impl Handler for Rewriter {
@@ -330,10 +332,10 @@ impl Run<'_> {
         if !uri.starts_with(b"/") {
             return Step::Finish(Status::BAD_REQUEST);
         }
-        if let Err(failure) = environment::apply(self.exchange, &rewriter.settings, self.budget) {
+        if let Err(failure) = mod_env::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
         }
-        match redirect::apply(self.exchange, &rewriter.redirects, self.budget) {
+        match mod_alias::apply(self.exchange, &rewriter.redirects, self.budget) {
             Step::Next => {}
             step => return step,
         }

@@ -1,15 +1,15 @@
 //! Texts with groups and variables.
 
 use super::variable::Variable;
-use crate::apache::htaccess::bounded::{Failure, append};
-use crate::apache::htaccess::wrong;
+use crate::shared::apache::bounded::{Failure, append};
+use crate::shared::apache::wrong;
 use conf::value::Captures;
 use conf::{Diagnostic, Word};
 use contract::{Args, Budget, Exchange};
 
 /// What a pattern captured, and out of what.
 #[derive(Clone, Debug, Default)]
-pub(in crate::apache::htaccess) struct Match {
+pub(crate) struct Match {
     pub(super) captures: Captures,
     pub(super) subject: Vec<u8>,
 }
@@ -104,33 +104,5 @@ impl Text {
         }
         context.budget.step(out.len())?;
         Ok(out)
-    }
-}
-
-/// Whether a text is an absolute URL.
-pub(in crate::apache::htaccess) fn is_url(text: &[u8]) -> bool {
-    let scheme = text.windows(3).position(|part| part == b"://");
-    scheme.is_some_and(|end| end > 0 && text[..end].iter().all(u8::is_ascii_alphanumeric))
-}
-
-/// The URL of a path of this server, by the host and port that the client asked for.
-pub(in crate::apache::htaccess) fn own_url(exchange: &Exchange, path: &[u8]) -> Vec<u8> {
-    let scheme: &[u8] = if exchange.connection.secure { b"https://" } else { b"http://" };
-    let host = match exchange.request.host.is_empty() {
-        true => &exchange.server_name[..],
-        false => &exchange.request.host,
-    };
-    let port = exchange.request.port.map(|port| format!(":{port}")).unwrap_or_default();
-    [scheme, host, port.as_bytes(), path].concat()
-}
-
-/// A path as it stands in a URL, escaped where Apache escapes.
-pub(in crate::apache::htaccess) fn escape_uri(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        if byte.is_ascii_alphanumeric() || b"$-_.+!*'(),:;@&=/~".contains(&byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02x}").as_bytes());
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! `RewriteRule`.
 
 use super::text::Text;
-use crate::apache::htaccess::{environment, pattern};
+use crate::shared::apache::{environment, pattern};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A pattern and what replaces a path that matches it.
 #[derive(Clone, Debug)]
-pub(in crate::apache::htaccess) struct Rule {
+pub(crate) struct Rule {
     pub(super) pattern: Arc<Pattern>,
     pub(super) negated: bool,
     /// None leaves the path alone.

@@ -1,18 +1,70 @@
-//! When content is stale: `ExpiresActive`, `ExpiresByType`, `ExpiresDefault`.
+//! Tells clients in `.htaccess` files how long content stays fresh (`Expires`, `Cache-Control: max-age`).
+//!
+//! A time counts from the request (`access`, `now`) or from the last change of the file (`modification`).
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/style.css
+//! p {}
+//! ```
+//!
+//! ```file html/.htaccess
+//! ExpiresActive On
+//! ExpiresByType text/css "access plus 1 month"
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//!     types { text/css css; text/plain txt; }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /style.css HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! Cache-Control: max-age=2592000
+//! Expires: *
+//!
+//! p {}
+//! ---
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ```
 
-use super::{in_all_files, in_file, values};
+use crate::shared::apache::{in_all_files, in_file, values};
 use conf::{Arity, Diagnostic, Word, value};
-use contract::{Args, Body, Directive, Exchange, Filter, ScopeBuilder, View};
+use contract::{Args, Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use journal::clock::Time;
 
+/// When content is stale.
+pub static MODULE: Module = Module {
+    name: "mod_expires",
+    directives: &[&ACTIVE, &BY_TYPE, &DEFAULT],
+    variables: &[],
+    compile: Some(compile),
+};
+
 /// `ExpiresActive On | Off`
-pub(super) static ACTIVE: Directive<bool> =
+pub(crate) static ACTIVE: Directive<bool> =
     in_file(Directive::new("ExpiresActive", |args, _| args.value(0, value::flag)))
         .args(Arity::Flag)
         .help("Whether responses say when they are stale.");
 
 /// `ExpiresByType TYPE TIME`
-pub(super) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("ExpiresByType", |args, _| {
+pub(crate) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("ExpiresByType", |args, _| {
     Ok(ByType {
         media_type: args.word(0)?.text.to_ascii_lowercase().into(),
         age: parse_age(args, &args.words()[1..])?,
@@ -22,21 +74,21 @@ pub(super) static BY_TYPE: Directive<ByType> = in_all_files(Directive::new("Expi
 .help("When content of a media type is stale.");
 
 /// `ExpiresDefault TIME`
-pub(super) static DEFAULT: Directive<Age> =
+pub(crate) static DEFAULT: Directive<Age> =
     in_file(Directive::new("ExpiresDefault", |args, _| parse_age(args, args.words())))
         .args(Arity::AtLeast(1))
         .help("When all other content is stale.");
 
 /// When content of a media type is stale.
 #[derive(Clone, Debug)]
-pub(super) struct ByType {
+pub(crate) struct ByType {
     media_type: Box<[u8]>,
     age: Age,
 }
 
 /// Seconds after the request, or after the last modification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Age {
+pub(crate) struct Age {
     modified: bool,
     seconds: i64,
 }
@@ -88,13 +140,14 @@ fn unit(name: &str) -> Option<i64> {
     }
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if values(view, &ACTIVE).pop().unwrap_or(false) {
         let mut by_type = values(view, &BY_TYPE);
         // The last line for a type overrides the others.
         by_type.reverse();
         builder.filter(Expires { by_type, default: values(view, &DEFAULT).pop() });
     }
+    Ok(())
 }
 
 struct Expires {

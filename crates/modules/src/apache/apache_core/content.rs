@@ -1,84 +1,44 @@
-//! What is sent for a file or a directory: `DirectoryIndex`, `Options`, `AddType`, `ForceType`, `FileETag`.
+//! What is sent for a file or a directory: `Options`, `ForceType`, `FileETag`.
 
-use super::{in_all_files, in_file, values, wrong};
+use crate::shared::apache::{in_all_files, in_file, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Loading, ScopeBuilder, Template, Types, View};
+use contract::{Args, Directive, Loading, ScopeBuilder, View};
 use std::sync::Arc;
 
-/// `DirectoryIndex NAME …`; it takes the place of `index`.
-pub(super) static DIRECTORY_INDEX: Directive<Vec<Template>> =
-    in_file(Directive::new("DirectoryIndex", parse_index))
-        .args(Arity::AtLeast(1))
-        .slot("index")
-        .help("The files that answer for a directory, in the order in which they are tried.");
-
 /// `Options [+|-]OPTION …`
-pub(super) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
+pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
     .args(Arity::AtLeast(1))
     .help("Whether directories are listed (Indexes), and whether rewriting is allowed (FollowSymLinks).");
 
-/// `AddType TYPE EXTENSION …`
-pub(super) static ADD_TYPE: Directive<AddType> = in_all_files(Directive::new("AddType", parse_add_type))
-    .args(Arity::AtLeast(2))
-    .help("The media type of files with these extensions.");
-
 /// `ForceType TYPE | None`
-pub(super) static FORCE_TYPE: Directive<Box<[u8]>> =
+pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
     in_file(Directive::new("ForceType", |args, _| Ok(args.word(0)?.text.clone())))
         .args(Arity::Exactly(1))
         .help("The media type of all files.");
 
 /// `DefaultType none`
-pub(super) static DEFAULT_TYPE: Directive<()> = in_file(Directive::new("DefaultType", |_, _| Ok(())))
+pub(crate) static DEFAULT_TYPE: Directive<()> = in_file(Directive::new("DefaultType", |_, _| Ok(())))
     .args(Arity::Exactly(1))
     .help("Has no effect, as in Apache 2.4.");
 
 /// `FileETag PART …`
-pub(super) static FILE_ETAG: Directive<bool> = in_file(Directive::new("FileETag", parse_etag))
+pub(crate) static FILE_ETAG: Directive<bool> = in_file(Directive::new("FileETag", parse_etag))
     .args(Arity::AtLeast(1))
     .help("Whether files get an entity tag; the parts that it is made of are the server's choice.");
 
 /// `ServerSignature On | Off | EMail`
-pub(super) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
+pub(crate) static SERVER_SIGNATURE: Directive<()> = in_file(Directive::new("ServerSignature", |_, _| Ok(())))
     .args(Arity::Exactly(1))
     .help("Has no effect: `server_tokens` says what pages tell of the server.");
 
-/// `IndexIgnore NAME …`
-pub(super) static INDEX_IGNORE: Directive<()> = in_file(Directive::new("IndexIgnore", |_, _| Ok(())))
-    .args(Arity::AtLeast(1))
-    .help("Files that a listing leaves out: here the directory is not listed at all.");
-
-/// `IndexOptions OPTION …`
-pub(super) static INDEX_OPTIONS: Directive<()> = in_file(Directive::new("IndexOptions", |_, _| Ok(())))
-    .args(Arity::AtLeast(1))
-    .help("Has no effect: listings look as `autoindex_format` says.");
-
 /// What one line says about options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// What is not named is off.
     absolute: bool,
     indexes: Option<bool>,
     follow: Option<bool>,
-}
-
-/// Extensions of a media type.
-#[derive(Clone, Debug)]
-pub(super) struct AddType {
-    media_type: Box<[u8]>,
-    extensions: Vec<Box<[u8]>>,
-}
-
-/// Each of these names costs a call of the file system.
-const INDEXES_MAX: usize = 100;
-
-fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
-    match args.words() {
-        [word] if word.text.eq_ignore_ascii_case(b"disabled") => Ok(Vec::new()),
-        words if words.len() > INDEXES_MAX => Err(args.error(&format!("has more than {INDEXES_MAX} names"))),
-        words => Ok(words.iter().map(|word| Template::literal(&word.text)).collect()),
-    }
 }
 
 fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic> {
@@ -106,12 +66,6 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
     Ok(options)
 }
 
-fn parse_add_type(args: &Args<'_>, _: &mut Loading) -> Result<AddType, Diagnostic> {
-    let extension = |word: &conf::Word| word.text.strip_prefix(b".").unwrap_or(&word.text).into();
-    let extensions = args.words().iter().skip(1).map(extension).collect();
-    Ok(AddType { media_type: args.word(0)?.text.clone(), extensions })
-}
-
 fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
     let mut tagged = true;
     for word in args.words() {
@@ -126,7 +80,7 @@ fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
 }
 
 /// Whether rewriting is allowed.
-pub(super) fn follows(view: &View<'_>) -> bool {
+pub(crate) fn follows(view: &View<'_>) -> bool {
     let step = |follows, options: Options| options.follow.unwrap_or(follows && !options.absolute);
     values(view, &OPTIONS).into_iter().fold(true, step)
 }
@@ -139,18 +93,6 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     };
     let policy = &mut builder.policy;
     policy.lists_directories = values(view, &OPTIONS).into_iter().fold(None, step);
-    // A listing must not show files that are to be hidden, and it cannot hide single files.
-    if view.get(&INDEX_IGNORE).is_some() {
-        policy.lists_directories = Some(false);
-    }
-    let added = values(view, &ADD_TYPE);
-    if !added.is_empty() {
-        let mut types = Types::clone(&policy.types);
-        for AddType { media_type, extensions } in &added {
-            extensions.iter().for_each(|extension| drop(types.insert(extension, media_type)));
-        }
-        policy.types = Arc::new(types);
-    }
     if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
         policy.types = Arc::default();
         policy.default_type = Bytes::copy_from_slice(forced);

@@ -1,48 +1,98 @@
-//! Access as Apache 2.2 wrote it: `Order`, `Allow from`, `Deny from`.
+//! Allows and denies access in `.htaccess` files in the words of Apache 2.2: `Order`, `Allow`, `Deny`.
+//!
+//! Names of hosts are not looked up: a directive with one is a mistake, and the directory answers 500.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/.htaccess
+//! <Files "*.bak">
+//! Order allow,deny
+//! Deny from all
+//! </Files>
+//! ```
+//!
+//! ```file html/b.bak
+//! b
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ---
+//! GET /b.bak HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ```
 
-use super::bounded::Failure;
-use super::{environment, in_file, wrong};
+use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::{environment, in_file, values, wrong};
 use conf::value::subnet;
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Peer, Phase, ScopeBuilder, Step, View,
+    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
+    View,
 };
 use http::Status;
 use ipnet::IpNet;
 use journal::Level;
 use std::sync::Arc;
 
+/// Access as Apache 2.2 wrote it.
+pub static MODULE: Module = Module {
+    name: "mod_access_compat",
+    directives: &[&ORDER, &ALLOW, &DENY, &SATISFY],
+    variables: &[],
+    compile: Some(compile),
+};
+
 /// `Order allow,deny | deny,allow | mutual-failure`
-pub(super) static ORDER: Directive<Limited> = in_file(Directive::new("Order", parse_order))
+pub(crate) static ORDER: Directive<Limited> = in_file(Directive::new("Order", parse_order))
     .args(Arity::Exactly(1))
     .slot("htaccess order")
     .help("Which of `Allow` and `Deny` counts last, and what becomes of those that neither names.");
 
 /// `Allow from WHO …`
-pub(super) static ALLOW: Directive<Limited> =
+pub(crate) static ALLOW: Directive<Limited> =
     in_file(Directive::new("Allow", |args, loading| Ok(limited(loading, Line::Allow(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
         .help("Lets in all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Deny from WHO …`
-pub(super) static DENY: Directive<Limited> =
+pub(crate) static DENY: Directive<Limited> =
     in_file(Directive::new("Deny", |args, loading| Ok(limited(loading, Line::Deny(parse_who(args)?)))))
         .args(Arity::AtLeast(2))
         .slot("htaccess order")
         .help("Keeps out all, addresses, networks, or requests with a variable of the environment.");
 
 /// `Satisfy All`
-pub(super) static SATISFY: Directive<()> = in_file(Directive::new("Satisfy", parse_satisfy))
+pub(crate) static SATISFY: Directive<()> = in_file(Directive::new("Satisfy", parse_satisfy))
     .args(Arity::Exactly(1))
     .help("`All`, which is how it is anyway.");
 
 /// A directive, and the methods that it counts for; none for all.
-pub(super) type Limited = (Option<Arc<Methods>>, Line);
+pub(crate) type Limited = (Option<Arc<Methods>>, Line);
 
 /// One directive.
 #[derive(Clone, Debug)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// `Order`: whether `Allow` counts last, so that others get in.
     Order(bool),
     /// `Allow`
@@ -53,7 +103,7 @@ pub(super) enum Line {
 
 /// Whom a rule names.
 #[derive(Clone, Debug)]
-pub(super) enum Who {
+pub(crate) enum Who {
     /// Everybody.
     All,
     /// Clients of a network.
@@ -109,10 +159,10 @@ fn parse_who(args: &Args<'_>) -> Result<Vec<Who>, Diagnostic> {
     names.iter().map(who).collect()
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let lines: Vec<Limited> = super::values(view, &ORDER);
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let lines: Vec<Limited> = values(view, &ORDER);
     if lines.is_empty() {
-        return;
+        return Ok(());
     }
     let units = |(_, line): &Limited| match line {
         Line::Order(_) => 1,
@@ -120,6 +170,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     };
     let units = lines.iter().map(units).fold(0, u32::saturating_add);
     builder.handle(Phase::Access, Rules { lines, units });
+    Ok(())
 }
 
 struct Rules {
@@ -175,7 +226,7 @@ impl Who {
 }
 
 /// Whether the client's address is in a network.
-pub(super) fn in_network(exchange: &Exchange, net: &IpNet) -> bool {
+pub(crate) fn in_network(exchange: &Exchange, net: &IpNet) -> bool {
     match &exchange.connection.peer {
         Peer::Inet(address) => net.contains(&address.ip().to_canonical()),
         Peer::Unix(_) => false,

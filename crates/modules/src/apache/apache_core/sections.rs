@@ -1,8 +1,7 @@
 //! Sections: `<IfModule>`, `<IfDefine>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
 
-use super::bounded::{self, Failure};
-use super::version;
-use super::{in_file, pattern, wrong};
+use crate::shared::apache::bounded::{self, Failure};
+use crate::shared::apache::{in_file, pattern, wrong};
 use conf::value::Captures;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
 use contract::{Args, Budget, Candidate, Directive, Loading, Methods, Selection, Spent};
@@ -29,42 +28,33 @@ const MODULES: [&str; 16] = [
 ];
 
 /// `<IfModule [!]MODULE>`
-pub(super) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_if_module)
+pub(crate) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_if_module)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if what Apache's module does is honoured here.");
 
 /// `<IfDefine [!]NAME>`
-pub(super) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_if_define)
+pub(crate) static IF_DEFINE: Directive<bool> = Directive::new("IfDefine", parse_if_define)
     .within(Contexts::HTACCESS)
     .splices(Arity::Exactly(1))
     .repeats()
     .help("A section that counts if a name is defined, which none is.");
 
-/// `<IfVersion [[!]OPERATOR] VERSION>`
-pub(super) static IF_VERSION: Directive<bool> = Directive::new("IfVersion", version::parse)
-    .within(Contexts::HTACCESS)
-    .splices(Arity::Range(1, 2))
-    .repeats()
-    .help(
-        "A section that counts for a version of Apache, which is the one whose behaviour is followed here.",
-    );
-
 /// `<Files [~] NAME>`
-pub(super) static FILES: Directive<Selection> =
+pub(crate) static FILES: Directive<Selection> =
     section(Directive::new("Files", parse_files), Arity::Range(1, 2))
         .help("A section for files of a name, with `*` and `?`.");
 
 /// `<FilesMatch PATTERN>`
-pub(super) static FILES_MATCH: Directive<Selection> = section(
+pub(crate) static FILES_MATCH: Directive<Selection> = section(
     Directive::new("FilesMatch", |args, loading| by_pattern(args, loading, args.word(0)?)),
     Arity::Exactly(1),
 )
 .help("A section for files whose names match a pattern.");
 
 /// `<Limit METHOD …>`
-pub(super) static LIMIT: Directive<bool> =
+pub(crate) static LIMIT: Directive<bool> =
     Directive::new("Limit", |args, loading| by_method(args, loading, false))
         .within(Contexts::HTACCESS)
         .splices(Arity::AtLeast(1))
@@ -72,7 +62,7 @@ pub(super) static LIMIT: Directive<bool> =
         .help("A section whose rules about access count for these methods.");
 
 /// `<LimitExcept METHOD …>`
-pub(super) static LIMIT_EXCEPT: Directive<bool> =
+pub(crate) static LIMIT_EXCEPT: Directive<bool> =
     Directive::new("LimitExcept", |args, loading| by_method(args, loading, true))
         .within(Contexts::HTACCESS)
         .splices(Arity::AtLeast(1))
@@ -80,7 +70,7 @@ pub(super) static LIMIT_EXCEPT: Directive<bool> =
         .help("A section whose rules about access count for all methods but these.");
 
 /// `<If EXPRESSION>`
-pub(super) static IF: Directive<()> =
+pub(crate) static IF: Directive<()> =
     Directive::new("If", |args, _| Err(args.error("is not supported: expressions are not evaluated here")))
         .within(Contexts::HTACCESS)
         .block(Arity::Any)

@@ -1,30 +1,74 @@
-//! Redirects: `Redirect` and its kin.
+//! Redirects paths in `.htaccess` files.
+//!
+//! A redirect of an inner directory's file comes before one of an outer directory's.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/.htaccess
+//! Redirect 301 /old http://example.com/new
+//! RedirectMatch 410 "\.php$"
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /old/page HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 301 Moved Permanently
+//! Location: http://example.com/new/page
+//! ---
+//! GET /a.php HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 410 Gone
+//! ```
 
-use super::bounded::{Failure, append, find};
-use super::rewrite::{escape_uri, is_url, own_url};
-use super::{in_file, pattern, wrong};
+use crate::shared::apache::bounded::{Failure, append, find};
+use crate::shared::apache::urls::{escape_uri, is_url, own_url};
+use crate::shared::apache::{in_file, pattern, wrong};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Budget, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
+};
 use http::Status;
 use std::sync::Arc;
 
+/// Redirects.
+pub static MODULE: Module = Module {
+    name: "mod_alias",
+    directives: &[&REDIRECT, &REDIRECT_MATCH, &REDIRECT_PERMANENT, &REDIRECT_TEMP],
+    variables: &[],
+    compile: Some(compile),
+};
+
 /// `Redirect [STATUS] PATH [URL]`
-pub(super) static REDIRECT: Directive<Redirect> =
+pub(crate) static REDIRECT: Directive<Redirect> =
     in_file(Directive::new("Redirect", |args, loading| parse(args, loading, None, false)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects a path and all below it.");
 
 /// `RedirectMatch [STATUS] PATTERN [URL]`
-pub(super) static REDIRECT_MATCH: Directive<Redirect> =
+pub(crate) static REDIRECT_MATCH: Directive<Redirect> =
     in_file(Directive::new("RedirectMatch", |args, loading| parse(args, loading, None, true)))
         .args(Arity::Range(2, 3))
         .slot("htaccess redirect")
         .help("Redirects paths that match a pattern.");
 
 /// `RedirectPermanent PATH URL`
-pub(super) static REDIRECT_PERMANENT: Directive<Redirect> =
+pub(crate) static REDIRECT_PERMANENT: Directive<Redirect> =
     in_file(Directive::new("RedirectPermanent", |args, loading| {
         parse(args, loading, Some(Status::MOVED_PERMANENTLY), false)
     }))
@@ -33,7 +77,7 @@ pub(super) static REDIRECT_PERMANENT: Directive<Redirect> =
     .help("As `Redirect permanent`.");
 
 /// `RedirectTemp PATH URL`
-pub(super) static REDIRECT_TEMP: Directive<Redirect> =
+pub(crate) static REDIRECT_TEMP: Directive<Redirect> =
     in_file(Directive::new("RedirectTemp", |args, loading| parse(args, loading, Some(Status::FOUND), false)))
         .args(Arity::Exactly(2))
         .slot("htaccess redirect")
@@ -41,7 +85,7 @@ pub(super) static REDIRECT_TEMP: Directive<Redirect> =
 
 /// One redirect.
 #[derive(Clone, Debug)]
-pub(super) struct Redirect {
+pub(crate) struct Redirect {
     status: Status,
     from: From,
     /// None where the status is no redirection.
@@ -103,16 +147,17 @@ fn status_of(word: &Word) -> Option<Status> {
 
 /// The redirects of all directories. It is not a [`Rule`](contract::Rule): Apache tries the redirects of the innermost
 /// directory first, and those of one directory in the order in which they are written.
-pub(super) fn redirects(view: &View<'_>) -> Arc<[Redirect]> {
+pub(crate) fn redirects(view: &View<'_>) -> Arc<[Redirect]> {
     let written = view.levels().flat_map(|level| level.here(&REDIRECT));
     written.map(|redirect| redirect.value.clone()).collect()
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let redirects = redirects(view);
     if !redirects.is_empty() {
         builder.handle(Phase::Precontent, Redirects { redirects });
     }
+    Ok(())
 }
 
 struct Redirects {
@@ -128,7 +173,7 @@ impl Handler for Redirects {
 }
 
 /// Answers with the first redirect whose path or pattern matches the path of the request.
-pub(super) fn apply(exchange: &mut Exchange, redirects: &[Redirect], budget: &Budget) -> Step {
+pub(crate) fn apply(exchange: &mut Exchange, redirects: &[Redirect], budget: &Budget) -> Step {
     for redirect in redirects {
         match redirect.target(&exchange.request.path, budget) {
             Ok(None) => {}

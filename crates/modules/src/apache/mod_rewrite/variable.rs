@@ -1,7 +1,7 @@
 //! The variables of rewriting: `%{NAME}`.
 
 use super::text::Context;
-use crate::apache::htaccess::environment;
+use crate::shared::apache::environment;
 use contract::{Exchange, Peer, Spent};
 use journal::clock::{self, Time};
 use std::ffi::OsStr;

@@ -1,37 +1,87 @@
-//! Access: `Require`, and sections of them.
+//! Says in `.htaccess` files who may: `Require`, alone or in `<RequireAll>`, `<RequireAny>` and `<RequireNone>`.
+//!
+//! Outside of a section one requirement that holds is enough.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/private/a.txt
+//! secret
+//! ```
+//!
+//! ```file html/private/.htaccess
+//! <RequireAll>
+//! Require all granted
+//! Require not local
+//! </RequireAll>
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ---
+//! GET /private/a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 403 Forbidden
+//! ```
 
-use super::bounded::Failure;
-use super::order::in_network;
-use super::{environment, in_file, wrong};
+use crate::apache::mod_access_compat::in_network;
+use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::{environment, in_file, values, wrong};
 use conf::value::subnet;
 use conf::{Arity, Diagnostic, Node, Word};
 use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Peer, Phase, ScopeBuilder, Step, View,
+    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
+    View,
 };
 use http::Status;
 use ipnet::IpNet;
 use journal::Level;
 use std::sync::Arc;
 
+/// Who may.
+pub static MODULE: Module = Module {
+    name: "mod_authz_core",
+    directives: &[&REQUIRE, &REQUIRE_ALL, &REQUIRE_ANY, &REQUIRE_NONE],
+    variables: &[],
+    compile: Some(compile),
+};
+
 /// `Require [not] WHAT …`
-pub(super) static REQUIRE: Directive<Requirement> =
+pub(crate) static REQUIRE: Directive<Requirement> =
     in_file(Directive::new("Require", |args, loading| alone(args, loading)))
         .args(Arity::AtLeast(1))
         .slot("htaccess require")
         .help("Who may: all granted, all denied, ip, local, env or method.");
 
 /// `<RequireAll>`
-pub(super) static REQUIRE_ALL: Directive<Requirement> =
+pub(crate) static REQUIRE_ALL: Directive<Requirement> =
     section(Directive::new("RequireAll", |args, loading| group(args, Kind::All, loading)))
         .help("Requirements of which none may fail.");
 
 /// `<RequireAny>`
-pub(super) static REQUIRE_ANY: Directive<Requirement> =
+pub(crate) static REQUIRE_ANY: Directive<Requirement> =
     section(Directive::new("RequireAny", |args, loading| group(args, Kind::Any, loading)))
         .help("Requirements of which one is enough.");
 
 /// `<RequireNone>`
-pub(super) static REQUIRE_NONE: Directive<Requirement> =
+pub(crate) static REQUIRE_NONE: Directive<Requirement> =
     section(Directive::new("RequireNone", |args, loading| group(args, Kind::None, loading)))
         .help("Requirements of which none may hold.");
 
@@ -41,7 +91,7 @@ const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
 
 /// What is required.
 #[derive(Clone, Debug)]
-pub(super) struct Requirement {
+pub(crate) struct Requirement {
     /// The methods that it counts for; none for all.
     methods: Option<Arc<Methods>>,
     negated: bool,
@@ -132,12 +182,13 @@ fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Require
     }
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
-    let list = super::values(view, &REQUIRE);
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let list = values(view, &REQUIRE);
     if !list.is_empty() {
         let units = list.iter().map(Requirement::units).fold(1, u32::saturating_add);
         builder.handle(Phase::Access, Required { list, units });
     }
+    Ok(())
 }
 
 struct Required {

@@ -75,88 +75,16 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-mod bounded;
-mod charset;
-mod conditional;
-mod content;
-mod documents;
-mod environment;
-mod expires;
-mod fields;
-mod order;
-mod redirect;
-mod require;
-mod rewrite;
-mod version;
-
+use crate::apache::apache_core::sections;
 use crate::files::symlinks::Links;
-use conf::value::Pattern;
-use conf::{Contexts, Diagnostic, Word};
-use contract::{
-    Args, Directive, Exchange, Handler, Loading, Module, Overlay, Phase, Rule, ScopeBuilder, Step, View,
-};
+use conf::{Contexts, Diagnostic};
+use contract::{Directive, Exchange, Handler, Module, Overlay, Phase, ScopeBuilder, Step, View};
 use http::Status;
 use journal::Level;
-use std::sync::Arc;
-
-pub(crate) use environment::for_programs;
 
 /// Apache's `.htaccess` files.
-pub static MODULE: Module = Module {
-    name: "htaccess",
-    directives: &[
-        &HTACCESS,
-        &conditional::IF_MODULE,
-        &conditional::IF_DEFINE,
-        &conditional::IF_VERSION,
-        &conditional::FILES,
-        &conditional::FILES_MATCH,
-        &conditional::LIMIT,
-        &conditional::LIMIT_EXCEPT,
-        &conditional::IF,
-        &rewrite::ENGINE,
-        &rewrite::BASE,
-        &rewrite::CONDITION,
-        &rewrite::RULE,
-        &require::REQUIRE,
-        &require::REQUIRE_ALL,
-        &require::REQUIRE_ANY,
-        &require::REQUIRE_NONE,
-        &order::ORDER,
-        &order::ALLOW,
-        &order::DENY,
-        &order::SATISFY,
-        &redirect::REDIRECT,
-        &redirect::REDIRECT_MATCH,
-        &redirect::REDIRECT_PERMANENT,
-        &redirect::REDIRECT_TEMP,
-        &documents::ERROR_DOCUMENT,
-        &fields::HEADER,
-        &fields::REQUEST_HEADER,
-        &expires::ACTIVE,
-        &expires::BY_TYPE,
-        &expires::DEFAULT,
-        &content::DIRECTORY_INDEX,
-        &content::OPTIONS,
-        &content::ADD_TYPE,
-        &content::FORCE_TYPE,
-        &content::DEFAULT_TYPE,
-        &content::FILE_ETAG,
-        &content::SERVER_SIGNATURE,
-        &content::INDEX_IGNORE,
-        &content::INDEX_OPTIONS,
-        &charset::ADD_DEFAULT_CHARSET,
-        &charset::ADD_CHARSET,
-        &environment::SET_ENV,
-        &environment::UNSET_ENV,
-        &environment::SET_ENV_IF,
-        &environment::SET_ENV_IF_NO_CASE,
-        &environment::BROWSER_MATCH,
-        &environment::BROWSER_MATCH_NO_CASE,
-    ],
-    variables: &[],
-    compile: Some(compile),
-};
+pub static MODULE: Module =
+    Module { name: "htaccess", directives: &[&HTACCESS], variables: &[], compile: Some(compile) };
 
 /// `htaccess on | off`
 pub static HTACCESS: Directive<bool> = Directive::flag("htaccess")
@@ -164,30 +92,14 @@ pub static HTACCESS: Directive<bool> = Directive::flag("htaccess")
     .default("off")
     .help("Whether the `.htaccess` files beside the content count.");
 
-/// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
-const STEPS_MAX: u32 = 20_000;
-
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if !view.get(&HTACCESS).copied().unwrap_or(false) {
         return Ok(());
     }
-    let selections = &conditional::FILES;
+    let selections = &sections::FILES;
     builder.policy.overlay = Some(Overlay { section: view.section(), file_name: ".htaccess", selections });
     builder.policy.overlay_opener = Links::of(view).opener();
     builder.handle(Phase::Preaccess, Hidden);
-    if view.context() == Contexts::HTACCESS {
-        environment::compile(view, builder);
-        require::compile(view, builder);
-        order::compile(view, builder);
-        content::compile(view, builder);
-        rewrite::compile(view, builder);
-        redirect::compile(view, builder);
-        environment::compile_late(view, builder);
-        documents::compile(view, builder);
-        charset::compile(view, builder);
-        expires::compile(view, builder);
-        fields::compile(view, builder);
-    }
     Ok(())
 }
 
@@ -203,39 +115,6 @@ impl Handler for Hidden {
         exchange.log(Level::Error, "access forbidden: a name that starts with \".ht\"");
         Step::Finish(Status::FORBIDDEN)
     }
-}
-
-/// A directive of `.htaccess` files. The innermost file that has the directive overrides the others.
-const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
-    directive.within(Contexts::HTACCESS).rule(Rule::List)
-}
-
-/// A directive of `.htaccess` files. An inner file adds to the outer ones.
-const fn in_all_files<T>(directive: Directive<T>) -> Directive<T> {
-    directive.within(Contexts::HTACCESS).rule(Rule::Gather)
-}
-
-/// The values of a directive, as inherited by its rule.
-fn values<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec<T> {
-    view.all(directive).into_iter().map(|written| written.value.clone()).collect()
-}
-
-fn pattern(
-    args: &Args<'_>,
-    loading: &mut Loading,
-    word: &Word,
-    text: &[u8],
-    ignore_case: bool,
-) -> Result<Arc<Pattern>, Diagnostic> {
-    let pattern =
-        Pattern::limited(text, ignore_case, STEPS_MAX).map_err(|error| error.at(args.node, word))?;
-    loading.hold(pattern.size_bytes(), args.node.span)?;
-    Ok(Arc::new(pattern))
-}
-
-/// An error about a word of a directive.
-fn wrong(args: &Args<'_>, what: &str, word: &Word) -> Diagnostic {
-    args.error(&format!("has {what} \"{word}\""))
 }
 
 #[cfg(test)]

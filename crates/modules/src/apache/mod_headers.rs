@@ -1,27 +1,75 @@
-//! Fields of responses and of requests: `Header`, `RequestHeader`.
+//! Changes the fields of responses and requests in `.htaccess` files.
+//!
+//! `Header` without `always` does not change the server's own pages about errors; `Header always` does.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/.htaccess
+//! Header set X-Frame-Options DENY
+//! Header always set X-Content-Type-Options nosniff
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! X-Frame-Options: DENY
+//! X-Content-Type-Options: nosniff
+//!
+//! a
+//! ---
+//! GET /missing HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 404 Not Found
+//! X-Content-Type-Options: nosniff
+//! ```
 
-use super::bounded::{Failure, append};
-use super::{environment, in_all_files, values, wrong};
+use crate::shared::apache::bounded::{Failure, append};
+use crate::shared::apache::{environment, in_all_files, values, wrong};
 use bytes::Bytes;
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Body, Budget, Directive, Exchange, Filter, Handler, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Body, Budget, Directive, Exchange, Filter, Handler, Module, Phase, ScopeBuilder, Step, View,
+};
 use http::{Fields, InvalidField, Status};
 
+/// Fields of responses and requests.
+pub static MODULE: Module = Module {
+    name: "mod_headers",
+    directives: &[&HEADER, &REQUEST_HEADER],
+    variables: &[],
+    compile: Some(compile),
+};
+
 /// `Header [always | onsuccess] set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
-pub(super) static HEADER: Directive<Change> =
+pub(crate) static HEADER: Directive<Change> =
     in_all_files(Directive::new("Header", |args, _| parse_header(args)))
         .args(Arity::Range(2, 5))
         .help("Sets a field of responses, adds to it, or takes it away.");
 
 /// `RequestHeader set | append | add | merge | setifempty | unset NAME [VALUE] [env=[!]NAME]`
-pub(super) static REQUEST_HEADER: Directive<Change> =
+pub(crate) static REQUEST_HEADER: Directive<Change> =
     in_all_files(Directive::new("RequestHeader", |args, _| parse(args, args.words(), false)))
         .args(Arity::Range(2, 4))
         .help("Sets a field of the request, adds to it, or takes it away, after rewriting.");
 
 /// One change of a field.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(crate) struct Change {
     always: bool,
     action: Action,
     name: Box<str>,
@@ -126,7 +174,7 @@ fn parse_value(args: &Args<'_>, word: &Word) -> Result<Vec<Part>, Diagnostic> {
     Ok(parts)
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     let changes = values(view, &HEADER);
     if !changes.is_empty() {
         builder.filter(ChangeFields { changes });
@@ -135,6 +183,7 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     if !changes.is_empty() {
         builder.handle(Phase::Precontent, ChangeRequest { changes });
     }
+    Ok(())
 }
 
 struct ChangeRequest {

@@ -1,16 +1,61 @@
-//! `<IfVersion>`: the version of Apache whose behaviour is followed.
+//! Sections of `.htaccess` files that count for some versions of Apache.
+//!
+//! The version is that of the Apache whose behaviour Fulmar follows: 2.4.71.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/.htaccess
+//! <IfVersion >= 2.4>
+//! Header set X-Version "2.4 or later"
+//! </IfVersion>
+//! <IfVersion < 2.4>
+//! Header set X-Version old
+//! </IfVersion>
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//! X-Version: 2.4 or later
+//!
+//! a
+//! ```
 
-use super::{pattern, wrong};
-use conf::Diagnostic;
-use contract::{Args, Loading};
+use crate::shared::apache::{pattern, wrong};
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{Args, Directive, Loading, Module};
 use std::cmp::Ordering;
+
+/// Sections by Apache's version.
+pub static MODULE: Module =
+    Module { name: "mod_version", directives: &[&IF_VERSION], variables: &[], compile: None };
+
+/// `<IfVersion [[!]OPERATOR] VERSION>`
+pub(crate) static IF_VERSION: Directive<bool> =
+    Directive::new("IfVersion", parse).within(Contexts::HTACCESS).splices(Arity::Range(1, 2)).repeats().help(
+        "A section that counts for a version of Apache, which is the one whose behaviour is followed here.",
+    );
 
 /// Apache's version, and the same as text.
 const VERSION: [u32; 3] = [2, 4, 71];
 const TEXT: &[u8] = b"2.4.71";
 
 /// Whether a section counts: `[[!]OPERATOR] VERSION`.
-pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<bool, Diagnostic> {
     use Ordering::{Equal, Greater, Less};
     let (operator, word) = match args.words() {
         [version] => (&b"="[..], version),

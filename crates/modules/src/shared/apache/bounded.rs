@@ -7,11 +7,11 @@ use journal::Level;
 use std::fmt;
 
 /// The longest of these texts, and the most that a request's environment holds, in bytes.
-pub(super) const BYTES_MAX: usize = 64 * 1024;
+pub(crate) const BYTES_MAX: usize = 64 * 1024;
 
 /// Why what a file says cannot be carried out for a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// A text would be longer than [`BYTES_MAX`].
     TooLong,
     /// The request's [`Budget`] is spent.
@@ -22,7 +22,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// Ends the request, for a reason that the log tells.
-    pub(super) fn refuse(self, exchange: &Exchange) -> Step {
+    pub(crate) fn refuse(self, exchange: &Exchange) -> Step {
         if !matches!(self, Failure::Spent) || Budget::of(exchange).tell() {
             exchange.log(Level::Error, &format!("a file with settings failed: {self}"));
         }
@@ -53,7 +53,7 @@ impl fmt::Display for Failure {
 }
 
 /// Looks for a pattern in a subject, for which the budget of the request pays.
-pub(super) fn find(
+pub(crate) fn find(
     pattern: &Pattern,
     subject: &[u8],
     captures: &mut Captures,
@@ -67,7 +67,7 @@ pub(super) fn find(
 }
 
 /// Appends what a text goes on with.
-pub(super) fn append(text: &mut Vec<u8>, more: &[u8]) -> Result<(), Failure> {
+pub(crate) fn append(text: &mut Vec<u8>, more: &[u8]) -> Result<(), Failure> {
     if more.len() > BYTES_MAX.saturating_sub(text.len()) {
         return Err(Failure::TooLong);
     }

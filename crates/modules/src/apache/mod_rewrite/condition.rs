@@ -1,8 +1,8 @@
 //! `RewriteCond`.
 
 use super::text::{Context, Match, Text};
-use crate::apache::htaccess::bounded::{Failure, find};
-use crate::apache::htaccess::{pattern, wrong};
+use crate::shared::apache::bounded::{Failure, find};
+use crate::shared::apache::{pattern, wrong};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What must hold for a rule.
 #[derive(Clone, Debug)]
-pub(in crate::apache::htaccess) struct Condition {
+pub(crate) struct Condition {
     text: Text,
     test: Test,
     negated: bool,

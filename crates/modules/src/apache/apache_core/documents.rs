@@ -1,6 +1,7 @@
 //! Pages in place of errors: `ErrorDocument`.
 
-use super::{in_all_files, values};
+use crate::shared::apache::urls::is_url;
+use crate::shared::apache::{in_all_files, values};
 use conf::value::status;
 use conf::{Arity, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
@@ -8,13 +9,13 @@ use contract::{Args, Directive, Loading, ScopeBuilder, Template, View};
 use http::Status;
 
 /// `ErrorDocument STATUS PATH | URL | TEXT | default`
-pub(super) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::new("ErrorDocument", parse))
+pub(crate) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::new("ErrorDocument", parse))
     .args(Arity::AtLeast(2))
     .help("What is shown in the place of an error: another page, a redirect, or a text.");
 
 /// What is shown in the place of an error.
 #[derive(Clone, Debug)]
-pub(super) struct Document {
+pub(crate) struct Document {
     status: Status,
     /// None is the server's own page.
     page: Option<ErrorPage>,
@@ -30,7 +31,7 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
     if target.eq_ignore_ascii_case(b"default") {
         return Ok(Document { status, page: None });
     }
-    let is_text = !target.starts_with(b"/") && !super::rewrite::is_url(&target);
+    let is_text = !target.starts_with(b"/") && !is_url(&target);
     let page = ErrorPage {
         statuses: Box::new([status]),
         answer: ErrorAnswer::Original,

@@ -1,0 +1,124 @@
+//! The environment of a request: what `SetEnv`, `SetEnvIf` and `RewriteRule … [E=…]` set, and programs see.
+
+use super::bounded::{BYTES_MAX, Failure};
+use conf::Diagnostic;
+use conf::tree::printable;
+use contract::{Args, Exchange, Loading};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The value of a variable.
+type Value = Box<[u8]>;
+
+/// Variables, by their names.
+type Variables = Vec<(Box<[u8]>, Value)>;
+
+/// The environment of a request, and whether it was rewritten to its end.
+#[derive(Default)]
+pub(crate) struct Environment {
+    variables: RefCell<Variables>,
+    pub(crate) ended: Cell<bool>,
+    /// The path and the query before the last internal redirect.
+    before: RefCell<Option<(Value, Value)>>,
+}
+
+/// What a variable takes of [`BYTES_MAX`] beside its name and value.
+const VARIABLE_BYTES: usize = 200;
+
+/// Parameters by which a program decides what it runs, and how. Only the configuration may set them: other sites
+/// share the program, and PHP-FPM keeps `PHP_VALUE` for their requests, too.
+const RESERVED: [&[u8]; 6] =
+    [b"PHP_VALUE", b"PHP_ADMIN_VALUE", b"SCRIPT_FILENAME", b"PATH_TRANSLATED", b"DOCUMENT_ROOT", b"PATH"];
+
+/// What reserved names start with, too: settings of the dynamic linker, and fields of the request.
+const RESERVED_STARTS: [&[u8]; 2] = [b"LD_", b"HTTP_"];
+
+/// Not reserved: the lines by which applications ask for the password are common, and say nothing about other sites.
+const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
+
+/// The environment of this request.
+pub(crate) fn of(exchange: &Exchange) -> Rc<Environment> {
+    exchange.attached::<Environment>().unwrap_or_else(|| {
+        exchange.attach(Environment::default());
+        exchange.attached().unwrap_or_default()
+    })
+}
+
+/// A variable of a request's environment.
+pub(crate) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
+    let environment = exchange.attached::<Environment>();
+    let found = environment.and_then(|environment| {
+        let variables = environment.variables.borrow();
+        variables.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone())
+    });
+    match (exchange.error, name) {
+        (Some(status), b"REDIRECT_STATUS") => Some(status.0.to_string().into_bytes().into()),
+        _ => found,
+    }
+}
+
+/// The environment as programs see it.
+pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
+    let Some(environment) = exchange.attached::<Environment>() else { return Vec::new() };
+    let mut all: Vec<_> = environment.variables.borrow().clone();
+    if let Some((path, args)) = environment.before.borrow().clone() {
+        for (name, value) in [(&b"REDIRECT_URL"[..], path), (b"REDIRECT_QUERY_STRING", args)] {
+            if !value.is_empty() && all.iter().all(|(known, _)| **known != *name) {
+                all.push((name.into(), value));
+            }
+        }
+    }
+    all.retain(|(name, _)| !is_reserved(name));
+    all
+}
+
+/// Whether a file may not set the parameter of this name.
+fn is_reserved(name: &[u8]) -> bool {
+    let starts_so = || RESERVED_STARTS.iter().any(|start| name.starts_with(start));
+    name != AUTHORIZATION && (RESERVED.contains(&name) || starts_so())
+}
+
+/// Warns of a variable with a reserved name. Rules that copy a field of the request are common, and harmless: programs
+/// get the field.
+pub(crate) fn warn_if_reserved(args: &Args<'_>, name: &[u8], value: &[u8], loading: &mut Loading) {
+    let is_copy = name.starts_with(b"HTTP_") && value.starts_with(b"%{HTTP:");
+    if is_reserved(name) && !is_copy {
+        let (directive, name) = (&args.node.name, printable(name));
+        let message =
+            format!("\"{directive}\" sets \"{name}\", which is reserved and is not passed to programs");
+        let hint = "only \"fastcgi_param\" of the server's configuration can set it";
+        loading.note(Diagnostic::warn(message).at(args.node.span).hint(hint));
+    }
+}
+
+impl Environment {
+    /// Sets a variable.
+    ///
+    /// # Errors
+    /// The environment would be too large.
+    pub(crate) fn set(&self, name: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let mut variables = self.variables.borrow_mut();
+        variables.retain(|(known, _)| **known != *name);
+        let bytes = |name: &[u8], value: &[u8]| name.len() + value.len() + VARIABLE_BYTES;
+        let present: usize = variables.iter().map(|(name, value)| bytes(name, value)).sum();
+        if present + bytes(name, value) > BYTES_MAX {
+            return Err(Failure::TooLong);
+        }
+        variables.push((name.into(), value.into()));
+        Ok(())
+    }
+
+    pub(crate) fn unset(&self, name: &[u8]) {
+        self.variables.borrow_mut().retain(|(known, _)| **known != *name);
+    }
+
+    /// After an internal redirect the variables are known by longer names.
+    pub(crate) fn redirect(&self, path: &[u8], args: Option<&[u8]>) {
+        let mut variables = self.variables.borrow_mut();
+        for (name, _) in variables.iter_mut() {
+            *name = [b"REDIRECT_", &**name].concat().into();
+        }
+        variables.push((b"REDIRECT_STATUS".as_slice().into(), b"200".as_slice().into()));
+        *self.before.borrow_mut() = Some((path.into(), args.unwrap_or_default().into()));
+    }
+}

@@ -1,0 +1,46 @@
+//! What the directives of `.htaccess` files share.
+
+pub(crate) mod bounded;
+pub(crate) mod environment;
+pub(crate) mod urls;
+
+use conf::value::Pattern;
+use conf::{Contexts, Diagnostic, Word};
+use contract::{Args, Directive, Loading, Rule, View};
+use std::sync::Arc;
+
+/// Steps of backtracking that a pattern in such a file may take: far fewer than the administrator's own.
+const STEPS_MAX: u32 = 20_000;
+
+/// A directive of `.htaccess` files. The innermost file that has the directive overrides the others.
+pub(crate) const fn in_file<T>(directive: Directive<T>) -> Directive<T> {
+    directive.within(Contexts::HTACCESS).rule(Rule::List)
+}
+
+/// A directive of `.htaccess` files. An inner file adds to the outer ones.
+pub(crate) const fn in_all_files<T>(directive: Directive<T>) -> Directive<T> {
+    directive.within(Contexts::HTACCESS).rule(Rule::Gather)
+}
+
+/// The values of a directive, as inherited by its rule.
+pub(crate) fn values<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec<T> {
+    view.all(directive).into_iter().map(|written| written.value.clone()).collect()
+}
+
+pub(crate) fn pattern(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    word: &Word,
+    text: &[u8],
+    ignore_case: bool,
+) -> Result<Arc<Pattern>, Diagnostic> {
+    let pattern =
+        Pattern::limited(text, ignore_case, STEPS_MAX).map_err(|error| error.at(args.node, word))?;
+    loading.hold(pattern.size_bytes(), args.node.span)?;
+    Ok(Arc::new(pattern))
+}
+
+/// An error about a word of a directive.
+pub(crate) fn wrong(args: &Args<'_>, what: &str, word: &Word) -> Diagnostic {
+    args.error(&format!("has {what} \"{word}\""))
+}

@@ -1,0 +1,31 @@
+//! URLs in the values of Apache's directives.
+
+use contract::Exchange;
+
+/// Whether a text is an absolute URL.
+pub(crate) fn is_url(text: &[u8]) -> bool {
+    let scheme = text.windows(3).position(|part| part == b"://");
+    scheme.is_some_and(|end| end > 0 && text[..end].iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// The URL of a path of this server, by the host and port that the client asked for.
+pub(crate) fn own_url(exchange: &Exchange, path: &[u8]) -> Vec<u8> {
+    let scheme: &[u8] = if exchange.connection.secure { b"https://" } else { b"http://" };
+    let host = match exchange.request.host.is_empty() {
+        true => &exchange.server_name[..],
+        false => &exchange.request.host,
+    };
+    let port = exchange.request.port.map(|port| format!(":{port}")).unwrap_or_default();
+    [scheme, host, port.as_bytes(), path].concat()
+}
+
+/// A path as it stands in a URL, escaped where Apache escapes.
+pub(crate) fn escape_uri(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        if byte.is_ascii_alphanumeric() || b"$-_.+!*'(),:;@&=/~".contains(&byte) {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(format!("%{byte:02x}").as_bytes());
+        }
+    }
+}
