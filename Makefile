@@ -35,7 +35,7 @@ test: install components ## Installs what is missing (INSTALL=no does not), then
 	cargo xtask tidy
 	cargo xtask docs --check
 	cargo build --package fulmar
-	cargo test --workspace
+	cargo xtask test
 
 quick: compiler ## Tidy and the unit tests, without a server or a browser: under three minutes once built.
 	cargo xtask tidy

@@ -175,7 +175,7 @@ fn tests_install_first() {
     let (good, text) = machine.make(&["--dry-run", "test"]);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
     assert!(
-        good && at("apt-get install") < at("cargo clippy") && at("cargo clippy") < at("cargo test"),
+        good && at("apt-get install") < at("cargo clippy") && at("cargo clippy") < at("cargo xtask test"),
         "{text}"
     );
 }

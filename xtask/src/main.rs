@@ -1,6 +1,6 @@
 //! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
 //! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask corpora` keeps the fuzzer's
-//! inputs, `cargo xtask nginx-tests` runs nginx's own tests.
+//! inputs, `cargo xtask nginx-tests` runs nginx's own tests, and `cargo xtask test` all of the workspace's.
 
 mod arguments;
 mod corpora;
@@ -8,6 +8,7 @@ mod docs;
 mod metadata;
 mod nginx_tests;
 mod syntax;
+mod testing;
 mod tidy;
 mod tree;
 
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  test            run all tests; one that fails is run once more, alone
   tidy            check levels, limits, words, dead files and dependencies
   docs            write docs/directives/ from the features
   docs --check    fail when a page of docs/directives/ is stale
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
+        ["test"] => testing::run(),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(false),
         ["docs", "--check"] => docs::run(true),
