@@ -127,6 +127,7 @@ mod shared {
     pub(crate) mod addresses;
     pub(crate) mod apache;
     pub(crate) mod blocks;
+    pub(crate) mod cgi;
     pub(crate) mod changed;
     pub(crate) mod directories;
     pub(crate) mod files;

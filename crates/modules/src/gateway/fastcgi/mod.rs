@@ -86,11 +86,11 @@
 //! client's connection. A connection is kept with `fastcgi_keep_conn on`, where the `upstream` keeps any.
 
 mod dialogue;
-mod params;
-mod response;
 mod script;
-mod target;
 
+use crate::shared::cgi::params::{self, Encoder, Param};
+use crate::shared::cgi::response::{self, Answer};
+use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
@@ -102,9 +102,7 @@ use contract::{
 use dialogue::Records;
 use http::{Fields, Method, Status};
 use journal::Level;
-use params::Param;
 use std::sync::Arc;
-use target::{Pass, Target};
 use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload};
 
 /// Applications that speak FastCGI.
@@ -133,7 +131,7 @@ static VARIABLES: &[Variable] = &[
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 /// `fastcgi_pass ADDRESS`
-pub static FASTCGI_PASS: Directive<Pass> = Directive::new("fastcgi_pass", target::parse)
+pub static FASTCGI_PASS: Directive<Pass> = Directive::new("fastcgi_pass", parse_pass)
     .within(Contexts::LOCATION.or(Contexts::LOCATION_IF))
     .rule(Rule::Unnamed)
     .help(
@@ -169,6 +167,12 @@ pub static FASTCGI_CATCH_STDERR: Directive<Box<[u8]>> =
     Directive::new("fastcgi_catch_stderr", parse_text).within(LEVELS).rule(Rule::List).help(
         "What makes an answer invalid where the application says it on its standard error before the head.",
     );
+
+const SCHEME: Scheme = Scheme { prefix: "fastcgi://", is_written: false };
+
+fn parse_pass(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
+    target::parse(args, loading, &[SCHEME])
+}
 
 fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic> {
     Ok(args.word(0)?.text.clone())
@@ -215,13 +219,15 @@ impl Protocol for Application {
     }
 
     fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let group = self.target.group(exchange)?;
-        let mut conversation = Conversation::<Records>::new(exchange, &group, &self.settings);
+        let place = self.target.place(exchange)?;
+        let group = &place.group;
+        let mut conversation = Conversation::<Records>::new(exchange, group, &self.settings);
         let Conversation { call, dialogue, .. } = &mut *conversation;
         dialogue.prepare(&self.caught, self.keep, self.settings.buffer_size);
         self.write_records(exchange, &mut dialogue.request)?;
         call.upload = if self.settings.pass_request_body { upload(exchange)? } else { Upload::None };
-        (call.scheme, call.is_idempotent, call.tag) = ("fastcgi://", is_idempotent(exchange), self.tag);
+        (call.scheme, call.is_idempotent, call.tag) =
+            (place.scheme.prefix, is_idempotent(exchange), self.tag);
         let key = group.key(exchange);
         // Nothing is evaluated behind this: an explanation ends with it.
         exchange.tell(|| {
@@ -239,7 +245,9 @@ impl Protocol for Application {
     }
 
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut Records, fields: &Fields) {
-        response::describe(&self.settings, exchange, dialogue, fields);
+        let Records { head, length, media_type, .. } = dialogue;
+        let answer = Answer { head, length: *length, media_type };
+        response::describe(&self.settings, exchange, answer, fields);
     }
 
     fn has_content(&self, exchange: &Exchange, dialogue: &Records) -> Result<(), Option<usize>> {
@@ -256,13 +264,40 @@ impl Protocol for Application {
 impl Application {
     /// Writes the records of the start and of the parameters.
     fn write_records(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), Status> {
-        let params = params::collect(exchange, &self.params, self.settings.pass_request_headers);
-        let params = params.map_err(|error| {
+        let mut encoded = Encoded { params: fcgi::Params::new(), value: Vec::with_capacity(128) };
+        let passes = self.settings.pass_request_headers;
+        params::encode(exchange, &self.params, passes, &mut encoded).map_err(|error| {
             exchange.log(Level::Alert, &error.to_string());
             Status::INTERNAL_SERVER_ERROR
         })?;
         fcgi::encode_begin(self.keep, out);
-        params.encode(out);
+        encoded.params.encode(out);
         Ok(())
+    }
+}
+
+/// The parameters of a request in FastCGI.
+struct Encoded {
+    params: fcgi::Params,
+    /// The value that is written.
+    value: Vec<u8>,
+}
+
+impl Encoder for Encoded {
+    type Error = fcgi::TooLong;
+
+    fn write(
+        &mut self,
+        name: &[u8],
+        keeps_empty: bool,
+        value: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bool, fcgi::TooLong> {
+        self.value.clear();
+        value(&mut self.value);
+        let is_written = keeps_empty || !self.value.is_empty();
+        if is_written {
+            self.params.push(name, &self.value)?;
+        }
+        Ok(is_written)
     }
 }

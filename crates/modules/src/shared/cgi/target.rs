@@ -1,4 +1,4 @@
-//! What `fastcgi_pass` says: an address or a group.
+//! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, behind a scheme where there is one.
 
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
@@ -6,49 +6,70 @@ use contract::inputs::System;
 use contract::{Args, Exchange, Loading, Template, View};
 use http::Status;
 use journal::Level;
+use std::borrow::Cow;
 use std::sync::Arc;
 use upstream::{Group, Keepalive, Server, resolve};
 
-/// The value of `fastcgi_pass`.
+/// How a protocol is spoken to a server, and how logs call that.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    /// What logs show in front of an address: `uwsgi://`
+    pub(crate) prefix: &'static str,
+    /// Whether the prefix may stand in the configuration, too.
+    pub(crate) is_written: bool,
+}
+
+/// The schemes of a protocol; the first one counts where none is written.
+pub(crate) type Schemes = &'static [Scheme];
+
+/// The value of such a directive.
 #[derive(Clone, Debug)]
 pub struct Pass {
     text: Box<[u8]>,
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
+    schemes: Schemes,
 }
 
 /// The servers of a scope's requests.
-pub(super) enum Target {
+pub(crate) enum Target {
     /// Always the same.
-    Fixed(Arc<Group>),
+    Fixed(Place),
     /// Chosen for each request: one of the groups, or an address.
-    Chosen(Template, Vec<Arc<Group>>),
+    Chosen(Template, Vec<Arc<Group>>, Schemes),
 }
 
-pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) group: Arc<Group>,
+    pub(crate) scheme: &'static Scheme,
+}
+
+pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading, schemes: Schemes) -> Result<Pass, Diagnostic> {
     let word = args.word(0)?;
     let template = word.text.contains(&b'$').then(|| loading.template(word)).transpose()?;
     match template {
-        None => drop(args.value(0, |word| address(&word.text))?),
+        None => drop(args.value(0, |word| address(split(&word.text, schemes).1))?),
         Some(_) => crate::shared::trust::warn_of_choice(args, loading),
     }
-    Ok(Pass { text: word.text.clone(), template })
+    Ok(Pass { text: word.text.clone(), template, schemes })
 }
 
 impl Pass {
     /// What was written.
-    pub(super) fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// The servers, as far as they are known before a request comes.
-    pub(super) fn target(&self, view: &View<'_>) -> Result<Target, String> {
+    pub(crate) fn target(&self, view: &View<'_>) -> Result<Target, String> {
         let groups = crate::gateway::upstream::groups(view);
         match &self.template {
-            Some(template) => Ok(Target::Chosen(template.clone(), groups)),
+            Some(template) => Ok(Target::Chosen(template.clone(), groups, self.schemes)),
             None => {
                 let look_up = |address: &Address| resolve(address, &*view.origin().inputs);
-                find(&self.text, &groups, look_up).map(Target::Fixed)
+                find(&self.text, self.schemes, &groups, look_up).map(Target::Fixed)
             }
         }
     }
@@ -56,17 +77,17 @@ impl Pass {
 
 impl Target {
     /// The servers of one request.
-    pub(super) fn group(&self, exchange: &Exchange) -> Result<Arc<Group>, Status> {
-        let (template, groups) = match self {
-            Target::Fixed(group) => return Ok(Arc::clone(group)),
-            Target::Chosen(template, groups) => (template, groups),
+    pub(crate) fn place(&self, exchange: &Exchange) -> Result<Cow<'_, Place>, Status> {
+        let (template, groups, schemes) = match self {
+            Target::Fixed(place) => return Ok(Cow::Borrowed(place)),
+            Target::Chosen(template, groups, schemes) => (template, groups, schemes),
         };
-        let found = find(&template.evaluate(exchange), groups, |address| match &address.host {
+        let found = find(&template.evaluate(exchange), schemes, groups, |address| match &address.host {
             // Looking a name up would stop all other requests of the thread.
             Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
             _ => resolve(address, &System),
         });
-        found.map_err(|message| {
+        found.map(Cow::Owned).map_err(|message| {
             exchange.log(Level::Error, &message);
             let unknown = message.starts_with("no resolver");
             if unknown { Status::BAD_GATEWAY } else { Status::INTERNAL_SERVER_ERROR }
@@ -78,18 +99,31 @@ impl Target {
 /// request each.
 fn find(
     text: &[u8],
+    schemes: Schemes,
     groups: &[Arc<Group>],
     look_up: impl Fn(&Address) -> Result<Vec<net::SocketAddress>, String>,
-) -> Result<Arc<Group>, String> {
+) -> Result<Place, String> {
+    let (scheme, text) = split(text, schemes);
     let address = address(text).map_err(|error| error.to_string())?;
     let shown = String::from_utf8_lossy(text);
     let is_unix = matches!(address.host, Host::Unix(_));
     if !address.has_port && !is_unix {
         let named = groups.iter().find(|group| group.name.eq_ignore_ascii_case(&shown));
-        return named.map(Arc::clone).ok_or_else(|| format!("no port in upstream \"{shown}\""));
+        let named = named.ok_or_else(|| format!("no port in upstream \"{shown}\""))?;
+        return Ok(Place { group: Arc::clone(named), scheme });
     }
     let servers = look_up(&address)?.into_iter().map(Server::new).collect();
-    Ok(Arc::new(Group::new(&shown, servers, Keepalive::NONE)))
+    Ok(Place { group: Arc::new(Group::new(&shown, servers, Keepalive::NONE)), scheme })
+}
+
+/// The scheme, and the address behind it.
+fn split(text: &[u8], schemes: Schemes) -> (&'static Scheme, &[u8]) {
+    let behind = |scheme: &Scheme| {
+        let (start, rest) = text.split_at_checked(scheme.prefix.len())?;
+        (scheme.is_written && start.eq_ignore_ascii_case(scheme.prefix.as_bytes())).then_some(rest)
+    };
+    let written = schemes.iter().find_map(|scheme| behind(scheme).map(|rest| (scheme, rest)));
+    written.unwrap_or((&schemes[0], text))
 }
 
 fn address(text: &[u8]) -> Result<Address, ValueError> {
@@ -101,21 +135,30 @@ fn address(text: &[u8]) -> Result<Address, ValueError> {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::{Scheme, find};
     use contract::inputs::System;
     use std::sync::Arc;
     use upstream::{Group, Keepalive, Server, resolve};
+
+    const SCHEMES: &[Scheme] =
+        &[Scheme { prefix: "plain://", is_written: true }, Scheme { prefix: "secure://", is_written: true }];
 
     #[test]
     fn groups_and_addresses() {
         let server = Server::new(net::SocketAddress::Inet("127.0.0.1:1".parse().unwrap()));
         let groups = [Arc::new(Group::new("php", vec![server], Keepalive::DEFAULT))];
         let look_up = |address: &conf::value::Address| resolve(address, &System);
-        let name = |text: &str| find(text.as_bytes(), &groups, look_up).map(|group| group.name.to_string());
+        let name = |text: &str| {
+            find(text.as_bytes(), SCHEMES, &groups, look_up).map(|place| place.group.name.to_string())
+        };
         assert_eq!(name("PHP"), Ok("php".into()));
         assert_eq!(name("127.0.0.1:9000"), Ok("127.0.0.1:9000".into()));
         assert_eq!(name("unix:/run/php.sock"), Ok("unix:/run/php.sock".into()));
         assert_eq!(name("other"), Err("no port in upstream \"other\"".into()));
+        assert_eq!(name("PLAIN://php"), Ok("php".into()));
+        let secure = find(b"secure://127.0.0.1:9000", SCHEMES, &[], look_up).unwrap();
+        assert_eq!(&*secure.group.name, "127.0.0.1:9000");
+        assert!(secure.scheme.prefix == "secure://" && name("other://php").is_err());
         assert!(name("127.0.0.1:9000/uri").is_err() && name("127.0.0.1:99999").is_err());
     }
 }

@@ -4,11 +4,10 @@ use crate::values::variables::host_and_port;
 use conf::Diagnostic;
 use contract::hash::KeyedMap;
 use contract::{Args, Exchange, Loading, Template};
-use fcgi::TooLong;
 use http::Fields;
 use std::borrow::Cow;
 
-/// One `fastcgi_param`.
+/// One `fastcgi_param`, `scgi_param` or `uwsgi_param`.
 #[derive(Clone, Debug)]
 pub struct Param {
     name: Box<[u8]>,
@@ -24,8 +23,23 @@ impl Param {
     }
 }
 
-/// Reads a `fastcgi_param`.
-pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Diagnostic> {
+/// Where the parameters of a request go, in the encoding of a protocol.
+pub(crate) trait Encoder {
+    /// Why a parameter cannot be sent.
+    type Error;
+
+    /// Adds a parameter whose value the function appends, and tells whether it did: an empty value counts only with
+    /// `keeps_empty`.
+    fn write(
+        &mut self,
+        name: &[u8],
+        keeps_empty: bool,
+        value: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bool, Self::Error>;
+}
+
+/// Reads a parameter.
+pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Param, Diagnostic> {
     let if_not_empty = match args.words().get(2) {
         None => false,
         Some(word) if *word.text == *b"if_not_empty" => true,
@@ -45,30 +59,21 @@ const HOST: &[u8] = b"HTTP_HOST";
 /// The field that Apache keeps from programs, so that files with settings hand it on in their environment.
 const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
-/// The parameters of a request. A field stands for a parameter unless the configuration sets one of its
-/// name, and a variable of the environment unless either does.
-pub(super) fn collect(
+/// Adds the parameters of a request. A field stands for a parameter unless the configuration sets one of its name, and
+/// a variable of the environment unless either does.
+pub(crate) fn encode<E: Encoder>(
     exchange: &Exchange,
     params: &[Param],
     pass_fields: bool,
-) -> Result<fcgi::Params, TooLong> {
-    let mut out = fcgi::Params::new();
+    out: &mut E,
+) -> Result<(), E::Error> {
     let mut environment = crate::shared::apache::environment::for_programs(exchange);
     let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
-    if !sets_host {
-        let mut host = Vec::new();
-        host_and_port(exchange, &mut host);
-        if !host.is_empty() {
-            out.push(HOST, &host)?;
-            environment.retain(|(name, _)| **name != *HOST);
-        }
+    if !sets_host && out.write(HOST, false, |value| host_and_port(exchange, value))? {
+        environment.retain(|(name, _)| **name != *HOST);
     }
-    let mut value = Vec::with_capacity(128);
     for param in params.iter().filter(|param| !param.only_hides()) {
-        value.clear();
-        param.value.write(exchange, &mut value);
-        if !(param.if_not_empty && value.is_empty()) {
-            out.push(&param.name, &value)?;
+        if out.write(&param.name, !param.if_not_empty, |value| param.value.write(exchange, value))? {
             environment.retain(|(name, _)| *name != param.name);
         }
     }
@@ -81,19 +86,19 @@ pub(super) fn collect(
             let is_host = !sets_host && field.variable == HOST;
             let is_own = is_host || own.iter().any(|name| name.eq_ignore_ascii_case(&field.variable));
             if !is_own && !is_left_out {
-                out.push(&field.variable, &field.value)?;
+                out.write(&field.variable, true, |value| value.extend_from_slice(&field.value))?;
                 environment.retain(|(name, _)| **name != *field.variable);
             }
         }
     }
-    for (name, value) in &environment {
-        out.push(name, value)?;
+    for (name, text) in &environment {
+        out.write(name, true, |value| value.extend_from_slice(text))?;
     }
-    Ok(out)
+    Ok(())
 }
 
 /// What the configuration says that a parameter is, the last time that it says so.
-pub(super) fn value(exchange: &Exchange, params: &[Param], name: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn value(exchange: &Exchange, params: &[Param], name: &[u8]) -> Option<Vec<u8>> {
     params.iter().rfind(|param| *param.name == *name).map(|param| param.value.evaluate(exchange))
 }
 

@@ -1,17 +1,27 @@
 //! The application's head as the client sees it.
 
-use super::dialogue::Records;
 use crate::shared::gateway::{Kind, counting, media_type, reason};
+use bytes::Bytes;
 use contract::Exchange;
+use fcgi::Head;
 use http::Fields;
 use journal::Level;
 use upstream::Settings;
+
+/// The answer of an application.
+pub(crate) struct Answer<'a> {
+    pub(crate) head: &'a Head,
+    /// The length of the content, where the head announces it.
+    pub(crate) length: Option<u64>,
+    /// The media type of the answer, or of one before.
+    pub(crate) media_type: &'a mut Bytes,
+}
 
 /// The length of content that the fields announce.
 ///
 /// # Errors
 /// The line for the error log: a length that is none, or two, or one beside a coding.
-pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
+pub(crate) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
     let mut lengths = fields.all("Content-Length");
     let Some(written) = lengths.next() else { return Ok(None) };
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
@@ -35,18 +45,13 @@ pub(super) fn announced(fields: &Fields) -> Result<Option<u64>, String> {
 }
 
 /// Sets the response's head.
-pub(super) fn describe(
-    settings: &Settings,
-    exchange: &mut Exchange,
-    dialogue: &mut Records,
-    fields: &Fields,
-) {
-    let Records { head, length, media_type: before, .. } = dialogue;
+pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Answer<'_>, fields: &Fields) {
+    let Answer { head, length, media_type: before } = answer;
     exchange.wire.relayed = true;
     let reason = reason(exchange, head.status, &head.reason).filter(|(_, text)| !text.is_empty());
     let response = &mut exchange.response;
     (response.status, response.reason) = (head.status, reason);
-    response.content_length = *length;
+    response.content_length = length;
     let mut all_passed = true;
     for (kind, field) in counting(fields) {
         if kind == Kind::Own || settings.hidden.has(field.name) {
