@@ -28,6 +28,7 @@ mod process;
 mod proxy;
 mod proxy_protocol;
 mod scaling;
+mod services;
 mod setup;
 mod status;
 mod stock;

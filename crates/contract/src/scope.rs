@@ -1,7 +1,7 @@
 //! A server, location or `if`, compiled.
 
 use crate::config::Place;
-use crate::{Filter, Handler, LocationName, Policy, SectionId};
+use crate::{Filter, Handler, LocationName, Policy, SectionId, Service, SiteService, Threads};
 use journal::LogFiles;
 use std::any::Any;
 use std::collections::HashMap;
@@ -78,6 +78,8 @@ pub struct ScopeBuilder {
     pub logs: LogFiles,
     /// The feature that compiles into it now.
     pub feature: &'static str,
+    /// The services that the site runs for the scope.
+    pub services: Vec<SiteService>,
     handlers: [Vec<Arc<dyn Handler>>; Phase::COUNT],
     owners: [Vec<&'static str>; Phase::COUNT],
     content: Option<(Option<Place>, Arc<dyn Handler>, &'static str)>,
@@ -94,6 +96,7 @@ impl ScopeBuilder {
             inner: HashMap::new(),
             logs: LogFiles::default(),
             feature: "",
+            services: Vec::new(),
             handlers: Default::default(),
             owners: Default::default(),
             content: None,
@@ -123,6 +126,12 @@ impl ScopeBuilder {
     /// Adds a filter of responses.
     pub fn filter(&mut self, filter: impl Filter + 'static) {
         self.filters.push(Box::new(filter));
+    }
+
+    /// Has the site run a service while it serves, in one thread or in each. Several scopes may add the same one, which
+    /// runs once. A scope that is compiled while requests are served (`.htaccess`) runs none.
+    pub fn serve(&mut self, threads: Threads, service: Arc<dyn Service>) {
+        self.services.push(SiteService { feature: self.feature, threads, service });
     }
 
     /// Keeps what a variable of the feature depends on, one value of a type.

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::task::{JoinHandle, spawn_blocking};
+use wire::Job;
 
 /// How much is read at once where only the reading matters.
 const SCRATCH: usize = 64 * 1024;
@@ -48,21 +48,7 @@ pub enum Read {
     /// So many bytes were there; 0 at the end of the file.
     Bytes(usize),
     /// Another thread reads.
-    Elsewhere(Elsewhere<Vec<u8>>),
-}
-
-/// What another thread does.
-pub struct Elsewhere<T>(JoinHandle<io::Result<T>>);
-
-impl<T: Send + 'static> Elsewhere<T> {
-    fn start(act: impl FnOnce() -> io::Result<T> + Send + 'static) -> Elsewhere<T> {
-        Elsewhere(spawn_blocking(act))
-    }
-
-    /// Ready when it is done.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        Pin::new(&mut self.0).poll(cx).map(|done| done.map_err(io::Error::other)?)
-    }
+    Elsewhere(Job<Vec<u8>>),
 }
 
 /// Reads some of a file from an offset on.
@@ -73,7 +59,7 @@ pub fn read(file: &Arc<File>, buffer: &mut [u8], offset: u64, unknown: Unknown) 
         Ready::Unknown | Ready::Waits => {}
     }
     let (file, length) = (Arc::clone(file), buffer.len());
-    Ok(Read::Elsewhere(Elsewhere::start(move || {
+    Ok(Read::Elsewhere(Job::start(move || {
         let mut bytes = vec![0; length];
         let count = file.read_at(&mut bytes, offset)?;
         bytes.truncate(count);
@@ -83,7 +69,7 @@ pub fn read(file: &Arc<File>, buffer: &mut [u8], offset: u64, unknown: Unknown) 
 
 /// Has a part of a file in memory, before the kernel sends it and would wait for it. Files are read from the front, so
 /// where the last byte of a part is there, all of it is taken to be there; else another thread reads.
-pub fn warm(file: &Arc<File>, part: Range<u64>, unknown: Unknown) -> io::Result<Option<Elsewhere<()>>> {
+pub fn warm(file: &Arc<File>, part: Range<u64>, unknown: Unknown) -> io::Result<Option<Job<()>>> {
     let Some(last) = part.end.checked_sub(1).filter(|last| *last >= part.start) else { return Ok(None) };
     let now = Time::now().instant;
     if is_remembered(file, &part, now) {
@@ -98,7 +84,7 @@ pub fn warm(file: &Arc<File>, part: Range<u64>, unknown: Unknown) -> io::Result<
         Ready::Unknown | Ready::Waits => {}
     }
     let file = Arc::clone(file);
-    Ok(Some(Elsewhere::start(move || {
+    Ok(Some(Job::start(move || {
         let mut scratch = vec![0; SCRATCH];
         let mut offset = part.start;
         while offset < part.end {
@@ -152,7 +138,7 @@ pub(crate) struct FileReading {
     file: Arc<File>,
     offset: u64,
     end: u64,
-    elsewhere: Option<Elsewhere<Vec<u8>>>,
+    elsewhere: Option<Job<Vec<u8>>>,
 }
 
 impl FileReading {
@@ -167,7 +153,7 @@ impl FileReading {
     pub(crate) fn poll_append(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<()>> {
         while self.offset < self.end {
             if let Some(elsewhere) = &mut self.elsewhere {
-                let bytes = ready!(elsewhere.poll(cx))?;
+                let bytes = ready!(Pin::new(elsewhere).poll(cx))?;
                 self.elsewhere = None;
                 out.extend_from_slice(&bytes);
                 self.moved(bytes.len())?;
@@ -199,7 +185,6 @@ mod tests {
     use contract::{Ready, read_ready};
     use rustix::fs::{Advice, fadvise, fsync};
     use std::fs::File;
-    use std::future::poll_fn;
     use std::io::Write;
     use std::ops::Range;
     use std::sync::Arc;
@@ -216,8 +201,8 @@ mod tests {
     }
 
     async fn warmed(file: &Arc<File>, part: Range<u64>, unknown: Unknown) {
-        if let Some(mut reading) = warm(file, part, unknown).unwrap() {
-            poll_fn(|cx| reading.poll(cx)).await.unwrap();
+        if let Some(reading) = warm(file, part, unknown).unwrap() {
+            reading.await.unwrap();
         }
     }
 
@@ -255,8 +240,8 @@ mod tests {
                 loop {
                     let count = match read(&file, &mut buffer, offset, unknown).unwrap() {
                         Read::Bytes(count) => count,
-                        Read::Elsewhere(mut reading) => {
-                            let bytes = poll_fn(|cx| reading.poll(cx)).await.unwrap();
+                        Read::Elsewhere(reading) => {
+                            let bytes = reading.await.unwrap();
                             buffer[..bytes.len()].copy_from_slice(&bytes);
                             bytes.len()
                         }

@@ -9,8 +9,8 @@ use http::Status;
 use std::any::Any;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Sleep, sleep};
+use wire::Job;
 
 /// Work that was begun.
 pub(crate) enum Doing {
@@ -20,7 +20,7 @@ pub(crate) enum Doing {
         task: Box<dyn Task>,
         lasts: bool,
     },
-    Job(JoinHandle<Box<dyn Any + Send>>),
+    Job(Job<Box<dyn Any + Send>>),
     Inner(Box<Inner>),
     /// Requests that nobody waits for, one after the other: nothing else goes on meanwhile.
     Each {
@@ -65,7 +65,7 @@ impl Doing {
                 aside.extend(all.into_iter().filter_map(|wanted| Inner::new(flow, wanted, depth, explains)));
                 Doing::done(Outcome::Done)
             }
-            Work::Job(job) => Doing::Job(spawn_blocking(job)),
+            Work::Job(job) => Doing::Job(Job::start(|| Ok(job()))),
             Work::Upstream { .. } if explains => Doing::Passed,
             Work::Task(task) => Doing::Task { task, lasts: false },
             Work::Upstream { task, lasts } => Doing::Task { task, lasts },

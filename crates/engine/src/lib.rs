@@ -22,7 +22,7 @@ mod throttle;
 mod trials;
 mod tunnel;
 
-pub use cold::{Elsewhere, Read, Unknown, read, warm};
+pub use cold::{Read, Unknown, read, warm};
 pub use end::{End, Sent};
 pub use inner::Inside;
 pub use pace::Pace;

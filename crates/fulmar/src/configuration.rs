@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use conf::{Diagnostic, Inputs, Sources, Span};
-use contract::inputs::Recorder;
 use contract::{Config, Kept, Loading, Module, Origin};
 use journal::LogFile;
 use modules::connection::process::{ProcessSettings, Reloading, User};
@@ -20,6 +19,7 @@ use site::Site;
 
 use crate::console::PROGRAM;
 use crate::paths::Paths;
+use crate::recorder::Recorder;
 
 /// Who the worker of a superuser runs as where the configuration names nobody.
 const DEFAULT_USER: &str = "nobody";

@@ -16,6 +16,7 @@ mod lint;
 mod messages;
 mod paths;
 mod pid_file;
+mod recorder;
 mod reload;
 mod reports;
 mod respawn;

@@ -10,6 +10,7 @@ mod explain;
 mod logs;
 mod places;
 mod pulse;
+mod services;
 #[cfg(test)]
 mod serving;
 mod spare_memory;

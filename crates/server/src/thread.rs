@@ -4,6 +4,7 @@ use crate::conn::{Connection, Requests};
 use crate::crowd::Crowd;
 use crate::places::Places;
 use crate::pulse::Pulse;
+use crate::services::Services;
 use crate::successor::Settings;
 use crate::worker::{Order, runtime};
 use contract::counters::{self, Activity, Count};
@@ -215,7 +216,7 @@ pub(crate) fn serve(
     };
     let thread = Thread::new(site, settings, pulse);
     let result = runtime.block_on(async {
-        let tasks = match Tasks::start(&thread, sockets) {
+        let mut tasks = match Tasks::start(&thread, index, sockets) {
             Ok(tasks) => tasks,
             Err(error) => {
                 drop(ready.send(Err(error)));
@@ -226,7 +227,8 @@ pub(crate) fn serve(
         drop(ready.send(Ok(Member { changes: sender, runtime: Handle::current() })));
         drop(ready);
         let crowd = Rc::clone(&tasks.crowd);
-        let result = until_told(&thread, orders, changes, tasks).await;
+        let result = until_told(&thread, orders, changes, &mut tasks).await;
+        tasks.services.end().await;
         crowd.clear();
         result
     });
@@ -242,6 +244,7 @@ struct Tasks {
     connections: JoinHandle<io::Error>,
     accepting: JoinSet<()>,
     doors: Vec<Door>,
+    services: Services,
 }
 
 /// A socket that connections are accepted from.
@@ -252,23 +255,25 @@ struct Door {
 }
 
 impl Tasks {
-    fn start(thread: &Rc<Thread>, sockets: Share) -> io::Result<Tasks> {
+    fn start(thread: &Rc<Thread>, index: usize, sockets: Share) -> io::Result<Tasks> {
         let timers = Rc::clone(&thread.timers);
         timers.make_current();
         let timers = spawn_local(async move { timers.run().await });
-        let mut tasks = Tasks::new(timers, Arc::clone(&thread.pulse))?;
+        let mut tasks = Tasks::new(timers, index, Arc::clone(&thread.pulse))?;
         listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
+        tasks.services.start(&thread.serving().site);
         Ok(tasks)
     }
 
     /// Those that every thread has, and its timers.
-    fn new(timers: JoinHandle<()>, pulse: Arc<Pulse>) -> io::Result<Tasks> {
+    fn new(timers: JoinHandle<()>, index: usize, pulse: Arc<Pulse>) -> io::Result<Tasks> {
         let events = Events::new()?;
         events.make_current();
         let crowd = Crowd::new(events, pulse);
         let connections = Rc::clone(&crowd);
         let connections = spawn_local(async move { connections.run().await });
-        Ok(Tasks { timers, crowd, connections, accepting: JoinSet::new(), doors: Vec::new() })
+        let (accepting, services) = (JoinSet::new(), Services::new(index));
+        Ok(Tasks { timers, crowd, connections, accepting, doors: Vec::new(), services })
     }
 
     /// Accepts from the sockets of another thread for as long as that is wanted.
@@ -296,7 +301,8 @@ impl Tasks {
     }
 
     /// Goes over to another site. Nothing can fail here: no thread may stay behind when others went over.
-    fn succeed(&mut self, thread: &Rc<Thread>, succession: Succession) {
+    async fn succeed(&mut self, thread: &Rc<Thread>, succession: Succession) {
+        self.services.end().await;
         let Succession { site, settings, listeners, done } = succession;
         let before = thread.serving();
         self.doors.retain(|door| match site.find(&before.site.listens[door.place.get()], door.place.get()) {
@@ -309,6 +315,7 @@ impl Tasks {
                 false
             }
         });
+        self.services.start(&site);
         thread.succeed(site, settings);
         listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
         // Who asked may have given up waiting.
@@ -391,7 +398,7 @@ async fn until_told(
     thread: &Rc<Thread>,
     mut orders: watch::Receiver<Order>,
     mut changes: events::UnboundedReceiver<Change>,
-    mut tasks: Tasks,
+    tasks: &mut Tasks,
 ) -> io::Result<()> {
     let told = loop {
         tokio::select! {
@@ -399,7 +406,7 @@ async fn until_told(
                 break told.map_or(Order::Stop, |order| *order);
             }
             Some(change) = changes.recv() => match change {
-                Change::Site(succession) => tasks.succeed(thread, succession),
+                Change::Site(succession) => tasks.succeed(thread, succession).await,
                 Change::Help { listeners, until } => tasks.help(thread, listeners, until),
             },
             error = tasks.broken() => return Err(error),
@@ -452,9 +459,9 @@ mod tests {
         let (_order, orders) = watch::channel(Order::Serve);
         let (_change, changes) = events::unbounded_channel();
         let end: io::Result<()> = runtime(None).unwrap().block_on(async {
-            let mut tasks = Tasks::new(spawn_local(timers), Arc::default()).unwrap();
+            let mut tasks = Tasks::new(spawn_local(timers), 0, Arc::default()).unwrap();
             tasks.accepting.spawn_local(accept);
-            until_told(&thread, orders, changes, tasks).await
+            until_told(&thread, orders, changes, &mut tasks).await
         });
         end.unwrap_err().to_string()
     }

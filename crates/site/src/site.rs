@@ -12,8 +12,8 @@ use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVE
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
     Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, PatternSets,
-    Peer, Phase, Policy, Regex, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, Step,
-    Template, VariableTable,
+    Peer, Phase, Policy, Regex, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName,
+    SiteService, Step, Template, VariableTable,
 };
 use http::Status;
 use journal::{Level, LogFiles};
@@ -34,6 +34,8 @@ pub struct Site {
     pub variables: Arc<VariableTable>,
     /// State that the configuration after this one shares, where it defines the same.
     pub kept: Kept,
+    /// What it runs besides requests, each once.
+    pub services: Box<[SiteService]>,
     /// The settings of the main level.
     main: Arc<Scope>,
     /// Where settings beside the content count, and what they are compiled with; none where they do not.
@@ -173,6 +175,7 @@ impl Site {
             sets: RefCell::default(),
             notes: RefCell::default(),
             served_roots: RefCell::default(),
+            services: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -192,7 +195,17 @@ impl Site {
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
         let variables = Arc::new(variables);
-        Ok(Site { listens, logs, variables, kept, main: main_scope, served_roots, compiled_by: None })
+        let services = compiler.services.take().into();
+        Ok(Site {
+            listens,
+            logs,
+            variables,
+            kept,
+            services,
+            main: main_scope,
+            served_roots,
+            compiled_by: None,
+        })
     }
 }
 
@@ -216,6 +229,8 @@ pub struct Compiler<'a> {
     pub notes: RefCell<Vec<Diagnostic>>,
     /// Where settings beside the content count, each directory once.
     pub served_roots: RefCell<BTreeMap<Option<PathBuf>, ServedRoot>>,
+    /// The services of all scopes.
+    pub services: RefCell<Vec<SiteService>>,
 }
 
 impl Compiler<'_> {
@@ -316,6 +331,7 @@ impl Compiler<'_> {
                 compile(&view, &mut builder)?;
             }
         }
+        self.add_services(&mut builder.services);
         builder.feature = "server";
         if let (Some(base), Some(overlay)) = (self.overlays, builder.policy.overlay) {
             let root = ServedRoot::new(overlay, name.cloned(), &builder.policy.root);
@@ -326,6 +342,16 @@ impl Compiler<'_> {
             builder.content(view.place(&UNBUILT), Unbuilt { directive: unbuilt.directive.clone() });
         }
         Ok(Arc::new(builder.finish()))
+    }
+
+    /// Adds services that no other scope added.
+    fn add_services(&self, added: &mut Vec<SiteService>) {
+        let mut services = self.services.borrow_mut();
+        for service in added.drain(..) {
+            if !services.iter().any(|other| Arc::ptr_eq(&other.service, &service.service)) {
+                services.push(service);
+            }
+        }
     }
 
     fn default_policy(&self) -> Policy {

@@ -1,8 +1,10 @@
 //! What bytes travel over, for clients and for other servers alike: a stream in clear or encrypted ([`Transport`]), the
-//! memory that connections borrow while they are not idle ([`Buffer`]), and their deadlines ([`Timer`]).
+//! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`]), and jobs off the
+//! event loop ([`Job`]).
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod job;
 pub mod memory;
 #[cfg(test)]
 mod testing;
@@ -11,6 +13,7 @@ mod transport;
 mod vacancies;
 
 pub use buffer::Buffer;
+pub use job::Job;
 pub use timer::{Elapsed, Timer, Timers};
 pub use transport::{Encrypted, Opening, Transport};
 pub use vacancies::Vacancies;

@@ -10,6 +10,7 @@ use engine::{End, Flow, Pace, Read, Sent, Unknown, read, warm};
 use http::Status;
 use journal::Level;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use wire::{Timer, Transport};
 
@@ -176,7 +177,7 @@ impl Part {
         limit: usize,
     ) -> io::Result<Sent> {
         if let Some(Reading::Warming(reading)) = &mut self.elsewhere {
-            match reading.poll(cx) {
+            match Pin::new(reading).poll(cx) {
                 Poll::Ready(result) => result?,
                 Poll::Pending => return Ok(Sent::AwaitsServer),
             }
@@ -205,7 +206,7 @@ impl Part {
     /// Reads into the output.
     fn read_file(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, io: &mut Io) -> io::Result<Sent> {
         let count = if let Some(Reading::Bytes(reading)) = &mut self.elsewhere {
-            let Poll::Ready(bytes) = reading.poll(cx) else { return Ok(Sent::AwaitsServer) };
+            let Poll::Ready(bytes) = Pin::new(reading).poll(cx) else { return Ok(Sent::AwaitsServer) };
             self.elsewhere = None;
             let bytes = bytes?;
             io.output.append(|out| out.extend_from_slice(&bytes));

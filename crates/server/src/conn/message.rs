@@ -3,13 +3,13 @@
 use super::respond::Answer;
 use bytes::Bytes;
 use contract::Exchange;
-use engine::{Elsewhere, Pace, Unknown};
+use engine::{Pace, Unknown};
 use h1::{BodyDecoder, BodyLength, Chunk, Framing, HeadError};
 use http::Status;
 use journal::Level;
 use std::fs::File;
 use std::sync::Arc;
-use wire::{Buffer, Timer};
+use wire::{Buffer, Job, Timer};
 
 /// A request in HTTP/1 and its response.
 pub(crate) struct Message {
@@ -59,9 +59,9 @@ pub(crate) struct Part {
 /// What another thread reads of a file.
 pub(crate) enum Reading {
     /// Bytes that the kernel is to have in memory.
-    Warming(Elsewhere<()>),
+    Warming(Job<()>),
     /// Bytes to be sent.
-    Bytes(Elsewhere<Vec<u8>>),
+    Bytes(Job<Vec<u8>>),
 }
 
 /// The framing of a request of which nothing is known.

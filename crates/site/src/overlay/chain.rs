@@ -163,6 +163,7 @@ impl Chain {
             sets: Default::default(),
             notes: Default::default(),
             served_roots: Default::default(),
+            services: Default::default(),
         };
         let scope = compiler.scope(last, location).map_err(broken)?;
         Ok((scope, reader.loading.memory_bytes.0))
