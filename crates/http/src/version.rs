@@ -11,6 +11,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1 (RFC 9112).
     Http11,
+    /// HTTP/2 (RFC 9113).
+    Http2,
 }
 
 impl Version {
@@ -20,6 +22,7 @@ impl Version {
             Version::Http09 => "HTTP/0.9",
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod h1_chunked;
 pub mod h1_request;
 pub mod h1_response;
 pub mod htaccess;
+pub mod http2;
 pub mod http_date;
 pub mod proxy_protocol;
 pub mod request_fields;
@@ -29,7 +30,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 17] = [
+pub const ALL: [(&str, Target); 18] = [
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
     ("conf_values", conf_values::run),
@@ -40,6 +41,7 @@ pub const ALL: [(&str, Target); 17] = [
     ("h1_request", h1_request::run),
     ("h1_response", h1_response::run),
     ("htaccess", htaccess::run),
+    ("http2", http2::run),
     ("http_date", http_date::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),

@@ -10,7 +10,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("http", 0),
     ("conf", 1),
     ("h1", 1),
-    ("h2", 1),
+    ("http2", 1),
     ("fcgi", 1),
     ("net", 1),
     ("journal", 2),

@@ -1,0 +1,306 @@
+//! What clients may do, and what ends a stream or the connection.
+
+use crate::frame::{FrameHead, PREFACE, kind};
+use crate::response::{ResponseOptions, write_response};
+use crate::{Code, Connection, Event, HeaderList, Limits};
+use http::{ResponseHead, Status};
+
+const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 4000 };
+
+/// A request without content: HEADERS with END_STREAM and END_HEADERS.
+const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    FrameHead { length: payload.len(), kind, flags, stream }.write(&mut out);
+    [out, payload.to_vec()].concat()
+}
+
+fn get(stream: u32) -> Vec<u8> {
+    frame(kind::HEADERS, 5, stream, REQUEST)
+}
+
+fn post(stream: u32) -> Vec<u8> {
+    frame(kind::HEADERS, 4, stream, REQUEST)
+}
+
+/// A connection whose client has sent its settings.
+struct Client {
+    connection: Connection,
+    list: HeaderList,
+    out: Vec<u8>,
+}
+
+impl Client {
+    fn new() -> Client {
+        let mut out = Vec::new();
+        let connection = Connection::new(LIMITS, &mut out);
+        let mut client = Client { connection, list: HeaderList::default(), out };
+        assert_eq!(client.send(&[PREFACE, &frame(kind::SETTINGS, 0, 0, &[])].concat()), Ok(vec![]));
+        client.out.clear();
+        client
+    }
+
+    /// Sends frames; gives what they came to.
+    fn send(&mut self, input: &[u8]) -> Result<Vec<Event>, Code> {
+        let (mut rest, mut events) = (input, Vec::new());
+        loop {
+            let read = self.connection.read(rest, &mut self.list, &mut self.out);
+            let read = read.map_err(|failure| failure.code)?;
+            rest = &rest[read.consumed..];
+            match read.event {
+                Some(event) => events.push(event),
+                None => {
+                    assert!(rest.is_empty(), "frames are left");
+                    return Ok(events);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, stream: u32) {
+        let head = ResponseHead::new(Status::OK);
+        let options = ResponseOptions { date: None, server: None };
+        self.connection.head(stream, true, |block| write_response(&head, &options, block), &mut self.out);
+        self.connection.release(stream, Code::INTERNAL_ERROR, &mut self.out);
+    }
+
+    /// The streams that were cancelled since it was asked last, with the codes.
+    fn resets(&mut self) -> Vec<(u32, Code)> {
+        let (out, mut resets) = (std::mem::take(&mut self.out), Vec::new());
+        let mut rest = &out[..];
+        while let Some(head) = FrameHead::read(rest) {
+            if head.kind == kind::RST_STREAM {
+                resets.push((head.stream, Code(u32::from_be_bytes(rest[9..13].try_into().unwrap()))));
+            }
+            rest = &rest[9 + head.length..];
+        }
+        resets
+    }
+}
+
+#[test]
+fn frames_that_end_the_connection() {
+    let number = |value: u32| value.to_be_bytes();
+    for (input, code) in [
+        (frame(kind::DATA, 1, 0, b"x"), Code::PROTOCOL_ERROR),
+        (frame(kind::DATA, 1, 9, b"x"), Code::PROTOCOL_ERROR),
+        (frame(kind::DATA, 8, 1, &[1]), Code::PROTOCOL_ERROR),
+        (frame(kind::DATA, 8, 1, &[]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::HEADERS, 5, 0, REQUEST), Code::PROTOCOL_ERROR),
+        (frame(kind::HEADERS, 5, 2, REQUEST), Code::PROTOCOL_ERROR),
+        (frame(kind::HEADERS, 5, 1, &[0x80]), Code::COMPRESSION_ERROR),
+        (frame(kind::HEADERS, 0x25, 1, &[0, 0, 0, 1, 9]), Code::PROTOCOL_ERROR),
+        (frame(kind::HEADERS, 0x25, 1, &[0, 0]), Code::FRAME_SIZE_ERROR),
+        ([get(3), get(1)].concat(), Code::PROTOCOL_ERROR),
+        ([frame(kind::HEADERS, 1, 1, REQUEST), get(3)].concat(), Code::PROTOCOL_ERROR),
+        (
+            [frame(kind::HEADERS, 1, 1, REQUEST), frame(kind::CONTINUATION, 4, 3, &[])].concat(),
+            Code::PROTOCOL_ERROR,
+        ),
+        (frame(kind::CONTINUATION, 4, 1, REQUEST), Code::PROTOCOL_ERROR),
+        (frame(kind::PRIORITY, 0, 0, &[0; 5]), Code::PROTOCOL_ERROR),
+        (frame(kind::PRIORITY, 0, 9, &[0; 4]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::RST_STREAM, 0, 1, &number(8)), Code::PROTOCOL_ERROR),
+        (frame(kind::RST_STREAM, 0, 0, &number(8)), Code::PROTOCOL_ERROR),
+        (frame(kind::RST_STREAM, 0, 1, &[0; 3]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::SETTINGS, 0, 1, &[]), Code::PROTOCOL_ERROR),
+        (frame(kind::SETTINGS, 1, 0, &[0; 6]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::SETTINGS, 0, 0, &[0; 7]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::PUSH_PROMISE, 0, 1, &[0; 8]), Code::PROTOCOL_ERROR),
+        (frame(kind::PING, 0, 1, &[0; 8]), Code::PROTOCOL_ERROR),
+        (frame(kind::PING, 0, 0, &[0; 7]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::GOAWAY, 0, 1, &[0; 8]), Code::PROTOCOL_ERROR),
+        (frame(kind::GOAWAY, 0, 0, &[0; 7]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 0, &number(0)), Code::PROTOCOL_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 9, &number(1)), Code::PROTOCOL_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 0, &number((1 << 31) - 1)), Code::FLOW_CONTROL_ERROR),
+        (frame(kind::WINDOW_UPDATE, 0, 1, &[0; 5]), Code::FRAME_SIZE_ERROR),
+        (vec![0, 0x40, 1, 0x77, 0, 0, 0, 0, 0], Code::FRAME_SIZE_ERROR),
+    ] {
+        assert_eq!(Client::new().send(&input), Err(code), "{input:?}");
+    }
+    let mut connection = Connection::new(LIMITS, &mut Vec::new());
+    let input = [PREFACE, &get(1)].concat();
+    let result = connection.read(&input, &mut HeaderList::default(), &mut Vec::new());
+    assert_eq!(result.unwrap_err().code, Code::PROTOCOL_ERROR, "settings come first");
+}
+
+#[test]
+fn frames_that_end_a_stream() {
+    let number = |value: u32| value.to_be_bytes();
+    for (input, code) in [
+        ([get(1), frame(kind::DATA, 0, 1, b"x")].concat(), Code::STREAM_CLOSED),
+        ([get(1), get(1)].concat(), Code::STREAM_CLOSED),
+        ([post(1), post(1)].concat(), Code::PROTOCOL_ERROR),
+        ([post(1), get(1)].concat(), Code::PROTOCOL_ERROR),
+        ([post(1), frame(kind::DATA, 0, 1, &[0; 1001])].concat(), Code::FLOW_CONTROL_ERROR),
+        ([get(1), frame(kind::WINDOW_UPDATE, 0, 1, &number(0))].concat(), Code::PROTOCOL_ERROR),
+        (
+            [get(1), frame(kind::WINDOW_UPDATE, 0, 1, &number((1 << 31) - 1))].concat(),
+            Code::FLOW_CONTROL_ERROR,
+        ),
+        ([get(1), frame(kind::PRIORITY, 0, 1, &[0; 4])].concat(), Code::FRAME_SIZE_ERROR),
+        ([get(1), frame(kind::PRIORITY, 0, 1, &[0, 0, 0, 1, 0])].concat(), Code::PROTOCOL_ERROR),
+    ] {
+        let mut client = Client::new();
+        let events = client.send(&input).unwrap();
+        assert_eq!(events.last(), Some(&Event::Reset { stream: 1, code }), "{input:?}");
+        assert_eq!(client.resets(), [(1, code)]);
+        assert_eq!(client.connection.streams(), 1, "it keeps its place");
+        client.answer(1);
+        assert_eq!((client.connection.streams(), client.resets()), (0, vec![]));
+        assert!(client.send(&get(3)).is_ok(), "the connection goes on");
+    }
+}
+
+#[test]
+fn frames_for_streams_that_ended() {
+    let mut client = Client::new();
+    client.send(&[get(1), post(3)].concat()).unwrap();
+    client.answer(1);
+    client.answer(3);
+    assert_eq!(client.resets(), [(3, Code::NO_ERROR)], "the rest of the content is not wanted");
+    for late in [frame(kind::DATA, 1, 3, b"x"), frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])] {
+        assert_eq!(client.send(&late), Ok(vec![]));
+    }
+    assert_eq!(client.resets(), []);
+    client.send(&frame(kind::DATA, 1, 1, b"x")).unwrap();
+    assert_eq!(client.resets(), [(1, Code::STREAM_CLOSED)]);
+    assert_eq!(client.send(&get(1)), Err(Code::STREAM_CLOSED));
+}
+
+#[test]
+fn content_is_as_long_as_announced() {
+    for (parts, wrong) in [(&["ab", "c"][..], false), (&["ab"], true), (&["ab", "cd"], true)] {
+        let mut client = Client::new();
+        client.send(&post(1)).unwrap();
+        client.connection.expect(1, 3);
+        for (index, part) in parts.iter().enumerate() {
+            let is_last = index + 1 == parts.len();
+            let events = client.send(&frame(kind::DATA, is_last.into(), 1, part.as_bytes())).unwrap();
+            let [Event::Data { ends, is_wrong, .. }] = events[..] else { panic!("{events:?}") };
+            assert_eq!((ends, is_wrong), (is_last, wrong && is_last), "{parts:?}");
+        }
+    }
+}
+
+#[test]
+fn too_many_streams_are_refused() {
+    let mut client = Client::new();
+    let all: Vec<u8> = (0..6).flat_map(|index| get(2 * index + 1)).collect();
+    assert_eq!(client.send(&all).unwrap().len(), 4);
+    assert_eq!(client.resets(), [(9, Code::REFUSED_STREAM), (11, Code::REFUSED_STREAM)]);
+    // One that was cancelled takes part in the limit as long as its work goes on.
+    client.send(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])).unwrap();
+    assert_eq!(client.send(&get(13)), Ok(vec![]));
+    client.connection.release(1, Code::CANCEL, &mut client.out);
+    assert_eq!(client.send(&get(15)).unwrap().len(), 1);
+}
+
+/// Each of these may be repeated for ever by the letter of the protocol.
+#[test]
+fn floods_end_the_connection() {
+    type Make = fn(u32) -> Vec<u8>;
+    let floods: [(&str, Make); 12] = [
+        ("ping", |_| frame(kind::PING, 0, 0, &[0; 8])),
+        ("settings", |_| frame(kind::SETTINGS, 0, 0, &[])),
+        ("acknowledgements", |_| frame(kind::SETTINGS, 1, 0, &[])),
+        ("priority", |_| frame(kind::PRIORITY, 0, 3, &[0; 5])),
+        ("unknown frames", |_| frame(0x77, 0, 0, &[])),
+        ("empty data", |_| frame(kind::DATA, 0, 1, &[])),
+        ("padding", |_| frame(kind::DATA, 8, 1, &[3, 0, 0, 0])),
+        ("data of one byte", |_| frame(kind::DATA, 8, 1, &[0, b'x'])),
+        ("windows", |_| frame(kind::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ("rapid reset", |at| {
+            [get(2 * at + 3), frame(kind::RST_STREAM, 0, 2 * at + 3, &[0, 0, 0, 8])].concat()
+        }),
+        ("made you reset", |at| {
+            [get(2 * at + 3), frame(kind::WINDOW_UPDATE, 0, 2 * at + 3, &[0; 4])].concat()
+        }),
+        ("refused streams", |at| get(2 * at + 3)),
+    ];
+    for (name, make) in floods {
+        let mut client = Client::new();
+        client.send(&post(1)).unwrap();
+        let ended = (0..5000).find_map(|at| {
+            let result = client.send(&make(at));
+            for id in [1, 2 * at + 3] {
+                client.connection.widen(id, 0, 1000, &mut client.out);
+                if id > 1 && name != "refused streams" {
+                    client.connection.release(id, Code::CANCEL, &mut client.out);
+                }
+            }
+            result.err()
+        });
+        assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "{name}");
+    }
+}
+
+#[test]
+fn blocks_are_bounded() {
+    let mut client = Client::new();
+    client.send(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
+    let more = frame(kind::CONTINUATION, 0, 1, &[0x82; 1000]);
+    let ended = (0..100).find_map(|_| client.send(&more).err());
+    assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "a long block");
+    let mut client = Client::new();
+    client.send(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
+    let ended = (0..5000).find_map(|_| client.send(&frame(kind::CONTINUATION, 0, 1, &[])).err());
+    assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "a block that does not end");
+    // A block that refers to a large entry again and again.
+    let mut client = Client::new();
+    let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'x'; 4000]].concat();
+    client.send(&frame(kind::HEADERS, 5, 1, &entry)).unwrap();
+    client.send(&frame(kind::HEADERS, 5, 3, &[0xbe; 8000])).unwrap();
+    assert!(client.list.is_too_large() && client.list.is_empty());
+}
+
+#[test]
+fn useful_connections_live_long() {
+    let mut client = Client::new();
+    for index in 0..20_000 {
+        let id = 2 * index + 1;
+        assert_eq!(client.send(&[get(id), frame(kind::PING, 0, 0, &[0; 8])].concat()).unwrap().len(), 1);
+        client.answer(id);
+        client.out.clear();
+    }
+}
+
+#[test]
+fn a_connection_ends_in_two_steps() {
+    let mut client = Client::new();
+    client.send(&get(1)).unwrap();
+    client.connection.announce_end(&mut client.out);
+    assert_eq!(client.send(&get(3)).unwrap().len(), 1, "it was on its way");
+    client.connection.end(&mut client.out);
+    client.connection.end(&mut client.out);
+    assert_eq!(client.send(&get(5)), Ok(vec![]));
+    let frames = client.out.clone();
+    let goaways: Vec<_> = frames.windows(17).filter(|part| part.starts_with(&[0, 0, 8, 7])).collect();
+    let lasts: Vec<_> = goaways.iter().map(|part| &part[9..13]).collect();
+    assert_eq!(lasts, [&[0x7f, 0xff, 0xff, 0xff][..], &[0, 0, 0, 3]]);
+    assert!(client.connection.has_ended());
+}
+
+#[test]
+fn a_long_head_is_continued() {
+    let mut client = Client::new();
+    client.send(&get(1)).unwrap();
+    let mut head = ResponseHead::new(Status::OK);
+    for index in 0..40 {
+        head.fields.push(format!("X-Long-{index}").as_bytes(), &[0x80; 1000]).unwrap();
+    }
+    let options = ResponseOptions { date: None, server: None };
+    client.connection.head(1, false, |block| write_response(&head, &options, block), &mut client.out);
+    let (mut rest, mut block, mut frames) = (&client.out[..], Vec::new(), Vec::new());
+    while let Some(head) = FrameHead::read(rest) {
+        frames.push((head.kind, head.flags));
+        block.extend_from_slice(&rest[9..9 + head.length]);
+        rest = &rest[9 + head.length..];
+    }
+    assert_eq!(frames, [(kind::HEADERS, 0), (kind::CONTINUATION, 0), (kind::CONTINUATION, 4)]);
+    let mut list = HeaderList::new(100_000);
+    crate::hpack::Decoder::new(4096).decode(&block, &mut list).unwrap();
+    assert_eq!((list.len(), list.iter().nth(1).unwrap().0), (41, &b"x-long-0"[..]));
+}

@@ -1,0 +1,241 @@
+//! The machine: one connection, on the server's side.
+
+mod reading;
+mod writing;
+
+pub use writing::Content;
+
+use crate::budget::Budget;
+use crate::frame::{MAX, PREFACE, write_goaway, write_window_update};
+use crate::hpack::{Decoder, Encoder};
+use crate::settings::{Settings, WINDOW, write_settings};
+use crate::streams::Streams;
+use crate::{Code, Failure, HeaderList};
+use std::ops::Range;
+
+/// The size of the table that the peer's blocks refer to, in bytes.
+const TABLE_SIZE: usize = 4096;
+
+/// How far the window of the connection may shrink until it is opened again, in bytes. The windows of the streams bound
+/// what is held.
+const WINDOW_LOW: u32 = MAX / 4;
+
+/// Our own settings, and bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many streams the client may have at a time, those included that were cancelled but not released.
+    pub streams: u32,
+    /// How much content of a stream the client may send before it is allowed more, in bytes.
+    pub window: u32,
+    /// How large the fields of a block may be, in bytes, counted as SETTINGS_MAX_HEADER_LIST_SIZE does.
+    pub list_size: usize,
+}
+
+/// One connection with a client.
+#[derive(Debug)]
+pub struct Connection {
+    limits: Limits,
+    stage: Stage,
+    peer: Settings,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
+    /// How much may be sent on all streams together, in bytes.
+    send_window: i64,
+    /// How much the peer may send on all streams together, in bytes.
+    receive_window: u32,
+    /// A block that has not ended yet.
+    block: Option<Box<OpenBlock>>,
+    /// The highest number of a stream that is served; a higher one is ignored.
+    last_served: u32,
+    says_goodbye: bool,
+    budget: Budget,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client's first bytes are awaited.
+    Preface,
+    /// The first frame is awaited, which has the settings.
+    Settings,
+    Open,
+}
+
+/// A block of fields whose frames have not all come.
+#[derive(Debug)]
+struct OpenBlock {
+    stream: u32,
+    ends: bool,
+    bytes: Vec<u8>,
+}
+
+/// What reading came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Read {
+    /// How many bytes of the input are used up. With none and without an event, more input is needed.
+    pub consumed: usize,
+    /// What happened.
+    pub event: Option<Event>,
+}
+
+/// What the client did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It opened a stream. The list has the fields of the request.
+    Request {
+        /// The number of the stream.
+        stream: u32,
+        /// Whether the request has no content.
+        ends: bool,
+        /// The length of the block on the wire, in bytes.
+        length: usize,
+    },
+    /// It sent content, or ended it.
+    Data {
+        /// The number of the stream.
+        stream: u32,
+        /// Where the content stands in the input.
+        bytes: Range<usize>,
+        /// Whether that was all.
+        ends: bool,
+        /// Whether the content is shorter or longer than was announced. Then the stream is cancelled when it is released.
+        is_wrong: bool,
+    },
+    /// It ended the content with trailers, which the list has.
+    Trailers {
+        /// The number of the stream.
+        stream: u32,
+        /// As in [`Event::Data`].
+        is_wrong: bool,
+    },
+    /// The stream was cancelled, by the client or because the client broke the rules.
+    Reset {
+        /// The number of the stream.
+        stream: u32,
+        /// Why.
+        code: Code,
+    },
+    /// More may be sent, on this stream or, where it is 0, on all.
+    Window {
+        /// The number of the stream.
+        stream: u32,
+    },
+    /// It ends the connection in order.
+    Goaway,
+}
+
+impl Connection {
+    /// A connection on which nothing was sent. Appends our settings.
+    pub fn new(limits: Limits, out: &mut Vec<u8>) -> Connection {
+        write_settings(limits.streams, limits.window, limits.list_size, out);
+        write_window_update(0, MAX - WINDOW, out);
+        Connection {
+            limits,
+            stage: Stage::Preface,
+            peer: Settings::new(),
+            decoder: Decoder::new(TABLE_SIZE),
+            encoder: Encoder::new(),
+            streams: Streams::default(),
+            send_window: i64::from(WINDOW),
+            receive_window: MAX,
+            block: None,
+            last_served: MAX,
+            says_goodbye: false,
+            budget: Budget::new(),
+        }
+    }
+
+    /// Reads the next frames up to an event. The answers that frames require are appended to `out`. `list` gets the fields
+    /// of a block.
+    ///
+    /// # Errors
+    /// The connection must end: [`Connection::fail`], then close it.
+    pub fn read(&mut self, input: &[u8], list: &mut HeaderList, out: &mut Vec<u8>) -> Result<Read, Failure> {
+        let mut consumed = 0;
+        if self.stage == Stage::Preface {
+            consumed = match read_preface(input)? {
+                true => PREFACE.len(),
+                false => return Ok(Read { consumed, event: None }),
+            };
+            self.stage = Stage::Settings;
+        }
+        while let Some((length, event)) = self.read_frame(&input[consumed..], list, out)? {
+            let event = event.map(|event| event.moved_by(consumed));
+            consumed += length;
+            if event.is_some() {
+                return Ok(Read { consumed, event });
+            }
+        }
+        Ok(Read { consumed, event: None })
+    }
+
+    /// Appends the frame that tells the client why the connection ends.
+    pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
+        write_goaway(self.streams.last.min(self.last_served), failure.code, out);
+    }
+
+    /// Tells the client that the connection will end, so that it opens no further streams. Those that are on their way are
+    /// still served (RFC 9113, section 6.8).
+    pub fn announce_end(&mut self, out: &mut Vec<u8>) {
+        if !self.says_goodbye {
+            self.says_goodbye = true;
+            write_goaway(MAX, Code::NO_ERROR, out);
+        }
+    }
+
+    /// Serves no further stream than those that there were. The client repeats others elsewhere.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        if self.last_served == MAX {
+            (self.says_goodbye, self.last_served) = (true, self.streams.last);
+            write_goaway(self.last_served, Code::NO_ERROR, out);
+        }
+    }
+
+    /// Whether no further streams are served.
+    pub fn has_ended(&self) -> bool {
+        self.last_served != MAX
+    }
+
+    /// How many streams were not released.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether a block of fields has begun whose end is missing.
+    pub fn awaits_continuation(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Gives a client back what time is worth: one that does something useless now and then is no danger.
+    pub fn earn(&mut self, amount: u32) {
+        self.budget.earn(amount);
+    }
+
+    /// How much memory the connection has besides itself, in bytes.
+    pub fn memory(&self) -> usize {
+        let block = self.block.as_ref().map_or(0, |block| block.bytes.capacity());
+        self.decoder.memory() + self.encoder.memory() + self.streams.memory() + block
+    }
+}
+
+/// Whether the preface is there wholly.
+fn read_preface(input: &[u8]) -> Result<bool, Failure> {
+    let seen = &input[..input.len().min(PREFACE.len())];
+    match PREFACE.starts_with(seen) {
+        true => Ok(seen.len() == PREFACE.len()),
+        false => Err(Failure::protocol("client sent invalid preface")),
+    }
+}
+
+impl Event {
+    /// The same, with places so many bytes further on.
+    fn moved_by(self, distance: usize) -> Event {
+        match self {
+            Event::Data { stream, bytes, ends, is_wrong } => {
+                let bytes = bytes.start + distance..bytes.end + distance;
+                Event::Data { stream, bytes, ends, is_wrong }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! One entry to the whole machine, for fuzzing.
+
+use crate::request::{RequestRules, read_request};
+use crate::response::{ResponseOptions, write_response};
+use crate::{Code, Connection, Content, Event, Failure, HeaderList, Limits};
+use http::{RequestHead, ResponseHead, Status};
+
+/// Reads a connection's bytes to their end or to the first error, in pieces that end at `ends`, and answers each request.
+/// Returns what happened, as a text, and what was sent.
+///
+/// # Errors
+/// The client broke the rules.
+pub fn read_all(input: &[u8], ends: impl Iterator<Item = usize>) -> (String, Vec<u8>, Result<(), Failure>) {
+    let mut reader = Reader::new();
+    for end in ends.chain([input.len()]) {
+        if let Err(failure) = reader.read(&input[..end]) {
+            return (reader.told, reader.out, Err(failure));
+        }
+    }
+    (reader.told, reader.out, Ok(()))
+}
+
+struct Reader {
+    connection: Connection,
+    list: HeaderList,
+    consumed: usize,
+    told: String,
+    out: Vec<u8>,
+}
+
+impl Reader {
+    fn new() -> Reader {
+        let mut out = Vec::new();
+        let limits = Limits { streams: 4, window: 1000, list_size: 2000 };
+        let connection = Connection::new(limits, &mut out);
+        Reader { connection, list: HeaderList::default(), consumed: 0, told: String::new(), out }
+    }
+
+    /// Reads on, when so much has come in all.
+    fn read(&mut self, input: &[u8]) -> Result<(), Failure> {
+        loop {
+            let rest = input.get(self.consumed..).unwrap_or_default();
+            let read = self.connection.read(rest, &mut self.list, &mut self.out)?;
+            self.consumed += read.consumed;
+            let Some(event) = read.event else { return Ok(()) };
+            self.act(&event, rest);
+        }
+    }
+
+    fn act(&mut self, event: &Event, input: &[u8]) {
+        let Reader { connection, list, told, out, .. } = self;
+        match event {
+            Event::Request { stream, ends, .. } => {
+                let mut head = RequestHead::new();
+                let rules = RequestRules { underscores: false, ignore_invalid: true, max_fields: 20 };
+                let read = read_request(list, &rules, &mut head);
+                *told += &format!(
+                    "request {stream} {ends} {:?} {read:?}\n",
+                    head.line().escape_ascii().to_string()
+                );
+                if let Some(Ok(length)) = head
+                    .fields
+                    .get("content-length")
+                    .map(|text| std::str::from_utf8(text).unwrap_or_default().parse())
+                {
+                    connection.expect(*stream, length);
+                }
+                let response = ResponseHead::new(Status::OK);
+                let options = ResponseOptions { date: None, server: Some("Fulmar") };
+                connection.head(*stream, false, |block| write_response(&response, &options, block), out);
+                if *ends {
+                    connection.data(*stream, Content { bytes: b"hello", ends: true, frame: 3 }, out);
+                    connection.release(*stream, Code::INTERNAL_ERROR, out);
+                }
+            }
+            Event::Data { stream, bytes, ends, is_wrong } => {
+                let content = &input[bytes.clone()];
+                *told += &format!("data {stream} {} {ends} {is_wrong}\n", content.escape_ascii());
+                connection.widen(*stream, 0, 1000, out);
+                if *ends {
+                    connection.data(*stream, Content { bytes: content, ends: true, frame: 100 }, out);
+                    connection.release(*stream, Code::CANCEL, out);
+                }
+            }
+            Event::Trailers { stream, is_wrong } => {
+                *told += &format!("trailers {stream} {} {is_wrong}\n", list.len());
+                connection.release(*stream, Code::NO_ERROR, out);
+            }
+            Event::Reset { stream, code } => {
+                *told += &format!("reset {stream} {code:?}\n");
+                connection.release(*stream, Code::NO_ERROR, out);
+            }
+            Event::Window { .. } | Event::Goaway => *told += &format!("{event:?}\n"),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Reading blocks of fields.
+
+use super::table::{DynamicTable, STATIC};
+use super::{Malformed, huffman, integer};
+use crate::HeaderList;
+
+/// How often a block may resize the table (RFC 7541, section 4.2).
+const RESIZES_MAX: u32 = 2;
+
+/// Reads blocks of fields, one after the other.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    table: DynamicTable,
+    /// How large the table may be, as our settings allow, in bytes.
+    allowed: usize,
+}
+
+/// How a literal is treated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Literal {
+    Indexed,
+    Plain,
+}
+
+impl Decoder {
+    pub(crate) fn new(table_size: usize) -> Decoder {
+        Decoder { table: DynamicTable::new(table_size), allowed: table_size }
+    }
+
+    /// How much memory the table has, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    /// Reads a whole block into a list, which keeps what it has room for. All of the block is read in any case: later
+    /// blocks depend on it.
+    pub(crate) fn decode(&mut self, block: &[u8], list: &mut HeaderList) -> Result<(), Malformed> {
+        let (mut rest, mut resizes) = (block, 0);
+        while let Some(&first) = rest.first() {
+            match first {
+                0x80.. => {
+                    let (index, after) = integer::read(rest, 7)?;
+                    let (name, value) = self.entry(index)?;
+                    list.add(name, value);
+                    (rest, resizes) = (after, RESIZES_MAX);
+                }
+                0x20..0x40 => {
+                    let (size, after) = integer::read(rest, 5)?;
+                    if resizes == RESIZES_MAX || size as usize > self.allowed {
+                        return Err(Malformed::Resize);
+                    }
+                    self.table.resize(size as usize);
+                    (rest, resizes) = (after, resizes + 1);
+                }
+                0x40.. => (rest, resizes) = (self.literal(rest, 6, Literal::Indexed, list)?, RESIZES_MAX),
+                _ => (rest, resizes) = (self.literal(rest, 4, Literal::Plain, list)?, RESIZES_MAX),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a literal field and returns what follows it.
+    fn literal<'a>(
+        &mut self,
+        input: &'a [u8],
+        prefix_bits: u32,
+        literal: Literal,
+        list: &mut HeaderList,
+    ) -> Result<&'a [u8], Malformed> {
+        let (index, rest) = integer::read(input, prefix_bits)?;
+        let scratch = list.begin();
+        let rest = match index {
+            0 => text(rest, scratch)?,
+            index => {
+                scratch.extend_from_slice(self.entry(index)?.0);
+                rest
+            }
+        };
+        let name_length = scratch.len();
+        let rest = text(rest, scratch)?;
+        if literal == Literal::Indexed {
+            let (name, value) = scratch.split_at(name_length);
+            self.table.add(name, value, 0);
+        }
+        list.end(name_length);
+        Ok(rest)
+    }
+
+    fn entry(&self, index: u32) -> Result<(&[u8], &[u8]), Malformed> {
+        let index = (index as usize).checked_sub(1).ok_or(Malformed::Index)?;
+        match STATIC.get(index) {
+            Some((name, value)) => Ok((name.as_bytes(), value.as_bytes())),
+            None => self.table.get(index - STATIC.len()).ok_or(Malformed::Index),
+        }
+    }
+}
+
+/// Appends a text and returns what follows it (RFC 7541, section 5.2).
+fn text<'a>(input: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Malformed> {
+    let is_encoded = input.first().is_some_and(|first| first & 0x80 != 0);
+    let (length, rest) = integer::read(input, 7)?;
+    let (text, rest) = rest.split_at_checked(length as usize).ok_or(Malformed::Truncated)?;
+    match is_encoded {
+        true => huffman::decode(text, out)?,
+        false => out.extend_from_slice(text),
+    }
+    Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decoder, Malformed};
+    use crate::HeaderList;
+
+    fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<String, Malformed> {
+        let mut list = HeaderList::new(1000);
+        decoder.decode(block, &mut list)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(list.iter().map(|(name, value)| format!("{}: {}\n", text(name), text(value))).collect())
+    }
+
+    #[test]
+    fn requests_of_the_rfc() {
+        let mut decoder = Decoder::new(4096);
+        for (block, fields) in [
+            (
+                &[
+                    &[0x82, 0x86, 0x84, 0x41, 0x8c][..],
+                    &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff],
+                ]
+                .concat(),
+                ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n",
+            ),
+            (
+                &[&[0x82, 0x86, 0x84, 0xbe, 0x58, 0x86][..], &[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]].concat(),
+                ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\ncache-control: no-cache\n",
+            ),
+            (
+                &[
+                    &[0x82, 0x87, 0x85, 0xbf, 0x40, 0x88][..],
+                    &[0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xa9, 0x7d, 0x7f],
+                    &[0x89, 0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xb8, 0xe8, 0xb4, 0xbf],
+                ]
+                .concat(),
+                ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value\n",
+            ),
+        ] {
+            assert_eq!(decode(&mut decoder, block).as_deref(), Ok(fields));
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_rules() {
+        for (block, error) in [
+            (&[0x80][..], Malformed::Index),
+            (&[0xbe], Malformed::Index),
+            (&[0x7f], Malformed::Truncated),
+            (&[0x40, 1, b'a', 2, b'b'], Malformed::Truncated),
+            (&[0x40], Malformed::Truncated),
+            (&[0x3f, 0xe2, 0x1f], Malformed::Resize),
+            (&[0x20, 0x20, 0x20, 0x82], Malformed::Resize),
+            (&[0x82, 0x20], Malformed::Resize),
+            (&[0x00, 0x81, 0x00, 0], Malformed::Huffman),
+        ] {
+            assert_eq!(decode(&mut Decoder::new(4096), block), Err(error), "{block:x?}");
+        }
+        let mut decoder = Decoder::new(4096);
+        assert_eq!(decode(&mut decoder, &[0x20, 0x3f, 0xe1, 0x1f, 0x82]).as_deref(), Ok(":method: GET\n"));
+    }
+
+    #[test]
+    fn a_list_that_is_full_keeps_the_table_right() {
+        let mut decoder = Decoder::new(4096);
+        let mut list = HeaderList::new(40);
+        let block = [&[0x40, 1, b'a', 60][..], &[b'x'; 60], &[0x40, 1, b'b', 1, b'2', 0xbe]].concat();
+        decoder.decode(&block, &mut list).unwrap();
+        assert!(list.is_too_large() && list.iter().count() == 0);
+        assert_eq!(decode(&mut decoder, &[0xbe]).as_deref(), Ok("b: 2\n"));
+    }
+}

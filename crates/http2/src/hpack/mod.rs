@@ -1,0 +1,38 @@
+//! Header compression (RFC 7541).
+
+mod decode;
+mod encode;
+mod huffman;
+mod integer;
+mod table;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::{Encoder, Indexing};
+pub(crate) use table::ENTRY_OVERHEAD;
+
+/// Why a block cannot be read. The state of the decoder is lost with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// The block ends in the middle of a field.
+    Truncated,
+    /// An integer is too large.
+    Integer,
+    /// A text is not encoded by the rules of the Huffman code.
+    Huffman,
+    /// An index has no entry.
+    Index,
+    /// The table is resized beyond what was allowed, or in the wrong place.
+    Resize,
+}
+
+/// A hash of a name and a value.
+fn hash(name: &[u8], value: &[u8]) -> u32 {
+    let mut hash = 0x811c_9dc5u32;
+    for part in [name, value] {
+        for &byte in part {
+            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+        hash = hash.rotate_left(5) ^ 0x5f;
+    }
+    hash
+}

@@ -1,0 +1,31 @@
+//! HTTP/2 (RFC 9113) as pure code: bytes in, events and bytes out. No I/O and no clock.
+//!
+//! [`Connection`] is the machine: it reads frames, keeps the state of the streams and both directions of flow control, and
+//! appends frames to a buffer of the caller. The fields of a block are read into a [`HeaderList`], out of which
+//! [`read_request`] makes a head. Responses are written by [`Connection::head`] and [`Connection::data`].
+
+#![forbid(unsafe_code)]
+
+mod budget;
+mod code;
+#[cfg(test)]
+mod conduct;
+mod connection;
+mod frame;
+mod fuzz;
+mod hpack;
+mod list;
+#[cfg(test)]
+mod properties;
+mod request;
+mod response;
+mod settings;
+mod streams;
+
+pub use code::{Code, Failure};
+pub use connection::{Connection, Content, Event, Limits, Read};
+pub use frame::{FRAME_SIZE, PREFACE};
+pub use fuzz::read_all;
+pub use list::HeaderList;
+pub use request::{MalformedRequest, RequestRules, read_request};
+pub use response::{BlockWriter, ResponseOptions, write_interim, write_response, write_trailers};

@@ -1,0 +1,98 @@
+//! The fields of one block, as they were read.
+
+use crate::hpack::ENTRY_OVERHEAD;
+
+/// The fields of one block: names, pseudo-fields among them, and values, as they were sent. Its memory serves one block
+/// after the other.
+#[derive(Debug, Default)]
+pub struct HeaderList {
+    texts: Vec<u8>,
+    /// Where each field ends, and the length of its name.
+    fields: Vec<(u32, u32)>,
+    /// The field that is being read. It is not a part of the list yet.
+    scratch: Vec<u8>,
+    /// The size of all fields as the RFC counts it, in bytes.
+    size: usize,
+    size_max: usize,
+}
+
+/// A list that grew past this gives its memory back, in bytes.
+const KEPT: usize = 64 * 1024;
+
+impl HeaderList {
+    /// An empty list with room for so many bytes, counted as SETTINGS_MAX_HEADER_LIST_SIZE does (RFC 9113, section
+    /// 6.5.2).
+    pub fn new(size_max: usize) -> HeaderList {
+        HeaderList { size_max, ..HeaderList::default() }
+    }
+
+    /// Empties the list and keeps its memory.
+    pub fn clear(&mut self, size_max: usize) {
+        let is_large = self.texts.capacity().max(self.scratch.capacity()) > KEPT;
+        if is_large {
+            *self = HeaderList::default();
+        }
+        self.texts.clear();
+        self.fields.clear();
+        (self.size, self.size_max) = (0, size_max);
+    }
+
+    /// The names and values, in order. A list that is too large is not whole.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.fields.iter().map(move |&(end, name_length)| {
+            let field = &self.texts[start..end as usize];
+            start = end as usize;
+            field.split_at(name_length as usize)
+        })
+    }
+
+    /// Whether the block has more than there is room for.
+    pub fn is_too_large(&self) -> bool {
+        self.size > self.size_max
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Adds a field, if there is room.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+        if self.has_room(name.len() + value.len()) {
+            self.texts.extend_from_slice(name);
+            self.texts.extend_from_slice(value);
+            self.note_end(name.len());
+        }
+    }
+
+    /// The memory for a field that is being read: its name, and then its value.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        self.scratch.clear();
+        &mut self.scratch
+    }
+
+    /// Adds the field that was read, if there is room.
+    pub(crate) fn end(&mut self, name_length: usize) {
+        if self.has_room(self.scratch.len()) {
+            self.texts.extend_from_slice(&self.scratch);
+            self.note_end(name_length);
+        }
+    }
+
+    /// Counts a field. After one for which there is no room, there is none for others.
+    fn has_room(&mut self, length: usize) -> bool {
+        self.size = self.size.saturating_add(length + ENTRY_OVERHEAD);
+        !self.is_too_large()
+    }
+
+    fn note_end(&mut self, name_length: usize) {
+        let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        self.fields.push((number(self.texts.len()), number(name_length)));
+    }
+}

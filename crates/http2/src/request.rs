@@ -1,0 +1,315 @@
+//! From the fields of a block to the head of a request (RFC 9113, sections 8.2 and 8.3).
+
+use crate::HeaderList;
+use http::{Fields, Method, RequestHead, Status, Version};
+
+/// What the configuration says about fields.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestRules {
+    /// Whether underscores may be in names (`underscores_in_headers`).
+    pub underscores: bool,
+    /// Whether a field with an unusual name is left out (`ignore_invalid_headers`).
+    pub ignore_invalid: bool,
+    /// How many fields there may be (`max_headers`).
+    pub max_fields: usize,
+}
+
+/// A request that breaks the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MalformedRequest {
+    /// The status to answer with.
+    pub status: Status,
+    /// The line for the error log, in nginx's words where nginx has some.
+    pub reason: &'static str,
+}
+
+const fn malformed(reason: &'static str) -> MalformedRequest {
+    MalformedRequest { status: Status::BAD_REQUEST, reason }
+}
+
+/// The pseudo-fields of a request.
+#[derive(Default)]
+struct Pseudo<'a> {
+    method: Option<&'a [u8]>,
+    scheme: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+    authority: Option<&'a [u8]>,
+}
+
+/// Reads the head of a request. The request line is the one of HTTP/1 with this version. The host becomes a `host` field,
+/// crumbs of cookies become one field.
+///
+/// # Errors
+/// The head breaks the rules. `head` has what was understood of its line.
+pub fn read_request(
+    list: &HeaderList,
+    rules: &RequestRules,
+    head: &mut RequestHead,
+) -> Result<(), MalformedRequest> {
+    head.clear();
+    head.version = Version::Http2;
+    let (pseudo, count) = Pseudo::read(list)?;
+    pseudo.write_line(head)?;
+    if list.is_too_large() {
+        return Err(MalformedRequest {
+            status: Status::HEADER_TOO_LARGE,
+            reason: "client sent too large header",
+        });
+    }
+    add_fields(list, (count, pseudo.authority), rules, head)
+}
+
+impl<'a> Pseudo<'a> {
+    /// Reads the pseudo-fields, which come first, and tells how many they are.
+    fn read(list: &'a HeaderList) -> Result<(Pseudo<'a>, usize), MalformedRequest> {
+        let mut found = Pseudo::default();
+        let mut count = 0;
+        for (name, value) in list.iter().take_while(|(name, _)| name.starts_with(b":")) {
+            count += 1;
+            let (slot, duplicate, empty) = match name {
+                b":method" => (
+                    &mut found.method,
+                    "client sent duplicate :method header",
+                    "client sent empty :method header",
+                ),
+                b":scheme" => (
+                    &mut found.scheme,
+                    "client sent duplicate :scheme header",
+                    "client sent empty :scheme header",
+                ),
+                b":path" => {
+                    (&mut found.path, "client sent duplicate :path header", "client sent empty :path header")
+                }
+                b":authority" => (
+                    &mut found.authority,
+                    "client sent duplicate \":authority\" header",
+                    "client sent invalid \":authority\" header",
+                ),
+                _ => return Err(malformed("client sent unknown pseudo-header")),
+            };
+            if value.is_empty() {
+                return Err(malformed(empty));
+            }
+            if slot.replace(value).is_some() {
+                return Err(malformed(duplicate));
+            }
+        }
+        Ok((found, count))
+    }
+
+    /// Sets the request line, in which no byte may pass that separates its parts.
+    fn write_line(&self, head: &mut RequestHead) -> Result<(), MalformedRequest> {
+        let method = self.method.ok_or(malformed("client sent no :method header"))?;
+        let is_method = method.iter().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
+        if !is_method {
+            return Err(malformed("client sent invalid method"));
+        }
+        let is_connect = Method::from_bytes(method) == Method::Connect;
+        let target = if is_connect { self.authority } else { self.path };
+        if let Some(target) = target.filter(|target| !target.iter().any(|&byte| byte <= b' ' || byte == 0x7f))
+        {
+            set_line(head, method, target);
+        }
+        if is_connect {
+            return match (self.scheme, self.path, self.authority) {
+                (None, None, Some(_)) if !head.line().is_empty() => Ok(()),
+                _ => Err(malformed("client sent invalid CONNECT request")),
+            };
+        }
+        let scheme = self.scheme.ok_or(malformed("client sent no :scheme header"))?;
+        if !is_scheme(scheme) {
+            return Err(malformed("client sent invalid :scheme header"));
+        }
+        let path = self.path.ok_or(malformed("client sent no :path header"))?;
+        if head.line().is_empty() || !path.starts_with(b"/") {
+            return Err(malformed("client sent invalid :path header"));
+        }
+        Ok(())
+    }
+}
+
+fn set_line(head: &mut RequestHead, method: &[u8], target: &[u8]) {
+    let line = [method, b" ", target, b" HTTP/2.0"].concat();
+    let start = method.len() + 1;
+    head.set_line(&line, (start, start + target.len()), Version::Http2);
+}
+
+fn is_scheme(scheme: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_part)
+}
+
+/// Adds the fields that follow the pseudo-fields.
+fn add_fields(
+    list: &HeaderList,
+    (skipped, authority): (usize, Option<&[u8]>),
+    rules: &RequestRules,
+    head: &mut RequestHead,
+) -> Result<(), MalformedRequest> {
+    const TOO_MANY: MalformedRequest =
+        MalformedRequest { status: Status::HEADER_TOO_LARGE, reason: "client sent too many header lines" };
+    let mut cookies = Vec::new();
+    let names_host = list.iter().skip(skipped).any(|(name, _)| name == b"host");
+    if let Some(authority) = authority.filter(|_| !names_host) {
+        push(&mut head.fields, b"host", authority)?;
+    }
+    let mut count = 0;
+    for (name, value) in list.iter().skip(skipped) {
+        let is_odd = check_name(name, rules)?;
+        check_connection(name, value)?;
+        if is_odd && rules.ignore_invalid {
+            check_value(value)?;
+            head.ignore(name);
+            continue;
+        }
+        if name == b"host" && authority.is_some_and(|authority| authority != value) {
+            return Err(malformed("client sent \":authority\" and \"Host\" headers with different values"));
+        }
+        if name == b"cookie" {
+            if !cookies.is_empty() {
+                cookies.extend_from_slice(b"; ");
+            }
+            cookies.extend_from_slice(value);
+            continue;
+        }
+        count += 1;
+        if count > rules.max_fields {
+            return Err(TOO_MANY);
+        }
+        push(&mut head.fields, name, value)?;
+    }
+    if cookies.is_empty() { Ok(()) } else { push(&mut head.fields, b"cookie", &cookies) }
+}
+
+fn push(fields: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), MalformedRequest> {
+    check_value(value)?;
+    fields.push(name, value).map_err(|_| INVALID_VALUE)
+}
+
+const INVALID_VALUE: MalformedRequest = malformed("client sent header with invalid value");
+
+/// A value is sent as it is: white space around it would be lost at the next hop (RFC 9113, section 8.2.1).
+fn check_value(value: &[u8]) -> Result<(), MalformedRequest> {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let is_valid = !http::breaks_framing(value) && !is_blank(value.first()) && !is_blank(value.last());
+    if is_valid { Ok(()) } else { Err(INVALID_VALUE) }
+}
+
+/// Whether a name has other bytes than small letters, digits, hyphens and, if allowed, underscores.
+fn check_name(name: &[u8], rules: &RequestRules) -> Result<bool, MalformedRequest> {
+    const INVALID: MalformedRequest = malformed("client sent invalid header name");
+    if name.starts_with(b":") {
+        return Err(malformed("client sent out of order pseudo-headers"));
+    }
+    let mut is_odd = false;
+    for &byte in name {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
+            b'_' => is_odd |= !rules.underscores,
+            b'A'..=b'Z' | b':' | 0..=b' ' | 0x7f.. => return Err(INVALID),
+            _ => is_odd = true,
+        }
+    }
+    if name.is_empty() { Err(INVALID) } else { Ok(is_odd) }
+}
+
+/// Rejects fields that concern one connection only (RFC 9113, section 8.2.2).
+fn check_connection(name: &[u8], value: &[u8]) -> Result<(), MalformedRequest> {
+    Err(malformed(match name {
+        b"connection" => "client sent \"Connection\" header",
+        b"keep-alive" => "client sent \"Keep-Alive\" header",
+        b"proxy-connection" => "client sent \"Proxy-Connection\" header",
+        b"transfer-encoding" => "client sent \"Transfer-Encoding\" header",
+        b"upgrade" => "client sent \"Upgrade\" header",
+        b"te" if !value.eq_ignore_ascii_case(b"trailers") => "client sent invalid \"TE\" header",
+        _ => return Ok(()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RequestRules, read_request};
+    use crate::HeaderList;
+    use http::RequestHead;
+
+    const RULES: RequestRules = RequestRules { underscores: false, ignore_invalid: true, max_fields: 8 };
+
+    fn read(fields: &[(&str, &str)]) -> Result<String, &'static str> {
+        let mut list = HeaderList::new(10_000);
+        for (name, value) in fields {
+            list.add(name.as_bytes(), value.as_bytes());
+        }
+        let mut head = RequestHead::new();
+        read_request(&list, &RULES, &mut head).map_err(|error| error.reason)?;
+        let mut text = String::from_utf8_lossy(head.line()).into_owned();
+        for field in head.fields.iter() {
+            text +=
+                &format!("|{}={}", String::from_utf8_lossy(field.name), String::from_utf8_lossy(field.value));
+        }
+        Ok(text)
+    }
+
+    fn get(more: &[(&str, &str)]) -> Result<String, &'static str> {
+        read(
+            &[&[(":method", "GET"), (":scheme", "http"), (":path", "/a?b"), (":authority", "h")], more]
+                .concat(),
+        )
+    }
+
+    #[test]
+    fn requests_that_are_understood() {
+        for (more, expected) in [
+            (&[][..], "GET /a?b HTTP/2.0|host=h"),
+            (&[("x", "1"), ("host", "h")], "GET /a?b HTTP/2.0|x=1|host=h"),
+            (
+                &[("cookie", "a=1"), ("x", "2"), ("cookie", "b=3")],
+                "GET /a?b HTTP/2.0|host=h|x=2|cookie=a=1; b=3",
+            ),
+            (&[("a_b", "1"), ("x.y", "1"), ("te", "trailers")], "GET /a?b HTTP/2.0|host=h|te=trailers"),
+        ] {
+            assert_eq!(get(more).as_deref(), Ok(expected));
+        }
+        let connect = read(&[(":method", "CONNECT"), (":authority", "h:1")]);
+        assert_eq!(connect.as_deref(), Ok("CONNECT h:1 HTTP/2.0|host=h:1"));
+    }
+
+    #[test]
+    fn requests_that_are_malformed() {
+        for (name, value) in [
+            ("X", "1"),
+            ("", "1"),
+            ("a b", "1"),
+            ("a:", "1"),
+            (":path", "/"),
+            (":status", "200"),
+            ("x", "a\nb"),
+            ("x", "a\0"),
+            ("x", " a"),
+            ("x", "a\t"),
+            ("a_b", "a\r"),
+            ("host", "other"),
+            ("connection", "close"),
+            ("keep-alive", "1"),
+            ("proxy-connection", "1"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("te", "gzip"),
+        ] {
+            assert!(get(&[(name, value)]).is_err(), "{name}: {value}");
+        }
+        let whole = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "h")];
+        for missing in 0..3 {
+            let fields: Vec<_> = (0..4).filter(|&at| at != missing).map(|at| whole[at]).collect();
+            assert!(read(&fields).is_err(), "{fields:?}");
+        }
+        for (at, value) in
+            [(0, "get"), (0, ""), (1, "1x"), (1, ""), (2, "a"), (2, ""), (2, "/ b"), (2, "/\r"), (3, "")]
+        {
+            let mut fields = whole;
+            fields[at].1 = value;
+            assert!(read(&fields).is_err(), "{fields:?}");
+        }
+        assert!(read(&[(":method", "CONNECT"), (":authority", "h:1"), (":path", "/")]).is_err());
+        assert!(get(&[("a", "1"); 9]).is_err(), "too many");
+    }
+}

@@ -1,0 +1,23 @@
+//! A connection's bytes in HTTP/2: every frame is read or ends the connection, and the same wherever they are cut. What
+//! follows the preface and the first frame is made up.
+
+use http2::{PREFACE, read_all};
+
+/// A frame with no settings.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// Holds the machine to it.
+pub fn run(input: &[u8]) {
+    let (&seed, rest) = input.split_first().unwrap_or((&0, &[]));
+    let connection = match seed {
+        0 => rest.to_vec(),
+        _ => [PREFACE, SETTINGS, rest].concat(),
+    };
+    let ends = crate::cuts(seed).scan(0, |end, length| {
+        *end += length;
+        (*end < connection.len()).then_some(*end)
+    });
+    let whole = read_all(&connection, std::iter::empty());
+    let pieces = read_all(&connection, ends);
+    assert_eq!(whole, pieces);
+}
