@@ -92,7 +92,8 @@ impl Root {
         Some(OsString::from_vec(directory).into())
     }
 
-    fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+    /// Appends what [`Root::directory`] gives.
+    pub fn write_directory(&self, exchange: &Exchange, out: &mut Vec<u8>) {
         match self.path.constant() {
             Some(text) => self.absolute(text, out),
             None => self.absolute(&self.path.evaluate(exchange), out),
@@ -109,8 +110,7 @@ impl Root {
         out.extend_from_slice(text);
     }
 
-    /// The path of a URI. Joining is by bytes: the URI was normalised when it was parsed, so it has no
-    /// `..` segment unless a rewrite or a capture put it there, which is refused here.
+    /// The path of a URI. A `..` segment is refused: parsing took all of them away, a rewrite or a capture put it there.
     pub fn map(&self, exchange: &Exchange, uri: &[u8]) -> Result<Vec<u8>, MapError> {
         let mut path = Vec::new();
         self.map_into(exchange, uri, &mut path).map(|()| path)

@@ -107,8 +107,7 @@ impl Decoder {
                 State::Padding if self.padding == 0 => self.end_record(at)?,
                 _ if rest.is_empty() => Some(Event::NeedMore { consumed: at }),
                 State::Header(read) => {
-                    self.step_header(read, rest[0])?;
-                    at += 1;
+                    at += self.read_header(read, rest)?;
                     None
                 }
                 State::Content => {
@@ -135,20 +134,24 @@ impl Decoder {
         self.message.text()
     }
 
-    /// Takes one byte of a header, which `read` bytes precede, and refuses what is wrong at once.
-    fn step_header(&mut self, read: usize, byte: u8) -> Result<(), Error> {
-        match (read, byte) {
-            (0, VERSION) | (1, STDERR | END_REQUEST) | (2, 0) | (3, 1) | (4.., _) => {}
-            (1, STDOUT) if !self.stdout_closed => {}
-            (0, _) => return Err(Error::Version(byte)),
-            (1, STDOUT) => return Err(Error::AfterStdout),
-            (1, _) => return Err(Error::RecordType(byte)),
-            (2, _) => return Err(Error::RequestIdHigh(byte)),
-            (3, _) => return Err(Error::RequestIdLow(byte)),
+    /// Takes what is there of a header, which `read` bytes precede, and refuses what is wrong at once. Gives how many
+    /// bytes it took.
+    fn read_header(&mut self, read: usize, rest: &[u8]) -> Result<usize, Error> {
+        let taken = rest.len().min(HEADER_LENGTH - read);
+        for (place, &byte) in (read..HEADER_LENGTH).zip(rest) {
+            match (place, byte) {
+                (0, VERSION) | (1, STDERR | END_REQUEST) | (2, 0) | (3, 1) | (4.., _) => {}
+                (1, STDOUT) if !self.stdout_closed => {}
+                (0, _) => return Err(Error::Version(byte)),
+                (1, STDOUT) => return Err(Error::AfterStdout),
+                (1, _) => return Err(Error::RecordType(byte)),
+                (2, _) => return Err(Error::RequestIdHigh(byte)),
+                (3, _) => return Err(Error::RequestIdLow(byte)),
+            }
+            self.header[place] = byte;
         }
-        self.header[read] = byte;
-        self.state = State::Header(read + 1);
-        if read + 1 == HEADER_LENGTH {
+        self.state = State::Header(read + taken);
+        if read + taken == HEADER_LENGTH {
             self.content = self.content_length();
             self.padding = self.header[6];
             self.message.clear();
@@ -157,7 +160,7 @@ impl Decoder {
             }
             self.state = State::Content;
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// Takes what `rest`, which is not empty and starts at `at`, has of the record's content. Returns how

@@ -11,10 +11,26 @@ pub struct Head {
     /// The code of `Status`; without one 302 if there is a `Location`, else 200.
     pub status: Status,
     /// What follows the code in `Status`, with the space that separates them; empty if there is nothing.
-    pub reason: Box<[u8]>,
+    pub reason: Vec<u8>,
     /// All other fields, in order. A `Location` is among them as it was written, also where it is a path:
     /// as in nginx, the client gets it.
     pub fields: Fields,
+}
+
+impl Default for Head {
+    /// A head of which nothing was read.
+    fn default() -> Head {
+        Head { status: Status::OK, reason: Vec::new(), fields: Fields::new() }
+    }
+}
+
+impl Head {
+    /// Forgets the head and keeps its memory.
+    pub fn clear(&mut self) {
+        self.status = Status::OK;
+        self.reason.clear();
+        self.fields.clear();
+    }
 }
 
 /// A resumable parser of one head. Lines end with a line feed, before which a carriage return may stand.
@@ -24,17 +40,25 @@ pub struct HeadParser {
     line: Vec<u8>,
     received: usize,
     limit: usize,
-    status: Option<Box<[u8]>>,
-    fields: Fields,
+    has_status: bool,
+    head: Head,
 }
 
 /// How much of a line an error shows.
 const SHOWN: usize = 256;
 
+const STATUS: &[u8] = b"Status";
+
 impl HeadParser {
     /// A parser of a head of at most `limit` bytes, its blank line included (`fastcgi_buffer_size`).
     pub fn new(limit: usize) -> HeadParser {
-        HeadParser { line: Vec::new(), received: 0, limit, status: None, fields: Fields::new() }
+        HeadParser::reusing(Head::default(), limit)
+    }
+
+    /// A new parser that uses the memory of a head that was read before.
+    pub fn reusing(mut head: Head, limit: usize) -> HeadParser {
+        head.clear();
+        HeadParser { line: Vec::new(), received: 0, limit, has_status: false, head }
     }
 
     /// Reads the next piece of standard output. Once the head is complete, returns it with the number of
@@ -46,43 +70,67 @@ impl HeadParser {
     pub fn parse(&mut self, input: &[u8]) -> Result<Option<(Head, usize)>, Error> {
         let mut at = 0;
         while at < input.len() {
-            let found = memchr(b'\n', &input[at..]);
-            let end = found.map_or(input.len(), |length| at + length + 1);
-            self.take(&input[at..end])?;
-            at = end;
-            if found.is_some() && self.end_line()? {
-                return Ok(Some((self.finish()?, at)));
+            let rest = &input[at..];
+            if let Some(length) = self.take_usual(rest) {
+                at += length;
+                continue;
+            }
+            let end = memchr(b'\n', rest).map(|length| length + 1);
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            self.count(piece.len())?;
+            at += piece.len();
+            if end.is_none() {
+                self.line.extend_from_slice(piece);
+            } else if self.end_line(piece)? {
+                return Ok(Some((self.finish(), at)));
             }
         }
         Ok(None)
     }
 
-    /// Adds a piece of a line.
-    fn take(&mut self, piece: &[u8]) -> Result<(), Error> {
-        if piece.len() > self.limit - self.received {
+    /// Takes a whole line that is written as most are, and gives its length.
+    fn take_usual(&mut self, rest: &[u8]) -> Option<usize> {
+        if !self.line.is_empty()
+            || rest.get(..STATUS.len()).is_none_or(|start| start.eq_ignore_ascii_case(STATUS))
+        {
+            return None;
+        }
+        let fitting = &rest[..rest.len().min(self.limit - self.received)];
+        let length = self.head.fields.push_usual(fitting)?;
+        self.received += length;
+        Some(length)
+    }
+
+    fn count(&mut self, length: usize) -> Result<(), Error> {
+        if length > self.limit - self.received {
             return Err(Error::HeadTooBig);
         }
-        self.received += piece.len();
-        self.line.extend_from_slice(piece);
+        self.received += length;
         Ok(())
     }
 
-    /// Reads the line that is now complete. Returns whether it was the blank one.
-    fn end_line(&mut self) -> Result<bool, Error> {
-        let line = std::mem::take(&mut self.line);
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        if text.is_empty() {
-            return Ok(true);
+    /// Reads the line that ends with this piece. Returns whether it was the blank one.
+    fn end_line(&mut self, piece: &[u8]) -> Result<bool, Error> {
+        if self.line.is_empty() {
+            return self.read_line(piece);
         }
-        // Scripts that were written to speak HTTP themselves start with a status line, which nginx
-        // passes over.
-        if !text.starts_with(b"HTTP/") {
-            self.add_field(text)?;
-        }
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(piece);
+        let is_blank = self.read_line(&line)?;
         self.line = line;
         self.line.clear();
-        Ok(false)
+        Ok(is_blank)
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Result<bool, Error> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        // Scripts that were written to speak HTTP themselves start with a status line, which nginx
+        // passes over.
+        if !text.is_empty() && !text.starts_with(b"HTTP/") {
+            self.add_field(text)?;
+        }
+        Ok(text.is_empty())
     }
 
     fn add_field(&mut self, line: &[u8]) -> Result<(), Error> {
@@ -97,36 +145,35 @@ impl HeadParser {
             return Err(invalid(line, colon + 1 + at));
         }
         let value = value.trim_ascii();
-        if !name.eq_ignore_ascii_case(b"Status") {
-            return self.fields.push(name, value).map_err(|_| invalid(line, line.len()));
+        if !name.eq_ignore_ascii_case(STATUS) {
+            return self.head.fields.push(name, value).map_err(|_| invalid(line, line.len()));
         }
-        if self.status.is_some() {
+        if std::mem::replace(&mut self.has_status, true) {
             return Err(Error::DuplicateStatus(shown(value)));
         }
-        self.status = Some(value.into());
+        let (status, reason) = parse_status(value).ok_or_else(|| Error::InvalidStatus(shown(value)))?;
+        self.head.status = status;
+        self.head.reason.extend_from_slice(reason);
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Head, Error> {
-        let fields = std::mem::take(&mut self.fields);
-        let (status, reason) = match self.status.take() {
-            Some(text) => parse_status(&text).ok_or_else(|| Error::InvalidStatus(shown(&text)))?,
-            None if fields.get("Location").is_some() => (Status::FOUND, Box::default()),
-            None => (Status::OK, Box::default()),
-        };
-        Ok(Head { status, reason, fields })
+    fn finish(&mut self) -> Head {
+        if !self.has_status && self.head.fields.get("Location").is_some() {
+            self.head.status = Status::FOUND;
+        }
+        std::mem::take(&mut self.head)
     }
 }
 
 /// A code of three digits, then nothing or a space and the reason. A code below 200 is of no final
 /// response, and the protocol has no other (RFC 3875, section 6.3.3).
-fn parse_status(text: &[u8]) -> Option<(Status, Box<[u8]>)> {
+fn parse_status(text: &[u8]) -> Option<(Status, &[u8])> {
     let (code, reason) = text.split_at_checked(3)?;
     if !code.iter().all(u8::is_ascii_digit) || !(reason.is_empty() || reason.starts_with(b" ")) {
         return None;
     }
     let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
-    (code >= 200).then(|| (Status(code), reason.into()))
+    (code >= 200).then_some((Status(code), reason))
 }
 
 /// The error of a line that byte `at` makes invalid; its end, if there is no such byte.

@@ -1,6 +1,6 @@
 //! FastCGI 1.0, the server's side, as pure code: bytes in, events and bytes out. No I/O and no clock.
 //!
-//! A request is written by [`encode_begin`], [`Params::encode`], then [`encode_stdin`] for each piece of
+//! A request is written by [`encode_begin`], [`Params`], then [`encode_stdin`] for each piece of
 //! the body and [`encode_stdin_end`]. The answer is read by a [`Decoder`], which tells standard output
 //! from standard error; the start of standard output is a response head for a [`HeadParser`] (RFC 3875,
 //! section 6), the rest is content. A connection carries one request at a time, always the one with the

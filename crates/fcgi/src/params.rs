@@ -1,102 +1,146 @@
 //! Parameters: the pairs of names and values that are the request's environment (FastCGI 1.0,
 //! section 3.4).
 
-use crate::record::{PARAMS, encode_stream, encode_stream_end};
+use crate::record::{HEADER_LENGTH, PARAMS, STDIN_LIMIT, encode_stream, encode_stream_end, header};
 
-/// The parameters of one request, in the order in which they were added.
-#[derive(Clone, Debug, Default)]
-pub struct Params {
-    encoded: Vec<u8>,
+/// Writes the parameters of one request, as records after what the output has.
+#[derive(Debug)]
+pub struct Params<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the header of the first record stands.
+    start: usize,
 }
 
-/// A name or value longer than the 31 bits of a length can say, or more parameters than [`Params::LIMIT`].
+/// The parameters would be longer than [`Params::LIMIT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fastcgi request record is too big")]
 pub struct TooLong;
 
-impl Params {
-    /// How many bytes all parameters of a request may have. Heads are far smaller: what exceeds this is
-    /// a value that a configuration multiplied.
+impl<'a> Params<'a> {
+    /// How long all parameters may be together.
     pub const LIMIT: usize = 16 * 1024 * 1024;
 
-    /// No parameters.
-    pub fn new() -> Params {
-        Params::default()
+    /// Begins the stream of parameters.
+    pub fn begin(out: &'a mut Vec<u8>) -> Params<'a> {
+        let start = out.len();
+        out.extend_from_slice(&[0; HEADER_LENGTH]);
+        Params { out, start }
     }
 
-    /// Adds a parameter behind the others; none replaces another.
+    /// Adds a parameter. The order is kept, and one name may come more than once.
     ///
     /// # Errors
-    ///
-    /// [`TooLong`], with which nothing was added.
+    /// The parameters are too long with this one; it is left out.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), TooLong> {
-        self.push_joined(name, &[value])
+        self.write(name, true, |out| out.extend_from_slice(value)).map(|_| ())
     }
 
-    /// Adds a parameter whose value is these parts, one behind the other.
+    /// Adds a parameter whose value the function appends, and tells whether it did: an empty value counts only with
+    /// `keeps_empty`.
     ///
     /// # Errors
-    ///
-    /// [`TooLong`], with which nothing was added.
-    pub fn push_joined(&mut self, name: &[u8], parts: &[&[u8]]) -> Result<(), TooLong> {
-        let length = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
-        let total = self.encoded.len().saturating_add(name.len()).saturating_add(length);
-        if total.saturating_add(8) > Params::LIMIT {
-            return Err(TooLong);
+    /// As [`Params::push`].
+    pub fn write(
+        &mut self,
+        name: &[u8],
+        keeps_empty: bool,
+        value: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<bool, TooLong> {
+        let before = self.out.len();
+        push_length(name.len(), self.out)?;
+        // Most values are short; a long one is moved to make room for its length.
+        let length_at = self.out.len();
+        self.out.push(0);
+        self.out.extend_from_slice(name);
+        let value_at = self.out.len();
+        value(self.out);
+        let length = self.out.len() - value_at;
+        if length == 0 && !keeps_empty {
+            self.out.truncate(before);
+            return Ok(false);
         }
-        self.push_length(name.len())?;
-        self.push_length(length)?;
-        self.encoded.extend_from_slice(name);
-        parts.iter().for_each(|part| self.encoded.extend_from_slice(part));
-        Ok(())
+        self.check(before)?;
+        if let Some(short) = short(length) {
+            self.out[length_at] = short;
+        } else {
+            self.out.splice(length_at..=length_at, long(length)?);
+        }
+        Ok(true)
     }
 
-    /// Appends the parameters and their end as records.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        encode_stream(PARAMS, &self.encoded, out);
+    /// Ends the stream.
+    pub fn end(self) {
+        let Params { out, start } = self;
+        let content = start + HEADER_LENGTH;
+        match u16::try_from(out.len() - content) {
+            Ok(0) => out.truncate(start),
+            Ok(length) if length <= STDIN_LIMIT => {
+                let (header, padding) = header(PARAMS, length);
+                out[start..content].copy_from_slice(&header);
+                out.extend_from_slice(padding);
+            }
+            _ => {
+                let all = out.split_off(content);
+                out.truncate(start);
+                encode_stream(PARAMS, &all, out);
+            }
+        }
         encode_stream_end(PARAMS, out);
     }
 
-    /// One byte below 128; four bytes, of which the first has its high bit set, from there on.
-    fn push_length(&mut self, length: usize) -> Result<(), TooLong> {
-        match u8::try_from(length) {
-            Ok(short) if short < 128 => self.encoded.push(short),
-            _ => {
-                let long = u32::try_from(length).map_err(|_| TooLong)?;
-                self.encoded.extend_from_slice(&(long | 1 << 31).to_be_bytes());
-            }
+    /// Takes back what was added since then if it is too much.
+    fn check(&mut self, before: usize) -> Result<(), TooLong> {
+        if self.out.len() - self.start <= Params::LIMIT {
+            return Ok(());
         }
-        Ok(())
+        self.out.truncate(before);
+        Err(TooLong)
     }
+}
+
+/// A length takes one byte below 128, else four, of which the first bit is set.
+fn push_length(length: usize, out: &mut Vec<u8>) -> Result<(), TooLong> {
+    match short(length) {
+        Some(short) => out.push(short),
+        None => out.extend_from_slice(&long(length)?),
+    }
+    Ok(())
+}
+
+fn short(length: usize) -> Option<u8> {
+    u8::try_from(length).ok().filter(|&short| short < 128)
+}
+
+fn long(length: usize) -> Result<[u8; 4], TooLong> {
+    let long = u32::try_from(length).ok().filter(|&long| long >> 31 == 0).ok_or(TooLong)?;
+    Ok((long | 1 << 31).to_be_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Params, TooLong};
 
-    fn encoded(params: &Params) -> Vec<u8> {
-        let mut out = Vec::new();
-        params.encode(&mut out);
+    /// The records of what is added, behind a byte that was there.
+    fn encoded(add: impl FnOnce(&mut Params<'_>)) -> Vec<u8> {
+        let mut out = vec![0xee];
+        let mut params = Params::begin(&mut out);
+        add(&mut params);
+        params.end();
+        assert_eq!(out.remove(0), 0xee);
         out
     }
 
     #[test]
     fn lengths_have_one_byte_or_four() {
-        let mut params = Params::new();
-        params.push(b"A", &[b'v'; 127]).unwrap();
-        params.push_joined(b"BC", &[&[b'w'; 100], b", ", &[b'w'; 26]]).unwrap();
-        params.push(b"", b"").unwrap();
-        let expected = [
-            &[1, 127, b'A'][..],
-            &[b'v'; 127],
-            &[2, 0x80, 0, 0, 128, b'B', b'C'],
-            &[b'w'; 100],
-            b", ",
-            &[b'w'; 26],
-            &[0, 0],
-        ];
+        let expected =
+            [&[1, 127, b'A'][..], &[b'v'; 127], &[2, 0x80, 0, 0, 128, b'B', b'C'], &[b'w'; 128], &[0, 0]];
         let expected = expected.concat();
-        let out = encoded(&params);
+        let out = encoded(|params| {
+            params.push(b"A", &[b'v'; 127]).unwrap();
+            params.push(b"BC", &[b'w'; 128]).unwrap();
+            assert_eq!(params.write(b"D", false, |_| {}), Ok(false));
+            assert_eq!(params.write(b"", true, |_| {}), Ok(true));
+        });
         assert_eq!(out[..8], [1, 4, 0, 1, 1, 11, 5, 0]);
         assert_eq!(out[8..8 + 267], expected);
         assert_eq!(out[8 + 267..], [0, 0, 0, 0, 0, 1, 4, 0, 1, 0, 0, 0, 0]);
@@ -104,9 +148,7 @@ mod tests {
 
     #[test]
     fn a_value_larger_than_a_record_goes_on_in_the_next() {
-        let mut params = Params::new();
-        params.push(b"LARGE", &vec![b'v'; 70_000]).unwrap();
-        let out = encoded(&params);
+        let out = encoded(|params| params.push(b"LARGE", &vec![b'v'; 70_000]).unwrap());
         assert_eq!(out[..8], [1, 4, 0, 1, 0xff, 0xf8, 0, 0]);
         assert_eq!(out[8..18], [5, 0x80, 1, 0x11, 0x70, b'L', b'A', b'R', b'G', b'E']);
         let second = 8 + 0xfff8;
@@ -116,15 +158,17 @@ mod tests {
 
     #[test]
     fn there_is_a_limit_and_what_exceeds_it_leaves_no_trace() {
-        let mut params = Params::new();
-        params.push(b"A", b"b").unwrap();
-        let before = encoded(&params);
-        assert_eq!(params.push(b"B", &vec![0; Params::LIMIT]), Err(TooLong));
-        assert_eq!(encoded(&params), before);
+        let add = |params: &mut Params<'_>| params.push(b"A", b"b").unwrap();
+        let long = vec![0; Params::LIMIT];
+        let refused = encoded(|params| {
+            add(params);
+            assert_eq!(params.push(b"B", &long), Err(TooLong));
+        });
+        assert_eq!(refused, encoded(add));
     }
 
     #[test]
     fn no_parameters_are_an_empty_stream() {
-        assert_eq!(encoded(&Params::new()), [1, 4, 0, 1, 0, 0, 0, 0]);
+        assert_eq!(encoded(|_| {}), [1, 4, 0, 1, 0, 0, 0, 0]);
     }
 }

@@ -193,13 +193,13 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..200_000),
         keep in any::<bool>(),
     ) {
-        let mut params = Params::new();
         let mut out = Vec::new();
         encode_begin(keep, &mut out);
+        let mut params = Params::begin(&mut out);
         for (name, value) in &given {
             params.push(name, value).unwrap();
         }
-        params.encode(&mut out);
+        params.end();
         encode_stdin(&body, &mut out);
         encode_stdin_end(&mut out);
         encode_abort(&mut out);

@@ -77,12 +77,18 @@ fn encode_record(record_type: u8, content: &[u8], out: &mut Vec<u8>) {
 }
 
 fn encode_header(record_type: u8, length: u16, out: &mut Vec<u8>) -> &'static [u8] {
+    let (header, padding) = header(record_type, length);
+    out.extend_from_slice(&header);
+    padding
+}
+
+/// The header of a record with so much content, and what follows the content.
+pub(crate) fn header(record_type: u8, length: u16) -> ([u8; HEADER_LENGTH], &'static [u8]) {
     let padding = usize::from(length).next_multiple_of(ALIGNMENT) - usize::from(length);
     let [high, low] = length.to_be_bytes();
     #[expect(clippy::cast_possible_truncation, reason = "below the alignment")]
     let header = [VERSION, record_type, 0, 1, high, low, padding as u8, 0];
-    out.extend_from_slice(&header);
-    &PADDING[..padding]
+    (header, &PADDING[..padding])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::shared::cgi::response::announced;
 use bytes::Bytes;
 use fcgi::{Decoder, Event, Head, HeadParser};
-use http::{Fields, Status};
+use http::Status;
 use journal::Level;
 use std::sync::Arc;
 use upstream::{Decoded, Dialogue, Failure, Remarks};
@@ -49,7 +49,7 @@ impl Default for Records {
             keep: false,
             limit: 0,
             parser: HeadParser::new(0),
-            head: Head { status: Status::OK, reason: Box::default(), fields: Fields::new() },
+            head: Head::default(),
             length: None,
             decoder: Decoder::new(),
             first: Bytes::new(),
@@ -75,12 +75,12 @@ impl Records {
         self.first.len()
     }
 
-    /// Reads standard output up to the end of the head.
-    fn parse_head(&mut self, output: &Bytes) -> Result<Option<Status>, Failure> {
+    /// Reads on in the head, in a piece of the output. Of the piece that ends it, content is kept.
+    fn parse_head(&mut self, output: &[u8]) -> Result<Option<Status>, Failure> {
         let parsed = self.parser.parse(output).map_err(|error| refused(&error.to_string()))?;
         let Some((head, consumed)) = parsed else { return Ok(None) };
         self.length = announced(&head.fields).map_err(|message| refused(&message))?;
-        (self.rest, self.first) = (self.length, output.slice(consumed..));
+        (self.rest, self.first) = (self.length, Bytes::copy_from_slice(&output[consumed..]));
         self.head = head;
         Ok(Some(self.head.status))
     }
@@ -120,7 +120,8 @@ impl Dialogue for Records {
     fn clear(&mut self) {
         let request = std::mem::take(&mut self.request);
         let (caught, media_type) = (std::mem::take(&mut self.caught), std::mem::take(&mut self.media_type));
-        *self = Records { caught, media_type, ..Records::default() };
+        let head = std::mem::take(&mut self.head);
+        *self = Records { caught, media_type, head, ..Records::default() };
         if request.capacity() <= KEPT_TEXT {
             self.request = request;
             self.request.clear();
@@ -128,7 +129,8 @@ impl Dialogue for Records {
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
-        (self.parser, self.decoder) = (HeadParser::new(self.limit), Decoder::new());
+        self.parser = HeadParser::reusing(std::mem::take(&mut self.head), self.limit);
+        self.decoder = Decoder::new();
         out.extend_from_slice(&self.request);
     }
 
@@ -144,9 +146,9 @@ impl Dialogue for Records {
         loop {
             match self.decoder.decode(input.bytes()).map_err(|error| refused(&error.to_string()))? {
                 Event::Stdout { skip, length } => {
-                    let output = Bytes::copy_from_slice(&input.bytes()[skip..skip + length]);
+                    let parsed = self.parse_head(&input.bytes()[skip..skip + length])?;
                     input.consume(skip + length);
-                    if let Some(status) = self.parse_head(&output)? {
+                    if let Some(status) = parsed {
                         return Ok(Some(status));
                     }
                 }

@@ -264,26 +264,19 @@ impl Protocol for Application {
 impl Application {
     /// Writes the records of the start and of the parameters.
     fn write_records(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<(), Status> {
-        let mut encoded = Encoded { params: fcgi::Params::new(), value: Vec::with_capacity(128) };
+        fcgi::encode_begin(self.keep, out);
+        let mut params = fcgi::Params::begin(out);
         let passes = self.settings.pass_request_headers;
-        params::encode(exchange, &self.params, passes, &mut encoded).map_err(|error| {
+        params::encode(exchange, &self.params, passes, &mut params).map_err(|error| {
             exchange.log(Level::Alert, &error.to_string());
             Status::INTERNAL_SERVER_ERROR
         })?;
-        fcgi::encode_begin(self.keep, out);
-        encoded.params.encode(out);
+        params.end();
         Ok(())
     }
 }
 
-/// The parameters of a request in FastCGI.
-struct Encoded {
-    params: fcgi::Params,
-    /// The value that is written.
-    value: Vec<u8>,
-}
-
-impl Encoder for Encoded {
+impl Encoder for fcgi::Params<'_> {
     type Error = fcgi::TooLong;
 
     fn write(
@@ -292,12 +285,6 @@ impl Encoder for Encoded {
         keeps_empty: bool,
         value: impl FnOnce(&mut Vec<u8>),
     ) -> Result<bool, fcgi::TooLong> {
-        self.value.clear();
-        value(&mut self.value);
-        let is_written = keeps_empty || !self.value.is_empty();
-        if is_written {
-            self.params.push(name, &self.value)?;
-        }
-        Ok(is_written)
+        fcgi::Params::write(self, name, keeps_empty, value)
     }
 }

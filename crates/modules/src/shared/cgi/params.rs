@@ -4,7 +4,7 @@ use crate::values::variables::host_and_port;
 use conf::Diagnostic;
 use contract::hash::KeyedMap;
 use contract::{Args, Exchange, Loading, Template};
-use http::Fields;
+use http::{Field, Fields};
 use std::borrow::Cow;
 
 /// One `fastcgi_param`, `scgi_param` or `uwsgi_param`.
@@ -81,15 +81,15 @@ pub(crate) fn encode<E: Encoder>(
         let own: Vec<&[u8]> =
             params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
         let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
-        for field in meta_variables(&exchange.request.head.fields) {
-            let is_left_out = is_replaced && field.variable == AUTHORIZATION;
-            let is_host = !sets_host && field.variable == HOST;
-            let is_own = is_host || own.iter().any(|name| name.eq_ignore_ascii_case(&field.variable));
-            if !is_own && !is_left_out {
-                out.write(&field.variable, true, |value| value.extend_from_slice(&field.value))?;
-                environment.retain(|(name, _)| **name != *field.variable);
+        each_meta_variable(&exchange.request.head.fields, |variable, text| {
+            let is_left_out = is_replaced && variable == AUTHORIZATION;
+            let is_host = !sets_host && variable == HOST;
+            if is_left_out || is_host || own.iter().any(|name| name.eq_ignore_ascii_case(variable)) {
+                return Ok(());
             }
-        }
+            environment.retain(|(name, _)| **name != *variable);
+            out.write(variable, true, |value| value.extend_from_slice(text)).map(drop)
+        })?;
     }
     for (name, text) in &environment {
         out.write(name, true, |value| value.extend_from_slice(text))?;
@@ -100,6 +100,44 @@ pub(crate) fn encode<E: Encoder>(
 /// What the configuration says that a parameter is, the last time that it says so.
 pub(crate) fn value(exchange: &Exchange, params: &[Param], name: &[u8]) -> Option<Vec<u8>> {
     params.iter().rfind(|param| *param.name == *name).map(|param| param.value.evaluate(exchange))
+}
+
+/// Hands on the parameter that each field, or all fields of one name, become.
+fn each_meta_variable<E>(
+    fields: &Fields,
+    mut send: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    if !are_distinct(fields) {
+        return meta_variables(fields).iter().try_for_each(|field| send(&field.variable, &field.value));
+    }
+    let mut variable = Vec::with_capacity(NAME_USUAL);
+    for field in sent(fields) {
+        variable.clear();
+        write_variable_name(field.name, &mut variable);
+        send(&variable, field.value)?;
+    }
+    Ok(())
+}
+
+/// How long most names are at the most.
+const NAME_USUAL: usize = 64;
+
+/// The fields that become parameters. `Proxy` does not, since many clients in applications take `HTTP_PROXY` for their
+/// settings.
+fn sent(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
+    fields.iter().filter(|field| !field.is("Proxy"))
+}
+
+/// Whether the fields are few, and each becomes a parameter with a different name.
+fn are_distinct(fields: &Fields) -> bool {
+    let is_new = |(index, field): (usize, Field<'_>)| {
+        !fields.iter().take(index).any(|other| has_same_variable(other.name, field.name))
+    };
+    fields.len() <= FEW && fields.iter().enumerate().all(is_new)
+}
+
+fn has_same_variable(name: &[u8], other: &[u8]) -> bool {
+    name.len() == other.len() && name.iter().map(upper).eq(other.iter().map(upper))
 }
 
 /// The fields of one name as a parameter.
@@ -113,14 +151,14 @@ struct MetaVariable<'a> {
 /// So few are searched one by one.
 const FEW: usize = 32;
 
-/// Fields of one name become one parameter, in the order of their first appearance. `Proxy` becomes none,
-/// since many clients in applications take `HTTP_PROXY` for their settings.
+/// Fields of one name become one parameter, in the order of their first appearance.
 fn meta_variables(fields: &Fields) -> Vec<MetaVariable<'_>> {
     let mut found: Vec<MetaVariable<'_>> = Vec::new();
     // Where they stand, once they are not few.
     let mut places: KeyedMap<Vec<u8>, usize> = KeyedMap::default();
-    for field in fields.iter().filter(|field| !field.is("Proxy")) {
-        let variable = variable_name(field.name);
+    for field in sent(fields) {
+        let mut variable = Vec::new();
+        write_variable_name(field.name, &mut variable);
         let place = match places.is_empty() {
             true => found.iter().position(|earlier| earlier.variable == variable),
             false => places.get(&variable).copied(),
@@ -147,9 +185,13 @@ fn meta_variables(fields: &Fields) -> Vec<MetaVariable<'_>> {
     found
 }
 
-fn variable_name(field: &[u8]) -> Vec<u8> {
-    let upper = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
-    PREFIX.iter().copied().chain(field.iter().map(upper)).collect()
+fn write_variable_name(field: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(PREFIX);
+    out.extend(field.iter().map(upper));
+}
+
+fn upper(byte: &u8) -> u8 {
+    if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }
 }
 
 fn underscores(name: &[u8]) -> usize {
@@ -158,18 +200,29 @@ fn underscores(name: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::meta_variables;
+    use super::{are_distinct, each_meta_variable, meta_variables};
     use http::Fields;
 
-    fn variables(fields: &[(&str, &str)]) -> Vec<String> {
+    fn list(fields: &[(&str, &str)]) -> Fields {
         let mut list = Fields::new();
         for (name, value) in fields {
             list.push(name.as_bytes(), value.as_bytes()).unwrap();
         }
+        list
+    }
+
+    fn variables(fields: &[(&str, &str)]) -> Vec<String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let line =
-            |found: super::MetaVariable<'_>| format!("{}={}", text(&found.variable), text(&found.value));
-        meta_variables(&list).into_iter().map(line).collect()
+        let line = |name: &[u8], value: &[u8]| format!("{}={}", text(name), text(value));
+        let (list, mut found) = (list(fields), Vec::new());
+        let sent: Result<(), ()> = each_meta_variable(&list, |name, value| {
+            found.push(line(name, value));
+            Ok(())
+        });
+        assert!(sent.is_ok());
+        let all = meta_variables(&list);
+        assert_eq!(found, all.iter().map(|one| line(&one.variable, &one.value)).collect::<Vec<_>>());
+        found
     }
 
     #[test]
@@ -177,6 +230,15 @@ mod tests {
         let fields = [("Host", "h"), ("x-a.b", "1"), ("Content-Length", "2"), ("X_Y", "3")];
         let expected = ["HTTP_HOST=h", "HTTP_X_A.B=1", "HTTP_CONTENT_LENGTH=2", "HTTP_X_Y=3"];
         assert_eq!(variables(&fields), expected);
+    }
+
+    #[test]
+    fn fields_are_distinct_unless_their_variables_are_the_same() {
+        for (second, are_expected) in [("X-Ab", true), ("X-A", true), ("x-b", false), ("X_B", false)] {
+            let fields = list(&[("X-B", "1"), ("Host", "h"), (second, "2")]);
+            assert_eq!(are_distinct(&fields), are_expected, "{second}");
+            assert_eq!(meta_variables(&fields).len() == fields.len(), are_expected, "{second}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The connection.
 
-use super::lists::{put, put_shown};
+use super::lists::{put, put_port, put_shown};
 use super::request::put_seconds;
 use contract::{Exchange, Peer};
 use net::TcpInfo;
@@ -12,7 +12,7 @@ pub(crate) fn remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 }
 
 pub(super) fn remote_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(port(&exchange.connection.peer), out)
+    put_port(exchange.connection.peer.port().filter(|&port| port > 0), out)
 }
 
 pub(super) fn binary_remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -27,7 +27,7 @@ pub(super) fn binary_remote_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>
 
 pub(super) fn server_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let local = &exchange.connection.local;
-    out.extend_from_slice(local.address().as_bytes());
+    local.write_address(out);
     match local {
         Peer::Unix(Some(path)) => put(path, out),
         _ => true,
@@ -35,11 +35,7 @@ pub(super) fn server_addr(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
 }
 
 pub(super) fn server_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(port(&exchange.connection.local), out)
-}
-
-fn port(peer: &Peer) -> String {
-    peer.port().filter(|&port| port > 0).map(|port| port.to_string()).unwrap_or_default()
+    put_port(exchange.connection.local.port().filter(|&port| port > 0), out)
 }
 
 pub(super) fn scheme(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {

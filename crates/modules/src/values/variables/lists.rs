@@ -29,6 +29,14 @@ pub(super) fn put(value: impl AsRef<[u8]>, out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Appends a port, if there is one. Without one the value is empty.
+pub(super) fn put_port(port: Option<u16>, out: &mut Vec<u8>) -> bool {
+    if let Some(port) = port {
+        http::write_number(port.into(), 1, out);
+    }
+    true
+}
+
 /// Appends a value as it is shown, and says that there is one.
 pub(super) fn put_shown(value: impl std::fmt::Display, out: &mut Vec<u8>) -> bool {
     // Writing to memory does not fail.

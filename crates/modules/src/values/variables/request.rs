@@ -1,6 +1,6 @@
 //! What the client sent and what was made of it.
 
-use super::lists::{joined, put, put_shown, put_some};
+use super::lists::{joined, put, put_port, put_shown, put_some};
 use super::user;
 use crate::shared::files;
 use contract::{Exchange, FileName, RequestBody};
@@ -90,7 +90,7 @@ pub(super) fn host(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 }
 
 pub(super) fn request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    put(exchange.request.port.map(|port| port.to_string()).unwrap_or_default(), out)
+    put_port(exchange.request.port, out)
 }
 
 pub(super) fn is_request_port(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
@@ -170,7 +170,10 @@ pub(super) fn uri(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
 pub(super) fn document_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let root = &exchange.scope.policy.root;
     let is_slash = root.alias.is_none() && root.path.constant() == Some(b"/");
-    if is_slash { true } else { put(root.directory(exchange), out) }
+    if !is_slash {
+        root.write_directory(exchange, out);
+    }
+    true
 }
 
 pub(super) fn realpath_root(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
