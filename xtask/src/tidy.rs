@@ -9,6 +9,7 @@ mod floors;
 mod levels;
 mod limits;
 mod links;
+mod policy;
 mod protocol;
 mod sizes;
 mod spdx;
@@ -35,6 +36,7 @@ const RULES: &[(&str, Check)] = &[
     ("feature", features::check),
     ("limit", limits::check),
     ("size", sizes::check),
+    ("policy", policy::check),
     ("thread-local", thread_locals::check),
     ("word", words::check),
     ("file", files::check),

@@ -3,7 +3,6 @@
 use crate::{Amount, DebuggedClients, Opener, Overlay, Root, Template, TlsPolicy, Types};
 use bytes::Bytes;
 use conf::Span;
-use conf::value::Pattern;
 use http::Status;
 use journal::ErrorLog;
 use std::path::Path;
@@ -33,22 +32,16 @@ pub struct Policy {
     pub sending: SendingPolicy,
     /// How redirections are written.
     pub redirects: RedirectPolicy,
-    /// How a path is split into a script and what follows its name.
-    pub script: ScriptPolicy,
     /// Where errors are logged.
     pub error_log: ErrorLog,
     /// Whose connections are logged in all detail; only the main level says it.
     pub debugged: Option<Arc<DebuggedClients>>,
-    /// Whether a file that is not there is logged.
-    pub log_not_found: bool,
     /// Whether requests inside of the server are logged, too.
     pub log_subrequest: bool,
     /// Settings in files beside the content.
     pub overlay: Option<Overlay>,
     /// How these are opened; none follows every link.
     pub overlay_opener: Option<Opener>,
-    /// Whether directories are listed, where such a file says so.
-    pub lists_directories: Option<bool>,
     /// What replaces an error.
     pub error_pages: Arc<[ErrorPage]>,
     /// Whether an error while serving an error page is replaced again.
@@ -61,16 +54,10 @@ pub struct Policy {
     pub auth_delay: Duration,
     /// Whether only internal redirects reach this scope.
     pub internal: bool,
-    /// Whether the use of a variable that `set` has not set yet is logged.
-    pub uninitialized_variable_warn: bool,
     /// Whether `Server` and the server's own pages tell the version.
     pub server_tokens: bool,
-    /// What is done about If-Modified-Since.
-    pub if_modified_since: IfModifiedSince,
     /// Whether files get entity tags.
     pub etag: bool,
-    /// How many ranges a request may ask for; more give the whole content.
-    pub max_ranges: u32,
 }
 
 /// How heads of requests are read.
@@ -176,16 +163,6 @@ pub struct SendingPolicy {
     pub chunked: bool,
 }
 
-/// How a path is split into a script and what follows its name (RFC 3875, sections 4.1.5 and 4.1.13).
-#[derive(Clone, Debug, Default)]
-pub struct ScriptPolicy {
-    /// Captures the script's name and the path info; without it, or where it does not match, the whole path
-    /// is the name.
-    pub split: Option<Arc<Pattern>>,
-    /// The script of a directory; empty for none.
-    pub index: Box<[u8]>,
-}
-
 /// How the server writes the target of its own redirections.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -196,17 +173,6 @@ pub struct RedirectPolicy {
     pub msie_refresh: bool,
     /// A request for the location's prefix without its last slash is redirected to the location.
     pub to_slash: bool,
-}
-
-/// What is done about If-Modified-Since.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfModifiedSince {
-    /// It is ignored.
-    Off,
-    /// The times must be the same.
-    Exact,
-    /// The content must not be newer.
-    Before,
 }
 
 /// What replaces an error.
@@ -257,25 +223,19 @@ impl Policy {
                 msie_refresh: false,
                 to_slash: false,
             },
-            script: ScriptPolicy::default(),
             error_log: ErrorLog::default(),
             debugged: None,
-            log_not_found: true,
             log_subrequest: false,
             overlay: None,
             overlay_opener: None,
-            lists_directories: None,
             error_pages: Arc::new([]),
             recursive_error_pages: false,
             post_action: None,
             satisfy_any: false,
             auth_delay: Duration::ZERO,
             internal: false,
-            uninitialized_variable_warn: true,
             server_tokens: true,
-            if_modified_since: IfModifiedSince::Exact,
             etag: true,
-            max_ranges: u32::MAX,
         }
     }
 }

@@ -28,16 +28,17 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::apache::apache_core::content;
 use crate::shared::apache::in_file;
-use conf::{Arity, Diagnostic};
-use contract::{Directive, Module, ScopeBuilder, View};
+use conf::Arity;
+use contract::{Directive, Module, View};
 
 /// Listings.
 pub static MODULE: Module = Module {
     name: "mod_autoindex",
     directives: &[&INDEX_IGNORE, &INDEX_OPTIONS],
     variables: &[],
-    compile: Some(compile),
+    compile: None,
 };
 
 /// `IndexIgnore NAME …`
@@ -50,10 +51,11 @@ pub(crate) static INDEX_OPTIONS: Directive<()> = in_file(Directive::new("IndexOp
     .args(Arity::AtLeast(1))
     .help("Has no effect: listings look as `autoindex_format` says.");
 
-fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+/// Whether directories are listed, where a file says so.
+pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
     // A listing must not show files that are to be hidden, and it cannot hide single files.
-    if view.get(&INDEX_IGNORE).is_some() {
-        builder.policy.lists_directories = Some(false);
+    match view.get(&INDEX_IGNORE) {
+        Some(()) => Some(false),
+        None => content::lists_directories(view),
     }
-    Ok(())
 }

@@ -41,6 +41,7 @@
 //! ```
 
 use crate::files::open_file_cache::{Files, Kind};
+use crate::logging::error_log::logs_missing;
 use crate::shared::files;
 use conf::{Arity, Contexts, Diagnostic, Span};
 use contract::{
@@ -209,7 +210,7 @@ fn refuse(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Sta
 }
 
 fn not_found(exchange: &Exchange, file: &[u8], error: &io::Error) -> Status {
-    if exchange.scope.policy.log_not_found {
+    if logs_missing(exchange) {
         exchange.log(Level::Error, &format!("{} ({})", is(file, "not found"), files::reason(error)));
     }
     Status::NOT_FOUND

@@ -59,6 +59,7 @@
 //! ```
 
 use crate::files::open_file_cache::{Files, Kind, Opened};
+use crate::logging::error_log::logs_missing;
 use crate::shared::files;
 use conf::Diagnostic;
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
@@ -119,7 +120,7 @@ fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {
         Some(Errno::ACCESS | Errno::MLINK | Errno::LOOP) => (Level::Error, Status::FORBIDDEN),
         _ => (Level::Crit, Status::INTERNAL_SERVER_ERROR),
     };
-    if status != Status::NOT_FOUND || exchange.scope.policy.log_not_found {
+    if status != Status::NOT_FOUND || logs_missing(exchange) {
         exchange.log(level, &files::failed("open", path, error));
     }
     status

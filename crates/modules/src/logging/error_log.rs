@@ -37,7 +37,7 @@
 use crate::shared::syslog;
 use conf::value::flag;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::{Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
+use contract::{Args, Directive, Exchange, Loading, Module, Rule, ScopeBuilder, View};
 use journal::{ErrorLog, Form, Level, LogFile, LogFiles, Sink, Target};
 use std::sync::Arc;
 
@@ -139,14 +139,23 @@ const DEBUG_KINDS: [&str; 7] =
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     builder.policy.error_log = of_level(view, &builder.logs);
-    if let Some(&on) = view.get(&LOG_NOT_FOUND) {
-        builder.policy.log_not_found = on;
+    if view.get(&LOG_NOT_FOUND) == Some(&false) {
+        builder.keep(MissingUnlogged);
     }
     Ok(())
 }
 
+/// A file that is not there is not logged.
+struct MissingUnlogged;
+
+/// Whether a file that is not there is logged.
+pub(crate) fn logs_missing(exchange: &Exchange) -> bool {
+    exchange.scope.kept::<MissingUnlogged>().is_none()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::logs_missing;
     use crate::testing::{Site, main_level};
     use contract::Config;
     use journal::{Level, LogFiles};
@@ -165,8 +174,8 @@ mod tests {
 
     #[test]
     fn files_that_are_not_found() {
-        assert!(Site::location("").get("/").scope.policy.log_not_found);
-        assert!(!Site::location("log_not_found off;").get("/").scope.policy.log_not_found);
+        assert!(logs_missing(&Site::location("").get("/")));
+        assert!(!logs_missing(&Site::location("log_not_found off;").get("/")));
     }
 
     #[test]

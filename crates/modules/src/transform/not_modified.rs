@@ -43,7 +43,6 @@
 //! ```
 
 use conf::{Contexts, Diagnostic, value};
-use contract::policy::IfModifiedSince;
 use contract::{Body, Directive, Exchange, Filter, Module, ScopeBuilder, View};
 use http::{ResponseHead, Status};
 
@@ -68,18 +67,31 @@ pub static IF_MODIFIED_SINCE: Directive<IfModifiedSince> =
         .default("exact")
         .help("How the time of `If-Modified-Since` is compared.");
 
+/// What is done about If-Modified-Since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfModifiedSince {
+    /// It is ignored.
+    Off,
+    /// The times must be the same.
+    Exact,
+    /// The content must not be newer.
+    Before,
+}
+
 const COMPARISONS: [(&str, IfModifiedSince); 3] =
     [("off", IfModifiedSince::Off), ("exact", IfModifiedSince::Exact), ("before", IfModifiedSince::Before)];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     view.assign(&ETAG, &mut builder.policy.etag);
-    view.assign(&IF_MODIFIED_SINCE, &mut builder.policy.if_modified_since);
-    builder.filter(NotModified);
+    let since = view.get(&IF_MODIFIED_SINCE).copied().unwrap_or(IfModifiedSince::Exact);
+    builder.filter(NotModified { since });
     Ok(())
 }
 
 /// Answers conditional requests (RFC 9110, section 13).
-struct NotModified;
+struct NotModified {
+    since: IfModifiedSince,
+}
 
 /// What the conditions of a request come to.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,7 +106,7 @@ impl Filter for NotModified {
         if exchange.response.status != Status::OK || exchange.wire.relayed {
             return body;
         }
-        match verdict(exchange) {
+        match verdict(exchange, self.since) {
             Verdict::Send => body,
             Verdict::NotModified => {
                 let response = &mut exchange.response;
@@ -114,7 +126,7 @@ impl Filter for NotModified {
     }
 }
 
-fn verdict(exchange: &Exchange) -> Verdict {
+fn verdict(exchange: &Exchange, how: IfModifiedSince) -> Verdict {
     let (fields, response) = (&exchange.request.head.fields, &exchange.response);
     let unmodified = |since: &[u8]| {
         let time = http::parse_date(since).unwrap_or(-1);
@@ -131,7 +143,6 @@ fn verdict(exchange: &Exchange) -> Verdict {
     if since.is_none() && list.is_none() {
         return Verdict::Send;
     }
-    let how = exchange.scope.policy.if_modified_since;
     let modified = since.is_some_and(|since| is_modified(since, response.last_modified, how));
     let other_tag = list.is_some_and(|list| !is_listed(list, tag, true));
     if modified || other_tag { Verdict::Send } else { Verdict::NotModified }
@@ -176,8 +187,11 @@ fn is_listed(list: &[u8], tag: Option<&[u8]>, weak: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, is_listed, verdict};
+    use super::{Verdict, is_listed};
     use crate::testing::Site;
+    use contract::Body;
+    use http::Status;
+    use std::sync::Arc;
 
     const OLD: &str = "Sat, 01 Jan 2000 00:00:00 GMT";
     const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -190,7 +204,13 @@ mod tests {
         for (name, value) in fields {
             exchange.request.head.fields.push(name.as_bytes(), value.as_bytes()).unwrap();
         }
-        verdict(&exchange)
+        let scope = Arc::clone(&exchange.scope);
+        scope.filters().iter().fold(Body::Empty, |body, filter| filter.apply(&mut exchange, body));
+        match exchange.response.status {
+            Status::NOT_MODIFIED => Verdict::NotModified,
+            Status::PRECONDITION_FAILED => Verdict::Failed,
+            _ => Verdict::Send,
+        }
     }
 
     #[test]

@@ -63,11 +63,8 @@ pub static MAX_RANGES: Directive<u64> = Directive::number("max_ranges")
 const UNLIMITED: u32 = u32::MAX;
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let policy = &mut builder.policy;
-    if let Some(&number) = view.get(&MAX_RANGES) {
-        policy.max_ranges = u32::try_from(number).unwrap_or(UNLIMITED - 1);
-    }
-    let most = policy.max_ranges;
+    let limit = |number: &u64| u32::try_from(*number).unwrap_or(UNLIMITED - 1);
+    let most = view.get(&MAX_RANGES).map_or(UNLIMITED, limit);
     builder.filter(Ranges { most });
     Ok(())
 }

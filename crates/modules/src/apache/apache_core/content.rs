@@ -85,14 +85,18 @@ pub(crate) fn follows(view: &View<'_>) -> bool {
     values(view, &OPTIONS).into_iter().fold(true, step)
 }
 
-pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
+/// Whether directories are listed, where a file says so.
+pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
     let step = |listed: Option<bool>, options: Options| match options.indexes {
         Some(indexes) => Some(indexes),
         None if options.absolute => Some(false),
         None => listed,
     };
+    values(view, &OPTIONS).into_iter().fold(None, step)
+}
+
+pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
     let policy = &mut builder.policy;
-    policy.lists_directories = values(view, &OPTIONS).into_iter().fold(None, step);
     if let Some(forced) = view.get(&FORCE_TYPE).filter(|forced| !forced.eq_ignore_ascii_case(b"none")) {
         policy.types = Arc::default();
         policy.default_type = Bytes::copy_from_slice(forced);

@@ -112,7 +112,7 @@ const FORMATS: [(&str, Format); 5] = [
 ];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let listed = builder.policy.lists_directories.or(view.get(&AUTOINDEX).copied());
+    let listed = crate::apache::mod_autoindex::lists_directories(view).or(view.get(&AUTOINDEX).copied());
     if listed.unwrap_or(false) {
         let listing = Listing {
             format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),

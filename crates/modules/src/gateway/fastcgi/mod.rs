@@ -94,7 +94,6 @@ use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
 use conf::value::Pattern;
 use conf::{Arity, Contexts, Diagnostic};
-use contract::policy::ScriptPolicy;
 use contract::{
     AnyDirective, Args, Directive, Event, Exchange, Loading, LocationName, Module, Rule, ScopeBuilder,
     Variable, View, Work,
@@ -179,10 +178,10 @@ fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<Box<[u8]>, Diagnostic>
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    builder.policy.script = ScriptPolicy {
-        split: view.get(&FASTCGI_SPLIT_PATH_INFO).cloned(),
-        index: view.get(&FASTCGI_INDEX).cloned().unwrap_or_default(),
-    };
+    let (split, index) = (view.get(&FASTCGI_SPLIT_PATH_INFO), view.get(&FASTCGI_INDEX));
+    if split.is_some() || index.is_some() {
+        builder.keep(script::Script { split: split.cloned(), index: index.cloned().unwrap_or_default() });
+    }
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;

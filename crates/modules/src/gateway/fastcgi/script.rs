@@ -5,6 +5,14 @@ use conf::value::{Captures, Pattern};
 use contract::{Args, Exchange, Loading};
 use std::sync::Arc;
 
+/// How a path is split into a script and what follows its name (RFC 3875, sections 4.1.5 and 4.1.13).
+pub(super) struct Script {
+    /// Captures the script's name and the path info; without it, or where it does not match, the whole path is the name.
+    pub(super) split: Option<Arc<Pattern>>,
+    /// The script of a directory; empty for none.
+    pub(super) index: Box<[u8]>,
+}
+
 /// Reads a `fastcgi_split_path_info`.
 pub(super) fn parse_split(args: &Args<'_>, _: &mut Loading) -> Result<Arc<Pattern>, Diagnostic> {
     let word = args.word(0)?;
@@ -24,8 +32,10 @@ pub(super) fn script_name(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bo
         Some(captures) => out.extend_from_slice(captures.get(1, &exchange.request.path).unwrap_or_default()),
         None => out.extend_from_slice(&exchange.request.path),
     }
-    if out[start..].ends_with(b"/") {
-        out.extend_from_slice(&exchange.scope.policy.script.index);
+    if out[start..].ends_with(b"/")
+        && let Some(script) = exchange.scope.kept::<Script>()
+    {
+        out.extend_from_slice(&script.index);
     }
     true
 }
@@ -39,7 +49,7 @@ pub(super) fn path_info(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool
 }
 
 fn split(exchange: &Exchange) -> Option<Captures> {
-    let pattern = exchange.scope.policy.script.split.as_ref()?;
+    let pattern = exchange.scope.kept::<Script>()?.split.as_ref()?;
     let mut captures = Captures::default();
     pattern.captures(&exchange.request.path, &mut captures).then_some(captures)
 }

@@ -236,8 +236,9 @@ fn parse_if(args: &Args<'_>, loading: &mut Loading) -> Result<Instruction, Diagn
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    builder.policy.uninitialized_variable_warn =
-        view.get(&UNINITIALIZED_VARIABLE_WARN).copied().unwrap_or(true);
+    if view.get(&UNINITIALIZED_VARIABLE_WARN) == Some(&false) {
+        builder.keep(SilentlyEmpty);
+    }
     let phase = match view.context() {
         Contexts::SERVER => Phase::ServerRewrite,
         Contexts::LOCATION => Phase::Rewrite,
@@ -251,6 +252,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     Ok(())
 }
+
+/// The use of a variable that `set` has not set yet is not logged.
+struct SilentlyEmpty;
 
 /// The value of a variable before `set` sets it.
 struct Uninitialized {
@@ -271,7 +275,7 @@ impl Evaluate for Uninitialized {
         if let Some((get, rest)) = &self.family {
             return get(exchange, rest, out);
         }
-        if exchange.scope.policy.uninitialized_variable_warn {
+        if exchange.scope.kept::<SilentlyEmpty>().is_none() {
             exchange.log(Level::Warn, &format!("using uninitialized \"{}\" variable", self.name));
         }
         true
