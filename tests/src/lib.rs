@@ -15,6 +15,7 @@ pub mod client;
 pub mod compare;
 pub mod crowd;
 pub mod differential;
+pub mod dns;
 pub mod grammar;
 pub mod inflate;
 pub mod load;

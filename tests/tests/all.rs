@@ -21,6 +21,7 @@ mod lint;
 mod logs;
 mod manual;
 mod memory;
+mod names;
 mod node;
 mod packaging;
 mod patterns;

@@ -71,6 +71,7 @@ pub mod gateway {
     pub mod fastcgi;
     pub mod mirror;
     pub mod proxy;
+    pub mod resolver;
     pub mod upstream;
 }
 
@@ -161,6 +162,7 @@ pub static ALL: &[&Module] = &[
     &files::open_file_cache::MODULE,
     &files::symlinks::MODULE,
     &rewriting::redirects::MODULE,
+    &gateway::resolver::MODULE,
     &gateway::upstream::MODULE,
     &gateway::proxy::MODULE,
     &gateway::fastcgi::MODULE,

@@ -5,7 +5,8 @@
 //! worker gives up its privileges ([`identity`]) and its environment ([`environment`]), and accepts ([`Listener`])
 //! clients and connects to servers ([`Stream`], [`Events`]) on the processors that it is given
 //! ([`processors`]); its threads watch each other ([`threads`]). Listening sockets outlive both, even over the execution of a new binary ([`inherited`]). Logs are
-//! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]).
+//! files that lines are appended to ([`append`]) and receivers of datagrams ([`Datagrams`]); name servers
+//! are asked in datagrams, too ([`Questions`]).
 //!
 //! This is the only crate with `unsafe` code; each block says why it is sound.
 
@@ -36,7 +37,7 @@ pub mod threads;
 pub use address::SocketAddress;
 pub use bind::{BindError, bind};
 pub use bound::{BoundSocket, KeepAlive, ListenOptions};
-pub use datagram::Datagrams;
+pub use datagram::{Datagrams, Questions};
 pub use errno::system_message;
 pub use events::Events;
 pub use listener::Listener;

@@ -25,7 +25,7 @@ pub struct Call {
     pub attempts: Attempts,
     /// `http://` or its like, for the log.
     pub scheme: &'static str,
-    /// What the log shows behind the server's address.
+    /// What the log shows after the server's address.
     pub uri: Vec<u8>,
     /// Whether the request may be sent twice.
     pub is_idempotent: bool,

@@ -10,9 +10,11 @@ use crate::group::Group;
 use crate::line::{Clock, Line, Sent};
 use crate::patience::{Patience, Wait};
 use crate::pool::{self, Parked};
+use crate::resolver::Lookup;
 use crate::settings::{Failures, Settings};
 use contract::{Exchange, Task, Turn, Work};
 use http::Status;
+use journal::Level;
 use journal::clock::Time;
 use net::Stream;
 use std::any::Any;
@@ -43,6 +45,8 @@ pub struct Conversation<D> {
 }
 
 enum State {
+    /// The name of the servers is looked up.
+    Resolving(Box<Lookup>),
     /// A server has to be chosen.
     Choosing,
     /// A connection is opened, up to the end of its handshake.
@@ -101,6 +105,9 @@ impl<D: Dialogue> Conversation<D> {
         let Call { group, settings, .. } = &self.call;
         self.choice.renew(group, key, settings.next_upstream_tries);
         let lasts = settings.ignore_client_abort;
+        if let Some(host) = &group.unresolved {
+            self.state = State::Resolving(Box::new(Lookup::new(&host.name, &host.resolving)));
+        }
         self.started = Time::now().instant;
         Work::Upstream { task: self, lasts }
     }
@@ -124,8 +131,33 @@ impl<D: Dialogue> Conversation<D> {
         match self.state {
             State::Answered => Ok(()),
             State::Failed(status) => Err(status),
-            State::Choosing | State::Connecting(_) | State::Asking => Err(Status::INTERNAL_SERVER_ERROR),
+            State::Resolving(_) | State::Choosing | State::Connecting(_) | State::Asking => {
+                Err(Status::INTERNAL_SERVER_ERROR)
+            }
         }
+    }
+
+    /// Waits for the addresses of the servers.
+    fn poll_resolved(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
+        let (State::Resolving(lookup), Some(host)) = (&mut self.state, &self.call.group.unresolved) else {
+            return Poll::Ready(());
+        };
+        let found = ready!(lookup.poll(turn.cx, &turn.exchange.scope.policy.error_log));
+        match found {
+            Ok((addresses, _)) => {
+                let group = Arc::new(host.group(&addresses));
+                self.choice.renew(&group, Vec::new(), self.call.settings.next_upstream_tries);
+                self.call.group = group;
+                self.started = Time::now().instant;
+                self.state = State::Choosing;
+            }
+            Err(reason) => {
+                let message = format!("{} could not be resolved ({reason})", host.name);
+                turn.exchange.log(Level::Error, &message);
+                self.state = State::Failed(Status::BAD_GATEWAY);
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Chooses a server, and takes an idle connection to it or begins to connect.
@@ -324,6 +356,7 @@ impl<D: Dialogue> Task for Conversation<D> {
     fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
         loop {
             match self.state {
+                State::Resolving(_) => ready!(self.poll_resolved(turn)),
                 State::Choosing => self.choose(turn),
                 State::Connecting(_) => ready!(self.poll_connect(turn)),
                 State::Asking => ready!(self.poll_asking(turn))?,

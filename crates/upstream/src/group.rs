@@ -1,12 +1,13 @@
 //! Servers that do the same: an `upstream` block, or the addresses behind one name.
 
 use crate::method::{Method, Point, ring};
+use crate::resolver::Resolving;
 use crate::tier::Tier;
-use conf::Inputs;
-use conf::value::{Address, Host};
+use conf::{Inputs, value};
 use contract::{Exchange, Identity, Origin};
 use net::SocketAddress;
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -112,6 +113,16 @@ pub struct Group {
     /// The ring of [`Method::Ring`].
     pub(crate) points: Box<[Point]>,
     pub(crate) members: Arc<Members>,
+    /// The name that has to be looked up before the servers are known.
+    pub(crate) unresolved: Option<Box<Host>>,
+}
+
+/// A host that has to be looked up.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) name: Box<str>,
+    port: u16,
+    pub(crate) resolving: Resolving,
 }
 
 /// The servers of a group with what is known of them. It outlives a configuration where the next one has the same.
@@ -139,7 +150,14 @@ impl Group {
     }
 
     fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
-        Group { name: name.into(), keepalive, method: Method::RoundRobin, points: Box::default(), members }
+        let (method, points) = (Method::RoundRobin, Box::default());
+        Group { name: name.into(), keepalive, method, points, members, unresolved: None }
+    }
+
+    /// A group of the servers that have the addresses of a host, which is looked up when a request needs it.
+    pub fn of_host(name: &str, (host, port): (&str, u16), resolving: &Resolving) -> Group {
+        let host = Host { name: host.into(), port, resolving: resolving.clone() };
+        Group { unresolved: Some(Box::new(host)), ..Group::new(name, Vec::new(), Keepalive::NONE) }
     }
 
     /// The same, with another way to choose.
@@ -153,6 +171,14 @@ impl Group {
     /// What the servers of a request are chosen by.
     pub fn key(&self, exchange: &Exchange) -> Vec<u8> {
         self.method.key(exchange)
+    }
+}
+
+impl Host {
+    /// The group of a host with these addresses.
+    pub(crate) fn group(&self, addresses: &[IpAddr]) -> Group {
+        let server = |&ip: &IpAddr| Server::new(SocketAddress::Inet((ip, self.port).into()));
+        Group::new(&self.name, addresses.iter().map(server).collect(), Keepalive::NONE)
     }
 }
 
@@ -173,14 +199,14 @@ fn identity(name: &str, servers: &[Server]) -> Identity {
 ///
 /// # Errors
 /// The name is not known.
-pub fn resolve(address: &Address, inputs: &dyn Inputs) -> Result<Vec<SocketAddress>, String> {
+pub fn resolve(address: &value::Address, inputs: &dyn Inputs) -> Result<Vec<SocketAddress>, String> {
     match &address.host {
-        Host::Ip(ip) => Ok(vec![SocketAddress::Inet((*ip, address.port).into())]),
-        Host::Unix(path) => match path.strip_prefix(b"@") {
+        value::Host::Ip(ip) => Ok(vec![SocketAddress::Inet((*ip, address.port).into())]),
+        value::Host::Unix(path) => match path.strip_prefix(b"@") {
             Some(name) => Ok(vec![SocketAddress::Abstract(name.to_vec())]),
             None => Ok(vec![SocketAddress::Unix(PathBuf::from(OsStr::from_bytes(path)))]),
         },
-        Host::Name(name) => {
+        value::Host::Name(name) => {
             let found = inputs.resolve(name).unwrap_or_default().into_iter();
             let found: Vec<_> = found.map(|ip| SocketAddress::Inet((ip, address.port).into())).collect();
             if found.is_empty() {

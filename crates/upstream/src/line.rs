@@ -174,7 +174,7 @@ impl Line {
         }
     }
 
-    /// Reads once behind the input, with room for at least so many bytes, and returns how many came; 0 at the end.
+    /// Reads once and appends to the input, with room for at least so many bytes, and returns how many came; 0 at the end.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, least: usize) -> Poll<io::Result<usize>> {
         let count = ready!(self.transport.poll_read_into(cx, &mut self.input, least))?;
         self.clock.note(|attempt| attempt.received += count as u64);

@@ -157,7 +157,7 @@ fn second(drawn: &mut Option<usize>, tier: &Tier, search: Search<'_>) -> Option<
 }
 
 /// A number that nobody can foretell; each has its own keys.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 

@@ -9,6 +9,7 @@
 pub mod conf_parse;
 pub mod conf_pattern;
 pub mod conf_values;
+pub mod dns_message;
 pub mod fcgi_head;
 pub mod fcgi_records;
 pub mod gunzip;
@@ -30,10 +31,11 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 18] = [
+pub const ALL: [(&str, Target); 19] = [
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
     ("conf_values", conf_values::run),
+    ("dns_message", dns_message::run),
     ("fcgi_head", fcgi_head::run),
     ("fcgi_records", fcgi_records::run),
     ("gunzip", gunzip::run),

@@ -11,6 +11,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("conf", 1),
     ("h1", 1),
     ("http2", 1),
+    ("dns", 1),
     ("fcgi", 1),
     ("net", 1),
     ("journal", 2),

@@ -25,6 +25,7 @@ const PLACES: &[&str] = &[
     "crates/server/src/crowd.rs",
     "crates/site/src/overlay/cache.rs",
     "crates/upstream/src/pool.rs",
+    "crates/upstream/src/resolver/asked.rs",
     "crates/wire/src/buffer.rs",
     "crates/wire/src/memory.rs",
     "crates/wire/src/timer.rs",

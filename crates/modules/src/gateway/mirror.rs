@@ -1,6 +1,6 @@
 //! Copies of requests: `mirror`.
 //!
-//! Each URI is asked for beside the request itself, by a request inside of the server with the same method, fields and
+//! Each URI is asked for in addition to the request itself, by a request inside of the server with the same method, fields and
 //! body. What it answers goes nowhere, and nobody waits for it before the client has its own answer; the request ends,
 //! and with it what a connection may ask next, when its copies have. So another server can be given the traffic of the
 //! one that serves. `off` ends what an outer level asks for.

@@ -115,7 +115,7 @@ impl Cookies {
     /// The rules of a scope.
     ///
     /// # Errors
-    /// `off` beside other rules of the same directive.
+    /// `off` together with other rules of the same directive.
     pub(super) fn new(view: &View<'_>) -> Result<Cookies, Diagnostic> {
         Ok(Cookies {
             domains: rules(view, &PROXY_COOKIE_DOMAIN)?,

@@ -2,8 +2,8 @@
 //!
 //! `proxy_pass` names a server or an `upstream`. Without a URI behind it the request goes on with the URI
 //! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
-//! URL is computed for each request; a name in it has to be that of an `upstream`. A request for a
-//! location's prefix without its last slash is redirected to the location.
+//! URL is computed for each request; a name in it is that of an `upstream`, or is looked up by a `resolver`. A request
+//! for a location's prefix without its last slash is redirected to the location.
 //!
 //! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the other server is
 //! not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is on.
@@ -40,7 +40,7 @@
 //!
 //! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
 //! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
-//! client's connection then ends behind the answer. Such a request is sent once: no other server is asked.
+//! client's connection then ends after the answer. Such a request is sent once: no other server is asked.
 //!
 //! Responses are taken from the server as fast as it sends them: into `proxy_buffers`, then into a file of up
 //! to `proxy_max_temp_file_size`; with `proxy_buffering off` no faster than the client takes them. Where no
@@ -111,7 +111,7 @@ mod secured;
 mod target;
 
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
-use ::upstream::{ClientPolicy, Conversation, Group, Names, OPTION_COUNT, Options, Settings, TlsOptions};
+use ::upstream::{ClientPolicy, Conversation, Names, OPTION_COUNT, Options, Settings, TlsOptions};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
     AnyDirective, Args, Directive, Event, Exchange, Loading, LocationKind, LocationName, Module, Rule,
@@ -124,7 +124,7 @@ use redirect::{Redirect, unless_off};
 use request::OwnFields;
 use std::rc::Rc;
 use std::sync::Arc;
-use target::{Pass, Target};
+use target::{Hosts, Pass, Target};
 
 /// Requests passed to another server over HTTP.
 pub static MODULE: Module =
@@ -273,11 +273,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let proxy = Proxy {
         redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
         cookies,
-        groups: if pass.is_dynamic() {
-            crate::gateway::upstream::groups(view).into()
-        } else {
-            Box::default()
-        },
+        hosts: pass.is_dynamic().then(|| Hosts::new(view)),
         own: OwnFields::new(view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value)),
         version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
         method: view.get(&PROXY_METHOD).cloned(),
@@ -298,7 +294,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 struct Proxy {
     pass: Pass,
     fixed: Option<Arc<Target>>,
-    groups: Box<[Arc<Group>]>,
+    /// What variables can name.
+    hosts: Option<Hosts>,
     location: Box<[u8]>,
     settings: Arc<Settings>,
     own: OwnFields,
@@ -334,9 +331,9 @@ impl Protocol for Proxy {
     }
 
     fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let dynamic = match &self.fixed {
-            Some(_) => None,
-            None => Some(Arc::new(self.pass.dynamic(exchange, &self.groups)?)),
+        let dynamic = match &self.hosts {
+            None => None,
+            Some(hosts) => Some(Arc::new(self.pass.dynamic(exchange, hosts)?)),
         };
         let Some(target) = self.fixed.as_ref().or(dynamic.as_ref()) else {
             return Err(Status::INTERNAL_SERVER_ERROR);

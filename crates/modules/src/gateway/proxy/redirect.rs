@@ -45,7 +45,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Red
 /// The values of a directive, where `off` is `None` and leaves none.
 ///
 /// # Errors
-/// `off` beside other values.
+/// `off` together with other values.
 pub(super) fn unless_off<'a, T: Send + Sync>(
     view: &View<'a>,
     directive: &Directive<Option<T>>,

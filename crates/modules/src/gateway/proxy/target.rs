@@ -1,9 +1,9 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
-use ::upstream::{ClientPolicy, Group, Keepalive, Server, TlsOptions, resolve};
+use crate::gateway::resolver;
+use ::upstream::{ClientPolicy, Group, Resolving, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
-use contract::inputs::System;
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
 use http::Status;
 use journal::Level;
@@ -18,6 +18,20 @@ pub struct Pass {
     template: Option<Template>,
     /// How servers are spoken to over TLS, once that is known.
     policy: Arc<OnceLock<Arc<ClientPolicy>>>,
+}
+
+/// What a host in a variable can be, besides an address.
+pub(super) struct Hosts {
+    groups: Box<[Arc<Group>]>,
+    /// How other names are looked up.
+    resolving: Option<Resolving>,
+}
+
+impl Hosts {
+    pub(super) fn new(view: &View<'_>) -> Hosts {
+        let groups = crate::gateway::upstream::groups(view).into();
+        Hosts { groups, resolving: resolver::resolving(view) }
+    }
 }
 
 /// Where one request goes.
@@ -108,26 +122,24 @@ impl Pass {
         }
         let groups = crate::gateway::upstream::groups(view);
         let (scheme, rest) = split_scheme(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
-        target((scheme, rest), &groups, |address| {
-            let found = resolve(address, &*view.origin().inputs)?;
-            Ok(found.into_iter().map(Server::new).collect())
+        target((scheme, rest), &groups, |name, address| {
+            resolver::known(name, address, &*view.origin().inputs)
         })
         .map(Some)
         .map_err(Diagnostic::emerg)
     }
 
     /// The target for one request.
-    pub(super) fn dynamic(&self, exchange: &Exchange, groups: &[Arc<Group>]) -> Result<Target, Status> {
+    pub(super) fn dynamic(&self, exchange: &Exchange, hosts: &Hosts) -> Result<Target, Status> {
         let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
         let found = split_scheme(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
-            target((scheme, rest), groups, |address| match &address.host {
-                Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
-                _ => Ok(resolve(address, &System)?.into_iter().map(Server::new).collect()),
+            target((scheme, rest), &hosts.groups, |name, address| {
+                resolver::group(name, address, hosts.resolving.as_ref())
             })
         });
         found.map_err(|message| {
             exchange.log(Level::Error, &message);
-            match message.starts_with("no resolver") {
+            match message.starts_with(resolver::NO_RESOLVER) {
                 true => Status::BAD_GATEWAY,
                 false => Status::INTERNAL_SERVER_ERROR,
             }
@@ -161,7 +173,7 @@ impl Pass {
 fn target(
     (scheme, rest): (Scheme, &[u8]),
     groups: &[Arc<Group>],
-    look_up: impl Fn(&value::Address) -> Result<Vec<Server>, String>,
+    look_up: impl Fn(&str, &value::Address) -> Result<Group, String>,
 ) -> Result<Target, String> {
     let (address, uri) = value::target(rest, scheme.port()).map_err(|error| error.to_string())?;
     let uri = uri.to_vec();
@@ -183,12 +195,9 @@ fn target(
     let group = match named.filter(|_| !matches!(address.host, Host::Unix(_))) {
         Some(group) => Arc::clone(group),
         None => {
-            let mut servers = look_up(&address)?;
-            // A group of one name's addresses: the pool that a block has is not for it.
-            servers.iter_mut().for_each(|server| server.backup = false);
             let group =
                 if matches!(address.host, Host::Unix(_)) { shown.trim_end_matches(':') } else { &host };
-            Arc::new(Group::new(group, servers, Keepalive::NONE))
+            Arc::new(look_up(group, &address)?)
         }
     };
     Ok(Target { scheme, name: name.into(), group, host: host.into(), port: port.into(), uri })
@@ -197,9 +206,7 @@ fn target(
 /// A word without a place, for tests.
 #[cfg(test)]
 pub(super) fn example(text: &str) -> Result<Target, String> {
-    target((Scheme::Http, text.as_bytes()), &[], |address| {
-        resolve(address, &System).map(|all| all.into_iter().map(Server::new).collect())
-    })
+    target((Scheme::Http, text.as_bytes()), &[], |name, address| resolver::group(name, address, None))
 }
 
 #[cfg(test)]

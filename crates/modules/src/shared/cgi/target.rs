@@ -1,14 +1,14 @@
 //! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, behind a scheme where there is one.
 
+use crate::gateway::resolver;
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
-use contract::inputs::System;
 use contract::{Args, Exchange, Loading, Template, View};
 use http::Status;
 use journal::Level;
 use std::borrow::Cow;
 use std::sync::Arc;
-use upstream::{Group, Keepalive, Server, resolve};
+use upstream::{Group, Resolving};
 
 /// How a protocol is spoken to a server, and how logs call that.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,8 +35,16 @@ pub struct Pass {
 pub(crate) enum Target {
     /// Always the same.
     Fixed(Place),
-    /// Chosen for each request: one of the groups, or an address.
-    Chosen(Template, Vec<Arc<Group>>, Schemes),
+    /// Chosen for each request: one of the groups, an address, or a name that is looked up.
+    Chosen(Chosen),
+}
+
+/// How servers are chosen for each request.
+pub(crate) struct Chosen {
+    template: Template,
+    schemes: Schemes,
+    groups: Vec<Arc<Group>>,
+    resolving: Option<Resolving>,
 }
 
 /// Where a request goes.
@@ -66,10 +74,16 @@ impl Pass {
     pub(crate) fn target(&self, view: &View<'_>) -> Result<Target, String> {
         let groups = crate::gateway::upstream::groups(view);
         match &self.template {
-            Some(template) => Ok(Target::Chosen(template.clone(), groups, self.schemes)),
+            Some(template) => Ok(Target::Chosen(Chosen {
+                template: template.clone(),
+                schemes: self.schemes,
+                groups,
+                resolving: resolver::resolving(view),
+            })),
             None => {
-                let look_up = |address: &Address| resolve(address, &*view.origin().inputs);
-                find(&self.text, self.schemes, &groups, look_up).map(Target::Fixed)
+                let known =
+                    |name: &str, address: &Address| resolver::known(name, address, &*view.origin().inputs);
+                find(&self.text, self.schemes, &groups, known).map(Target::Fixed)
             }
         }
     }
@@ -78,18 +92,17 @@ impl Pass {
 impl Target {
     /// The servers of one request.
     pub(crate) fn place(&self, exchange: &Exchange) -> Result<Cow<'_, Place>, Status> {
-        let (template, groups, schemes) = match self {
+        let chosen = match self {
             Target::Fixed(place) => return Ok(Cow::Borrowed(place)),
-            Target::Chosen(template, groups, schemes) => (template, groups, schemes),
+            Target::Chosen(chosen) => chosen,
         };
-        let found = find(&template.evaluate(exchange), schemes, groups, |address| match &address.host {
-            // Looking a name up would stop all other requests of the thread.
-            Host::Name(name) => Err(format!("no resolver defined to resolve {name}")),
-            _ => resolve(address, &System),
+        let text = chosen.template.evaluate(exchange);
+        let found = find(&text, chosen.schemes, &chosen.groups, |name, address| {
+            resolver::group(name, address, chosen.resolving.as_ref())
         });
         found.map(Cow::Owned).map_err(|message| {
             exchange.log(Level::Error, &message);
-            let unknown = message.starts_with("no resolver");
+            let unknown = message.starts_with(resolver::NO_RESOLVER);
             if unknown { Status::BAD_GATEWAY } else { Status::INTERNAL_SERVER_ERROR }
         })
     }
@@ -101,7 +114,7 @@ fn find(
     text: &[u8],
     schemes: Schemes,
     groups: &[Arc<Group>],
-    look_up: impl Fn(&Address) -> Result<Vec<net::SocketAddress>, String>,
+    group: impl Fn(&str, &Address) -> Result<Group, String>,
 ) -> Result<Place, String> {
     let (scheme, text) = split(text, schemes);
     let address = address(text).map_err(|error| error.to_string())?;
@@ -112,8 +125,7 @@ fn find(
         let named = named.ok_or_else(|| format!("no port in upstream \"{shown}\""))?;
         return Ok(Place { group: Arc::clone(named), scheme });
     }
-    let servers = look_up(&address)?.into_iter().map(Server::new).collect();
-    Ok(Place { group: Arc::new(Group::new(&shown, servers, Keepalive::NONE)), scheme })
+    Ok(Place { group: Arc::new(group(&shown, &address)?), scheme })
 }
 
 /// The scheme, and the address behind it.
@@ -136,9 +148,9 @@ fn address(text: &[u8]) -> Result<Address, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::{Scheme, find};
-    use contract::inputs::System;
+    use crate::gateway::resolver::group;
     use std::sync::Arc;
-    use upstream::{Group, Keepalive, Server, resolve};
+    use upstream::{Group, Keepalive, Server};
 
     const SCHEMES: &[Scheme] =
         &[Scheme { prefix: "plain://", is_written: true }, Scheme { prefix: "secure://", is_written: true }];
@@ -147,16 +159,16 @@ mod tests {
     fn groups_and_addresses() {
         let server = Server::new(net::SocketAddress::Inet("127.0.0.1:1".parse().unwrap()));
         let groups = [Arc::new(Group::new("php", vec![server], Keepalive::DEFAULT))];
-        let look_up = |address: &conf::value::Address| resolve(address, &System);
+        let found = |name: &str, address: &conf::value::Address| group(name, address, None);
         let name = |text: &str| {
-            find(text.as_bytes(), SCHEMES, &groups, look_up).map(|place| place.group.name.to_string())
+            find(text.as_bytes(), SCHEMES, &groups, found).map(|place| place.group.name.to_string())
         };
         assert_eq!(name("PHP"), Ok("php".into()));
         assert_eq!(name("127.0.0.1:9000"), Ok("127.0.0.1:9000".into()));
         assert_eq!(name("unix:/run/php.sock"), Ok("unix:/run/php.sock".into()));
         assert_eq!(name("other"), Err("no port in upstream \"other\"".into()));
         assert_eq!(name("PLAIN://php"), Ok("php".into()));
-        let secure = find(b"secure://127.0.0.1:9000", SCHEMES, &[], look_up).unwrap();
+        let secure = find(b"secure://127.0.0.1:9000", SCHEMES, &[], found).unwrap();
         assert_eq!(&*secure.group.name, "127.0.0.1:9000");
         assert!(secure.scheme.prefix == "secure://" && name("other://php").is_err());
         assert!(name("127.0.0.1:9000/uri").is_err() && name("127.0.0.1:99999").is_err());

@@ -1,0 +1,209 @@
+//! Looks host names up while requests are served: `resolver`.
+//!
+//! A host name that is part of the configuration is looked up once, when the configuration is read. A name that a
+//! variable holds is known only when a request comes. `resolver` names the servers that are asked for its addresses:
+//! by address, by name or with a port, which is 53 otherwise. They are asked in turn; the next one is asked, too, if one
+//! does not answer within five seconds. Without a `resolver` such a request ends with 502, unless the variable holds an
+//! address or the name of an `upstream`.
+//!
+//! Answers are kept for as long as they say themselves, or for the time that `valid` gives; errors are not kept. All
+//! threads share up to 1,024 answers. The same question is asked once at a time in each thread. `ipv4=off` or
+//! `ipv6=off` leaves out the addresses of that family. If a name has several addresses, they are tried one after
+//! another, as the servers of an `upstream` are. Aliases are followed, at most fifty of them.
+//!
+//! Each question has a random id and is sent from a random port. Responses from elsewhere, with another id, or to
+//! another question are ignored and logged. A response that does not fit into a datagram is fetched over TCP. Name servers
+//! should still be in a trusted network: DNSSEC is not checked, so that a forged response decides where requests go.
+//!
+//! If a name has no addresses, or `resolver_timeout` is over, the request ends with 502, and the error log says why:
+//! `NAME could not be resolved (3: Host not found)`. At most 256 questions of a thread are open at a time.
+//!
+//! ```conf
+//! upstream app {
+//!     server 127.0.0.1:8081;
+//! }
+//! server {
+//!     listen 8080;
+//!     resolver 127.0.0.1:9 valid=30s ipv6=off;
+//!     resolver_timeout 200ms;
+//!     location /app {
+//!         set $backend app;
+//!         proxy_pass http://$backend;
+//!     }
+//!     location /address {
+//!         set $backend 127.0.0.1:8081;
+//!         proxy_pass http://$backend;
+//!     }
+//!     location /unknown {
+//!         set $backend backend.example:8081;
+//!         proxy_pass http://$backend;
+//!         error_page 502 = @unknown;
+//!     }
+//!     location @unknown {
+//!         return 200 "no name server answers\n";
+//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     return 200 "the application\n";
+//! }
+//! ```
+//!
+//! ```http
+//! GET /app HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! the application
+//! ---
+//! GET /address HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! the application
+//! ---
+//! GET /unknown HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! no name server answers
+//! ```
+
+use ::upstream::{Group, Keepalive, NameServers, Resolver, Resolving, Server, resolve};
+use conf::value::{Address, Host, endpoint, flag, time_s};
+use conf::{Arity, Contexts, Diagnostic, Inputs, Word};
+use contract::inputs::System;
+use contract::{Args, Directive, Loading, Module, View};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Looks host names up.
+pub static MODULE: Module =
+    Module { name: "resolver", directives: &[&RESOLVER, &RESOLVER_TIMEOUT], variables: &[], compile: None };
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// The port of name servers.
+const PORT: u16 = 53;
+
+/// `resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off]`
+pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", parse)
+    .within(LEVELS)
+    .args(Arity::AtLeast(1))
+    .help("The name servers that are asked for host names in variables, how long their answers are valid, and for which addresses they are asked.");
+
+/// `resolver_timeout TIME`
+pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_timeout")
+    .within(LEVELS)
+    .default("30s")
+    .help("How long a request waits for the addresses of a name.");
+
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Resolver>, Diagnostic> {
+    let mut servers = NameServers { addresses: Vec::new(), valid: None, ipv4: true, ipv6: true };
+    for word in args.words() {
+        if !parse_parameter(&mut servers, args, word)? {
+            let address = args_address(args, word)?;
+            let found = resolve(&address, &*loading.origin.inputs).map_err(|_| {
+                let message = format!("host not found in resolver \"{word}\"");
+                Diagnostic::emerg(message).at(args.node.span).under(word.span)
+            })?;
+            servers.addresses.extend(found);
+        }
+    }
+    let error = |message: &str| Diagnostic::emerg(message).at(args.node.span);
+    if !servers.ipv4 && !servers.ipv6 {
+        return Err(error("\"ipv4\" and \"ipv6\" cannot both be \"off\""));
+    }
+    if servers.addresses.is_empty() {
+        return Err(error("no name servers defined"));
+    }
+    Ok(Arc::new(Resolver::new(servers)))
+}
+
+fn args_address(args: &Args<'_>, word: &Word) -> Result<Address, Diagnostic> {
+    endpoint(word, PORT).map_err(|error| {
+        Diagnostic::emerg(format!("{error} in resolver \"{word}\"")).at(args.node.span).under(word.span)
+    })
+}
+
+/// Whether a word is a parameter, which is read then.
+fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> Result<bool, Diagnostic> {
+    let Some((name, value)) =
+        word.text.iter().position(|&byte| byte == b'=').map(|at| word.text.split_at(at))
+    else {
+        return Ok(false);
+    };
+    let value = Word { text: value[1..].into(), ..*word };
+    let invalid = || {
+        let message = format!("invalid parameter: {word}");
+        Diagnostic::emerg(message).at(args.node.span).under(word.span)
+    };
+    match name {
+        b"valid" => {
+            let seconds = time_s(&value).map_err(|_| invalid())?;
+            servers.valid = (seconds > 0).then(|| Duration::from_secs(seconds));
+        }
+        b"ipv4" => servers.ipv4 = flag(&value).map_err(|_| invalid())?,
+        b"ipv6" => servers.ipv6 = flag(&value).map_err(|_| invalid())?,
+        // It belongs to nginx's commercial version: counts of questions and answers.
+        b"status_zone" => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// How a scope looks names up, if it can.
+pub(crate) fn resolving(view: &View<'_>) -> Option<Resolving> {
+    let resolver = Arc::clone(view.get(&RESOLVER)?);
+    let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(Duration::from_secs(30));
+    Some(Resolving { resolver, timeout })
+}
+
+/// The group of an address that a variable holds. A name is looked up when the group is asked.
+///
+/// # Errors
+/// The message for the log: the scope cannot look names up.
+pub(crate) fn group(name: &str, address: &Address, resolving: Option<&Resolving>) -> Result<Group, String> {
+    if let Host::Name(host) = &address.host {
+        let resolving = resolving.ok_or_else(|| format!("{NO_RESOLVER} {host}"))?;
+        return Ok(Group::of_host(name, (host, address.port), resolving));
+    }
+    known(name, address, &System)
+}
+
+/// The group of an address that is known when the configuration is read. A name is looked up at once.
+///
+/// # Errors
+/// The name is not known.
+pub(crate) fn known(name: &str, address: &Address, inputs: &dyn Inputs) -> Result<Group, String> {
+    let servers = resolve(address, inputs)?.into_iter().map(Server::new).collect();
+    Ok(Group::new(name, servers, Keepalive::NONE))
+}
+
+/// With what the message begins where a scope cannot look names up.
+pub(crate) const NO_RESOLVER: &str = "no resolver defined to resolve";
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn wrong_parameters_are_found() {
+        for (text, error) in [
+            ("resolver valid=5s;", "no name servers defined"),
+            ("resolver 127.0.0.1 valid=x;", "invalid parameter: valid=x"),
+            ("resolver 127.0.0.1 ipv4=of;", "invalid parameter: ipv4=of"),
+            ("resolver 127.0.0.1 ipv6=1;", "invalid parameter: ipv6=1"),
+            ("resolver 127.0.0.1 ipv4=off ipv6=off;", "\"ipv4\" and \"ipv6\" cannot both be \"off\""),
+            ("resolver 127.0.0.1:99999;", "invalid port in resolver \"127.0.0.1:99999\""),
+            ("resolver no.such.host.invalid;", "host not found in resolver \"no.such.host.invalid\""),
+            ("resolver 127.0.0.1; resolver 127.0.0.2;", "\"resolver\" directive is duplicate"),
+        ] {
+            assert_eq!(Site::error(text), error, "{text}");
+        }
+        Site::location("resolver 127.0.0.1 [::1]:5353 localhost valid=1h ipv6=off status_zone=z;");
+    }
+}
