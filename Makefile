@@ -136,6 +136,11 @@ varnish|/usr/sbin/varnishd|Varnish
 haproxy|/usr/sbin/haproxy|HAProxy
 trafficserver|/usr/bin/traffic_server|Traffic Server
 php-fpm|/usr/sbin/php-fpm*|pages of PHP
+php-cli php-mysql|/etc/php/*/cli/conf.d/*mysqli.ini|PHP over a database
+libapache2-mod-php|/usr/lib/apache2/modules/libphp*.so|Apache with PHP inside
+mariadb-server-core|/usr/sbin/mariadbd|PHP over a database
+wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
+redis-server php-redis|/etc/php/*/cli/conf.d/*redis.ini|WordPress with an object cache
 apache2-utils|ab|loads of ab
 wrk|wrk|loads of wrk
 hey|hey|loads of hey

@@ -154,6 +154,7 @@ fn place(folder: &Path, site: &Site, (configuration, switch): Life) -> Place {
         connections: 1,
         configuration,
         options: options.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        backend_options: BTreeMap::new(),
         directives: NginxConf::default(),
         certificate: site.certificate.clone(),
         key: site.key.clone(),

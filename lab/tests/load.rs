@@ -382,6 +382,7 @@ fn contender(name: &str, folder: &Path) -> Running {
         options: [("tls", "off"), ("access_log", "off")]
             .map(|(name, value)| (name.into(), value.into()))
             .into(),
+        backend_options: Default::default(),
         directives: NginxConf::default(),
         certificate: site.certificate.clone(),
         key: site.key.clone(),

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
 
 /// A process and everything that it started, parents first.
 pub fn family(pid: u32) -> Vec<u32> {
@@ -21,6 +24,16 @@ pub fn family(pid: u32) -> Vec<u32> {
         at += 1;
     }
     family
+}
+
+/// Runs a command in a folder until it ends. The error is what it said.
+pub fn complete(words: &[String], folder: &Path) -> Result<()> {
+    let (program, arguments) = words.split_first().context("an empty command")?;
+    let output = Command::new(program).args(arguments).current_dir(folder).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("running {program}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&said).trim());
+    Ok(())
 }
 
 /// Whether a process that was seen before is still one that works in this folder, and not another one that was

@@ -64,6 +64,9 @@ pub struct Block {
     pub version: String,
     /// Where that program came from: a package with its version, or a path.
     pub origin: String,
+    /// What it needs besides its program, with versions: an interpreter, a database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
     /// Which configuration, and a digest of it as it was run.
     pub configuration: Configuration,
     /// SHA-256 of that configuration, its first 16 hexadecimal digits.
@@ -205,6 +208,7 @@ pub(crate) mod tests {
             share: None,
             version: format!("{contender}/1"),
             origin: "made".into(),
+            parts: Vec::new(),
             configuration: Configuration::Tuned,
             configuration_digest: "0".into(),
             tool: "none".into(),

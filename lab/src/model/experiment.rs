@@ -175,6 +175,14 @@ pub struct Load {
     pub options: BTreeMap<String, String>,
     /// A contender that the others pass requests on to. There is one for all, and its CPU is not theirs.
     pub backend: Option<String>,
+    /// An application that is served instead of the experiment's files. A contender without the interpreter inside gets
+    /// a separate one, which counts as a part of that contender. All contenders share one database.
+    pub application: Option<String>,
+    /// Options of interpreters, databases and backends. Each takes those that it knows.
+    #[serde(default)]
+    pub backend_options: BTreeMap<String, String>,
+    /// A text that a right answer has, where no file says what is right.
+    pub contains: Option<String>,
     /// Whether the backend has the cores of the tool, and not those of the contenders.
     #[serde(default)]
     pub backend_beside_tool: bool,
@@ -602,7 +610,15 @@ mod tests {
     /// a contender.
     #[test]
     fn a_quick_run_answers_the_publications_in_time() {
-        let fresh = ["fulmar", "nginx", "nginx-debian", "apache-prefork", "apache-worker", "apache-event"];
+        let fresh = [
+            "fulmar",
+            "nginx",
+            "nginx-debian",
+            "apache-prefork",
+            "apache-prefork-php",
+            "apache-worker",
+            "apache-event",
+        ];
         let fresh = [fresh.as_slice(), &["lighttpd", "caddy", "varnish", "h2o"]].concat();
         let all = Experiment::built_in().unwrap();
         let mut seconds = 0.0;

@@ -33,5 +33,7 @@ pub(super) const FOLDERS: &[Folder] = &[
     folder!("cherokee": "contender.toml"),
     folder!("node": "contender.toml", "application.js"),
     folder!("php-fpm": "contender.toml", "fpm.conf"),
+    folder!("mariadb": "contender.toml", "mariadb.cnf", "first.sql"),
+    folder!("redis": "contender.toml"),
     folder!("reference": "contender.toml"),
 ];

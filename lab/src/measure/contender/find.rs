@@ -20,6 +20,15 @@ pub struct Found {
     pub version: String,
     /// The package that it came from with that package's version, or its path.
     pub origin: String,
+    /// The files that it needs, each with the package that it came from.
+    pub parts: Vec<String>,
+}
+
+impl Found {
+    /// Its title, version and origin.
+    pub fn named(&self) -> String {
+        format!("{} {} ({})", self.contender.title, self.version, self.origin)
+    }
 }
 
 /// Folders of programs that are not on everybody's `PATH`.
@@ -51,11 +60,20 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     if let Some(reason) = &family.not_run {
         bail!("{} is there, but {reason}", program.display());
     }
-    let program = fs::canonicalize(&program).with_context(|| program.display().to_string())?;
+    let program = real(&program).with_context(|| program.display().to_string())?;
     let version = version(contender, &program)?;
     let wheel = family.wheel.as_ref().filter(|wheel| program.iter().any(|part| part == wheel.as_str()));
     let origin = wheel.map_or_else(|| origin(&program), |wheel| format!("PyPI {wheel}"));
-    Ok(Found { contender: contender.clone(), program, version, origin })
+    let mut contender = contender.clone();
+    let mut parts = Vec::new();
+    for (name, files) in &contender.needs {
+        let file = files.iter().find(|file| Path::new(file).is_file());
+        let missing = || format!("{name} not found; install it with: {}", contender.family.install);
+        let file = file.with_context(missing)?;
+        parts.push(self::origin(Path::new(file)));
+        contender.values.insert(name.clone(), file.clone());
+    }
+    Ok(Found { contender, program, version, origin, parts })
 }
 
 fn installed(programs: &[String]) -> Option<PathBuf> {
@@ -64,6 +82,14 @@ fn installed(programs: &[String]) -> Option<PathBuf> {
         env::split_paths(&path).chain(ADMINISTRATORS.iter().map(PathBuf::from)).collect();
     let all = programs.iter().flat_map(|program| folders.iter().map(move |folder| folder.join(program)));
     all.into_iter().find(|program| program.is_file())
+}
+
+/// The path without links, but for the last part: some programs are what they are called.
+fn real(program: &Path) -> Result<PathBuf> {
+    let file = fs::canonicalize(program)?;
+    let folder = program.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let name = program.file_name().context("not a program")?;
+    Ok(if file.is_file() { fs::canonicalize(folder)?.join(name) } else { file })
 }
 
 /// The first file of one of these names below a folder.

@@ -18,6 +18,7 @@ use crate::model::experiment::Configuration;
 pub(crate) use find::origin;
 pub use find::{Found, find};
 pub use running::{Place, Running};
+pub(crate) use template::fill;
 
 /// A server that takes part.
 #[derive(Clone, Debug)]
@@ -30,6 +31,10 @@ pub struct Contender {
     pub family: Family,
     /// Whether only a program counts that a package of the system has installed, and none that was fetched.
     installed: bool,
+    /// Contenders whose work it does itself, so that none of them is started for it.
+    pub includes: Vec<String>,
+    /// Files that it needs besides its program: the first one of a list that is there is a value for the templates.
+    needs: BTreeMap<String, Vec<String>>,
     /// Its own values for the templates.
     values: BTreeMap<String, String>,
     /// The templates, by the name of their file.
@@ -55,6 +60,9 @@ pub struct Family {
     pub install: String,
     /// Why it takes no part even where its program is found.
     pub not_run: Option<String>,
+    /// Commands that are run in its folder before it is started.
+    #[serde(default)]
+    pub prepare: Vec<Vec<String>>,
     /// The command that starts it in the foreground.
     #[serde(default)]
     pub start: Vec<String>,
@@ -98,6 +106,12 @@ pub struct Kin {
     title: String,
     #[serde(default)]
     installed: bool,
+    #[serde(default)]
+    includes: Vec<String>,
+    #[serde(default)]
+    needs: BTreeMap<String, Vec<String>>,
+    /// How it is installed, where that is not how its kin are.
+    install: Option<String>,
     #[serde(default)]
     values: BTreeMap<String, String>,
 }
@@ -199,6 +213,13 @@ impl Contender {
         self.templates.get(name).map(String::as_str)
     }
 
+    /// The options among these that it knows.
+    #[must_use]
+    pub fn known_options(&self, options: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let known = options.iter().filter(|(name, _)| self.family.options.contains_key(*name));
+        known.map(|(name, setting)| (name.clone(), setting.clone())).collect()
+    }
+
     /// The same contender with other files and more values in its tuned configuration.
     #[must_use]
     pub fn with(&self, files: BTreeMap<String, String>, values: BTreeMap<String, String>) -> Contender {
@@ -243,8 +264,13 @@ impl Contender {
         let kin = family.contenders.iter().map(|kin| Contender {
             name: kin.name.clone(),
             title: kin.title.clone(),
-            family: family.clone(),
+            family: Family {
+                install: kin.install.clone().unwrap_or_else(|| family.install.clone()),
+                ..family.clone()
+            },
             installed: kin.installed,
+            includes: kin.includes.clone(),
+            needs: kin.needs.clone(),
             values: kin.values.clone(),
             templates: files.clone(),
         });
@@ -263,7 +289,7 @@ mod tests {
 
     #[test]
     fn built_in_contenders_are_sound() {
-        let values = "program folder root port threads connections user unprivileged certificate key certificate_text key_text backend backend_port http server";
+        let values = "program folder root port threads account connections user unprivileged certificate key certificate_text key_text backend backend_port http server";
         let values = values.split(' ').map(|name| (name.to_owned(), format!("<{name}>")));
         let values: BTreeMap<String, String> = values.collect();
         let all = Contender::built_in().unwrap();

@@ -35,6 +35,8 @@ pub struct Place {
     pub configuration: Configuration,
     /// What is different in it.
     pub options: BTreeMap<String, String>,
+    /// Options of its backend, which takes those that it knows.
+    pub backend_options: BTreeMap<String, String>,
     /// Directives of the load's own, for those that read nginx's.
     pub directives: NginxConf,
     /// A certificate and its key, for loads over TLS.
@@ -77,9 +79,9 @@ impl Running {
     pub fn start(found: &Found, behind: Option<&Found>, label: &str, place: &Place) -> Result<Running> {
         let behind = match behind {
             Some(backend) => {
-                // Only the contender that clients see has the load's options.
-                let place =
-                    Place { options: BTreeMap::new(), directives: NginxConf::default(), ..place.clone() };
+                // Only the contender that clients see has the load's options and directives.
+                let options = backend.contender.known_options(&place.backend_options);
+                let place = Place { options, directives: NginxConf::default(), ..place.clone() };
                 Some(Box::new(Running::start(backend, None, &format!("{label}-backend"), &place)?))
             }
             None => None,
@@ -107,6 +109,7 @@ impl Running {
         }
         let digest = digest_of(&files, &values);
         let files = files.into_keys().map(|name| folder.join(name)).collect();
+        prepare(found, &values, &folder)?;
         let child = spawn(found, &values, &folder, &place.cores)?;
         let mut running = Running {
             child,
@@ -126,6 +129,15 @@ impl Running {
     /// Its program.
     pub fn found(&self) -> &Found {
         &self.found
+    }
+
+    /// What serves its clients together with its program, with versions: files that it needs, and its backend.
+    pub fn parts(&self) -> Vec<String> {
+        let behind = self.behind.iter().flat_map(|behind| {
+            let named = behind.found.named();
+            std::iter::once(named).chain(behind.parts())
+        });
+        self.found.parts.iter().cloned().chain(behind).collect()
     }
 
     /// The folder with its configuration and its logs.
@@ -167,11 +179,7 @@ impl Running {
             None => bail!("{} has no such reload", self.found.contender.title),
             Some(Action::Signal(signal)) => self.signal(*signal),
             Some(Action::Command(words)) => {
-                let words = self.found.contender.command(words, &self.values)?;
-                let (program, arguments) = words.split_first().context("an empty command")?;
-                let output = Command::new(program).args(arguments).current_dir(&self.folder).output()?;
-                ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-                Ok(())
+                process::complete(&self.found.contender.command(words, &self.values)?, &self.folder)
             }
         }
     }
@@ -242,6 +250,15 @@ impl Drop for Running {
     }
 }
 
+/// Runs the commands that come before its start.
+fn prepare(found: &Found, values: &BTreeMap<String, String>, folder: &Path) -> Result<()> {
+    let contender = &found.contender;
+    contender.family.prepare.iter().try_for_each(|words| {
+        let words = contender.command(words, values)?;
+        process::complete(&words, folder).with_context(|| format!("preparing {}", contender.name))
+    })
+}
+
 /// Starts the program in a separate group, on its cores, and so that it ends with this process even where this is
 /// killed.
 fn spawn(found: &Found, values: &BTreeMap<String, String>, folder: &Path, cores: &str) -> Result<Child> {
@@ -275,6 +292,7 @@ fn values(found: &Found, place: &Place, folder: &Path, address: SocketAddr) -> B
         ("connections", (place.connections / 8 * 9).max(CONNECTIONS).to_string()),
         ("user", if root { "user root;".to_owned() } else { String::new() }),
         // For servers that refuse to serve as root.
+        ("account", account()),
         ("unprivileged", if root { "www-data".to_owned() } else { account() }),
         ("http", place.directives.http.clone()),
         ("server", place.directives.server.clone()),

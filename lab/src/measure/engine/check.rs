@@ -41,6 +41,9 @@ impl Expected {
         let status = load.expected_status();
         ensure!(answer.status == status, "status {} instead of {status}", answer.status);
         let content = plain(&answer, load)?;
+        if let Some(text) = &load.contains {
+            ensure!(memchr::memmem::find(&content, text.as_bytes()).is_some(), "no {text:?} in the content");
+        }
         ensure!(
             content == self.content,
             "{} bytes that are not the {} expected ones",

@@ -1,5 +1,6 @@
 //! Running experiments: starting the contenders of a load, seeing that they answer alike, and measuring them in turn.
 
+mod application;
 mod check;
 mod cores;
 mod earlier;
@@ -35,6 +36,7 @@ pub use results::Results;
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Experiment, Load};
 use crate::model::machine::Machine;
+use application::Applications;
 use estimate::Takes;
 use series::Series;
 use site::Site;
@@ -122,6 +124,7 @@ pub fn run(
     let machine = Machine::this();
     let place = place()?;
     raise_limit(experiments)?;
+    let applications = Applications::default();
     let (tell, share) = (RefCell::new(tell), Cell::new(1.0));
     let site = |experiment: &Experiment| Site::create(&place.path().join(&experiment.id), &experiment.files);
     let sites: Vec<Site> = experiments.iter().map(site).collect::<Result<_>>()?;
@@ -137,6 +140,7 @@ pub fn run(
         site,
         folder: place.path(),
         machine: &machine,
+        applications: &applications,
         share: &share,
         done: &done,
         failed: &failed,

@@ -1,14 +1,16 @@
 //! One load with one number of cores: the contenders are started, checked, and measured in turn.
 
-use std::cell::{Cell as Shared, RefCell};
+use std::cell::{Cell as Mutable, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
+use super::application::{Application, Applications, Plan};
 use super::check::{self, Expected};
 use super::cores::Cores;
 use super::estimate;
@@ -21,7 +23,7 @@ use super::{Event, Lineup, Settings, TURNS_QUICK};
 use crate::measure::contender::{Found, Place, Running};
 use crate::measure::tool::FoundTool;
 use crate::model::block::{self, Block, Cell, Circumstances};
-use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, TURNS};
+use crate::model::experiment::{Experiment, KNEE_MS, Kind, Load, NginxConf, SiteFile, TURNS};
 use crate::model::figure::{Figure, Phases};
 use crate::model::machine::Machine;
 use crate::model::order::{Amount, Order, Protocol, ToolName};
@@ -49,8 +51,9 @@ pub(super) struct Series<'a, 'b> {
     /// Where the contenders run.
     pub(super) folder: &'a Path,
     pub(super) machine: &'a Machine,
+    pub(super) applications: &'a Applications,
     /// To which part its blocks are shortened now.
-    pub(super) share: &'a Shared<f64>,
+    pub(super) share: &'a Mutable<f64>,
     pub(super) done: &'a BTreeSet<(Cell, u32)>,
     /// What gave no figures in an earlier run, and was said then.
     pub(super) failed: &'a BTreeSet<Cell>,
@@ -60,8 +63,17 @@ pub(super) struct Series<'a, 'b> {
 /// The contenders of a series, running.
 pub(super) struct Prepared {
     ready: Vec<Ready>,
-    /// It ends after those that pass requests on to it.
-    _backend: Option<Running>,
+    /// It ends after those that need it.
+    _shared: Shared,
+}
+
+/// What the contenders of a series share.
+#[derive(Default)]
+struct Shared {
+    /// The server that they pass requests on to.
+    backend: Option<Running>,
+    /// What they serve instead of files.
+    application: Option<Rc<Application>>,
 }
 
 /// A contender that is ready to be measured, by the name of its cells.
@@ -69,6 +81,8 @@ struct Ready {
     label: String,
     running: Running,
     content_bytes: u64,
+    /// What it needs besides its program, with versions.
+    parts: Vec<String>,
     /// What its start cost the machine.
     idle: Idle,
 }
@@ -95,9 +109,8 @@ impl Series<'_, '_> {
 
     /// Starts and checks the contenders; `None` where none of them can take part, which is said of each.
     pub(super) fn prepare(&self) -> Result<Option<Prepared>> {
-        let backend = self.backend();
-        let backend = match backend {
-            Ok(backend) => backend,
+        let shared = match self.shared() {
+            Ok(shared) => shared,
             Err(why) => {
                 for label in &self.labels() {
                     self.fail(label, self.clients(), None, &format!("{why:#}"))?;
@@ -105,20 +118,43 @@ impl Series<'_, '_> {
                 return Ok(None);
             }
         };
-        let ready = self.start_all(&self.labels(), backend.as_ref())?;
-        Ok(Some(Prepared { ready, _backend: backend }))
+        let ready = self.start_all(&self.labels(), &shared)?;
+        Ok(Some(Prepared { ready, _shared: shared }))
     }
 
-    /// The server behind the contenders, if there is one. Fails where nothing can be measured without it, or on so few
-    /// cores.
-    fn backend(&self) -> Result<Option<Running>> {
+    /// The server behind the contenders and the application that they serve, where the load has them. Fails where
+    /// nothing can be measured without them, or on so few cores.
+    fn shared(&self) -> Result<Shared> {
         let here = self.machine.cores;
         ensure!(self.cores <= here, "{} cores are needed, and there are {here}", self.cores);
         let start = |name: &String| {
-            let started = self.lineup.find(name).and_then(|found| self.start(&found, None, BACKEND, None));
+            let started = self.lineup.find(name).and_then(|found| self.start_shared(&found, BACKEND));
             started.with_context(|| format!("the server behind, {name}"))
         };
-        self.load.backend.as_ref().map(start).transpose()
+        let backend = self.load.backend.as_ref().map(start).transpose()?;
+        let application = self.load.application.as_ref().map(|name| self.application(name)).transpose()?;
+        Ok(Shared { backend, application })
+    }
+
+    /// An application with its services.
+    fn application(&self, name: &str) -> Result<Rc<Application>> {
+        let key = (name.to_owned(), self.load.backend_options.clone(), self.cores);
+        self.applications.get(key, |number| self.set_up(name, &number.to_string()))
+    }
+
+    fn set_up(&self, name: &str, number: &str) -> Result<Application> {
+        let plan = Plan::of(name)?;
+        let interpreter = self.lineup.find(&plan.interpreter).with_context(|| plan.interpreter.clone())?;
+        let service = |name: &String| {
+            let started = self
+                .lineup
+                .find(name)
+                .and_then(|found| self.start_shared(&found, &format!("{name}-{number}")));
+            started.with_context(|| format!("what the application needs, {name}"))
+        };
+        let services = plan.services.iter().map(service).collect::<Result<_>>()?;
+        let place = self.folder.join(format!("application-{number}"));
+        Application::set_up(name, &place, interpreter, services)
     }
 
     /// Measures everything once. Connections that are idle are measured in the first turn only, since a contender that
@@ -187,7 +223,7 @@ impl Series<'_, '_> {
     }
 
     /// Starts all that can take part, and says of the others why they cannot.
-    fn start_all(&self, labels: &[String], backend: Option<&Running>) -> Result<Vec<Ready>> {
+    fn start_all(&self, labels: &[String], shared: &Shared) -> Result<Vec<Ready>> {
         let mut ready: Vec<Ready> = Vec::new();
         let mut expected = BTreeMap::new();
         for label in labels {
@@ -201,11 +237,14 @@ impl Series<'_, '_> {
                     continue;
                 }
             };
-            let behind =
-                found.contender.family.behind.as_ref().map(|name| self.lineup.find(name)).transpose();
             let before = Memory::of(&[]);
-            let started = behind.and_then(|behind| self.start(&found, behind.as_ref(), label, backend));
+            let started = self.start(&found, label, shared);
             let ready_one = started.and_then(|running| self.check(running, label, before, &mut expected));
+            let services = shared.application.iter().flat_map(|application| application.parts());
+            let ready_one = ready_one.map(|mut ready| {
+                ready.parts.extend(services);
+                ready
+            });
             match ready_one.and_then(|contender| self.warm_up(&contender).map(|()| contender)) {
                 Ok(contender) => ready.push(contender),
                 Err(error) => self.fail(label, self.clients(), Some(&found), &format!("{error:#}"))?,
@@ -224,43 +263,61 @@ impl Series<'_, '_> {
         Ok(found)
     }
 
-    fn start(
-        &self,
-        found: &Found,
-        behind: Option<&Found>,
-        label: &str,
-        backend: Option<&Running>,
-    ) -> Result<Running> {
-        let (options, directives) = match label {
-            BACKEND => Default::default(),
-            _ => (self.options(), self.load.nginx_conf.clone().unwrap_or_default()),
-        };
-        let (server_cores, tool_cores) = self.cores_of_both();
-        let (cores, threads) = match label {
-            BACKEND if self.load.backend_beside_tool => (tool_cores, self.tool_threads()),
-            _ => (server_cores, self.cores),
-        };
-        let place = Place {
+    /// Starts a contender with its backend, or with the application's interpreter if it has none inside.
+    fn start(&self, found: &Found, label: &str, shared: &Shared) -> Result<Running> {
+        let mut backend =
+            found.contender.family.behind.as_ref().map(|name| self.lineup.find(name)).transpose()?;
+        let mut place = self.place();
+        if let Some(application) = &shared.application {
+            place.root.clone_from(&application.root);
+            let interpreter = &application.interpreter;
+            let has_it = found.contender.includes.contains(&interpreter.contender.name);
+            backend = backend.or_else(|| (!has_it).then(|| interpreter.clone()));
+        }
+        place.options = self.options();
+        place.directives = self.load.nginx_conf.clone().unwrap_or_default();
+        place.backend = shared.backend.as_ref().map(|backend| backend.address);
+        Running::start(found, backend.as_ref(), &self.folder_of(label), &place)
+    }
+
+    /// Starts what all contenders share. It gets none of the load's own options.
+    fn start_shared(&self, found: &Found, label: &str) -> Result<Running> {
+        let mut place = self.place();
+        place.options = found.contender.known_options(&self.load.backend_options);
+        if label == BACKEND && self.load.backend_beside_tool {
+            let (_, tool_cores) = self.cores_of_both();
+            (place.cores, place.threads) = (tool_cores.to_string(), self.tool_threads());
+        }
+        Running::start(found, None, &self.folder_of(label), &place)
+    }
+
+    /// Where a contender of this series runs and what it serves, without options.
+    fn place(&self) -> Place {
+        let (server_cores, _) = self.cores_of_both();
+        Place {
             folder: self.folder.to_owned(),
             root: self.site.root.clone(),
-            cores: cores.to_string(),
-            threads,
+            cores: server_cores.to_string(),
+            threads: self.cores,
             connections: self.connections(),
             configuration: self.load.configuration,
-            options,
-            directives,
+            options: BTreeMap::new(),
+            backend_options: self.load.backend_options.clone(),
+            directives: NginxConf::default(),
             certificate: self.site.certificate.clone(),
             key: self.site.key.clone(),
-            backend: backend.map(|backend| backend.address),
-        };
-        let folder = measure::file_name(&[&self.load.id, &self.cores.to_string(), label]);
-        Running::start(found, behind, &folder, &place)
+            backend: None,
+        }
+    }
+
+    fn folder_of(&self, label: &str) -> String {
+        measure::file_name(&[&self.load.id, &self.cores.to_string(), label])
     }
 
     /// How many connections a contender has: twice as many where it passes requests on.
     fn connections(&self) -> u32 {
         let clients = self.counts().into_iter().max().unwrap_or(1);
-        if self.load.backend.is_some() { 2 * clients } else { clients }
+        if self.load.backend.is_some() || self.load.application.is_some() { 2 * clients } else { clients }
     }
 
     /// What the load asks of a configuration.
@@ -291,7 +348,8 @@ impl Series<'_, '_> {
             let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
             let mut files = self.experiment.files.iter();
             let file = files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'));
-            let first = match file.filter(|file| !file.path.ends_with(".php")) {
+            let is_static = |file: &&SiteFile| !file.path.ends_with(".php") && load.application.is_none();
+            let first = match file.filter(is_static) {
                 Some(file) => Expected::content(site::bytes_of(file)),
                 None => Expected::from_answer(&running, load)?,
             };
@@ -304,7 +362,8 @@ impl Series<'_, '_> {
         (self.tell.borrow_mut())(Event::Ready { contender: label, head_bytes: answer.head_bytes });
         self.keep_configuration(&running, label)?;
         let idle = Memory::of(&running.processes()).since_start(before);
-        Ok(Ready { label: label.to_owned(), running, content_bytes: answer.content.len() as u64, idle })
+        let (parts, content_bytes) = (running.parts(), answer.content.len() as u64);
+        Ok(Ready { label: label.to_owned(), running, content_bytes, parts, idle })
     }
 
     /// Keeps the configuration as it was run, under its digest.
@@ -547,6 +606,7 @@ impl Series<'_, '_> {
         let digest = running.digest.clone();
         Block {
             turn,
+            parts: contender.parts.clone(),
             configuration_digest: digest,
             ..self.empty(&contender.label, clients, Some(running.found()))
         }
@@ -569,6 +629,7 @@ impl Series<'_, '_> {
             share: self.settings.minutes.map(|_| self.share.get()),
             version: found.map_or_else(String::new, |found| found.version.clone()),
             origin: found.map_or_else(String::new, |found| found.origin.clone()),
+            parts: Vec::new(),
             configuration: self.load.configuration,
             configuration_digest: String::new(),
             tool: String::new(),

@@ -28,20 +28,7 @@ impl Site {
     /// Writes the files below a folder.
     pub fn create(folder: &Path, files: &[SiteFile]) -> Result<Site> {
         let root = folder.join("files");
-        for file in files {
-            let bytes = bytes_of(file);
-            let count = file.count.unwrap_or(1);
-            for number in 0..count {
-                let path = root.join(numbers::put(file.path.trim_start_matches('/'), number, count));
-                fs::create_dir_all(path.parent().unwrap_or(&root))?;
-                fs::write(&path, &bytes).with_context(|| path.display().to_string())?;
-                if file.gzipped {
-                    let path = path.with_added_extension("gz");
-                    fs::write(&path, gzip(&bytes)?).with_context(|| path.display().to_string())?;
-                }
-            }
-        }
-        fs::create_dir_all(&root)?;
+        write(&root, files)?;
         let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
         if !key.exists() {
             let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
@@ -53,6 +40,25 @@ impl Site {
         let absolute = |path: &Path| fs::canonicalize(path).with_context(|| path.display().to_string());
         Ok(Site { root: absolute(&root)?, certificate: absolute(&certificate)?, key: absolute(&key)? })
     }
+}
+
+/// Writes files below a root, which is there then.
+pub(super) fn write(root: &Path, files: &[SiteFile]) -> Result<()> {
+    fs::create_dir_all(root).with_context(|| root.display().to_string())?;
+    for file in files {
+        let bytes = bytes_of(file);
+        let count = file.count.unwrap_or(1);
+        for number in 0..count {
+            let path = root.join(numbers::put(file.path.trim_start_matches('/'), number, count));
+            fs::create_dir_all(path.parent().unwrap_or(root))?;
+            fs::write(&path, &bytes).with_context(|| path.display().to_string())?;
+            if file.gzipped {
+                let path = path.with_added_extension("gz");
+                fs::write(&path, gzip(&bytes)?).with_context(|| path.display().to_string())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The content of a file.

@@ -128,6 +128,7 @@ impl Sheet {
             connections: 1,
             configuration: Configuration::Tuned,
             options,
+            backend_options: BTreeMap::new(),
             directives: NginxConf::default(),
             certificate: site.certificate.clone(),
             key: site.key.clone(),

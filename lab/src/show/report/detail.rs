@@ -284,6 +284,8 @@ impl Detail<'_> {
         let pipeline =
             if load.pipeline > 1 { format!(", {} in flight on each", load.pipeline) } else { String::new() };
         let behind = load.backend.as_ref().map(|name| format!(", passed on to {name}")).unwrap_or_default();
+        let application =
+            load.application.as_ref().map(|name| format!(", the application {name}")).unwrap_or_default();
         let connections =
             if load.keep_alive { "connections are kept" } else { "a connection for each request" };
         let tls = match load.tls {
@@ -296,7 +298,7 @@ impl Detail<'_> {
         let options: String = load.options.iter().map(|(name, value)| format!(", {name} {value}")).collect();
         Text::default()
             .and(Span::Code(load.path.clone()))
-            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}; {configuration} configurations{options}."))
+            .say(format!(", {amount}{quick}{rate}, {connections}{pipeline}{protocol}{tls}{behind}{application}; {configuration} configurations{options}."))
     }
 
     fn measured(&self, work: &Work<'_>) -> Table {

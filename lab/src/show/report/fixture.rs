@@ -379,6 +379,7 @@ impl Place<'_> {
             share: None,
             version: if name == "caddy" { HOSTILE.into() } else { format!("{name}/1.2.3") },
             origin: format!("{MADE}: {name} 1.2.3-1"),
+            parts: Vec::new(),
             configuration: Configuration::Tuned,
             configuration_digest: format!("{name}-{}", self.load.id),
             tool: format!("{} 4.1.0", self.load.tool),

@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// What a repository takes as one file; the largest report is that of a quick run of all publications.
+    /// What is still easily passed on; the largest report is that of a quick run of all publications.
     #[test]
     fn the_brief_form_of_a_quick_run_is_small() {
         let out = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ mod tests {
         let written = write_brief(out.path(), &all, &blocks).unwrap();
         let bytes = fs::metadata(written.html).unwrap().len();
         println!("{} blocks, {bytes} bytes", blocks.len());
-        assert!((200_000..1_000_000).contains(&bytes), "{bytes} bytes of {} blocks", blocks.len());
+        assert!((200_000..2_000_000).contains(&bytes), "{bytes} bytes of {} blocks", blocks.len());
     }
 
     #[test]

@@ -122,28 +122,32 @@ fn noise(summary: &Summary<'_>) -> Vec<Part> {
 }
 
 fn contenders(blocks: &[Block]) -> Table {
-    type Key<'a> = (&'a str, &'a str, &'a str);
+    type Key<'a> = (&'a str, &'a str, &'a str, &'a [String]);
     let mut all: BTreeMap<Key<'_>, (BTreeSet<&str>, usize)> = BTreeMap::new();
     // What was not found has no version; the section on what gave no figures tells why.
     let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
     for block in blocks.iter().filter(known) {
-        let key = (block.cell.contender.as_str(), block.version.as_str(), block.origin.as_str());
+        let (name, version) = (block.cell.contender.as_str(), block.version.as_str());
+        let key = (name, version, block.origin.as_str(), block.parts.as_slice());
         let (digests, count) = all.entry(key).or_default();
         if !block.configuration_digest.is_empty() {
             digests.insert(&block.configuration_digest);
         }
         *count += 1;
     }
-    let columns = ["Contender", "Version, as it says it", "Origin", "Configurations", "#blocks"];
+    let columns =
+        ["Contender", "Version, as it says it", "Origin", "Together with", "Configurations", "#blocks"];
     let mut table = Table::new("The contenders", columns);
-    for ((contender, version, origin), (digests, count)) in all {
+    for ((contender, version, origin, parts), (digests, count)) in all {
         let mut configurations = Text::default();
         for (index, digest) in digests.iter().enumerate() {
             configurations =
                 configurations.say(if index > 0 { " " } else { "" }).and(Span::Code((*digest).to_owned()));
         }
         let version = Text::from(Span::Code(version.to_owned()));
-        table.row([contender.into(), version, origin.into(), configurations, format::count(count).into()]);
+        let parts = Text::from(parts.join(", "));
+        let count = format::count(count).into();
+        table.row([contender.into(), version, origin.into(), parts, configurations, count]);
     }
     table
 }
@@ -180,6 +184,16 @@ mod tests {
         missing.tool.clear();
         let blocks = [block("nginx", "l", 1, &[]), missing];
         assert_eq!((contenders(&blocks).rows.len(), tools(&blocks).rows.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_interpreter_is_named_with_its_version() {
+        let plain = block("nginx", "l", 1, &[]);
+        let mut with_php = block("nginx", "php", 1, &[]);
+        with_php.parts = vec!["PHP-FPM 8".into(), "MariaDB 10".into()];
+        let rows = contenders(&[plain, with_php]).rows;
+        assert_eq!(rows.len(), 2);
+        assert!(format!("{:?}", rows[1]).contains("PHP-FPM 8, MariaDB 10"));
     }
 
     #[test]

@@ -1,0 +1,2 @@
+CREATE DATABASE lab;
+GRANT ALL ON lab.* TO lab@localhost IDENTIFIED BY 'lab';
