@@ -2,9 +2,12 @@
 
 mod closed;
 mod fulmar;
+mod indexes;
 mod limits;
 mod paths;
 mod programs;
+mod requirements;
+mod rewriting;
 mod survey;
 mod tables;
 
@@ -73,6 +76,16 @@ fn agree(files: &[(&str, &str)], requests: &[&str]) {
     fulmar.stop();
 }
 
+/// As `agree`, with each server's own port in `Host`.
+fn agree_with_host(files: &[(&str, &str)], requests: &[&str]) {
+    let with_host = |request: &&str| match request.split_once('\n') {
+        Some((line, rest)) => format!("{line}\nHost: localhost:%%PORT%%\n{rest}"),
+        None => format!("{request}\nHost: localhost:%%PORT%%"),
+    };
+    let requests: Vec<String> = requests.iter().map(with_host).collect();
+    agree(files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
 /// What has to be the same of a response, as text.
 fn shown(response: &Response, port: u16) -> String {
     let own_page =
@@ -83,7 +96,9 @@ fn shown(response: &Response, port: u16) -> String {
         let name = name.to_ascii_lowercase();
         let value = value.replace(&format!(":{port}"), ":PORT");
         let line = match name.as_str() {
-            "date" | "server" | "etag" | "connection" | "keep-alive" | "accept-ranges" | "vary" => continue,
+            "date" | "server" | "etag" | "connection" | "keep-alive" | "accept-ranges" | "vary" | "allow" => {
+                continue;
+            }
             "transfer-encoding" | "content-length" => continue,
             "last-modified" if response.status >= 400 => continue,
             "content-type" | "last-modified" if own_page || is_listing => continue,

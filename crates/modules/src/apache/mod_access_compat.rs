@@ -41,6 +41,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, values, wrong};
 use conf::value::subnet;
@@ -197,7 +198,7 @@ impl Handler for Rules {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by rule of a .htaccess file");
-        Step::Finish(Status::FORBIDDEN)
+        index::refuse(exchange, Status::FORBIDDEN)
     }
 }
 

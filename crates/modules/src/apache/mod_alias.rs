@@ -34,6 +34,7 @@
 //! HTTP/1.1 410 Gone
 //! ```
 
+use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{in_file, pattern, wrong};
@@ -196,7 +197,7 @@ impl Redirect {
             }
             exchange.response.location = Some(target.into());
         }
-        Step::Finish(self.status)
+        index::refuse(exchange, self.status)
     }
 
     /// Where a path is redirected to; none if it is not.

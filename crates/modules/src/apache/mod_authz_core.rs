@@ -42,6 +42,7 @@
 //! ```
 
 use crate::apache::mod_access_compat::in_network;
+use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{environment, in_file, values, wrong};
 use conf::value::subnet;
@@ -82,8 +83,11 @@ pub(crate) static REQUIRE_ANY: Directive<Requirement> =
 
 /// `<RequireNone>`
 pub(crate) static REQUIRE_NONE: Directive<Requirement> =
-    section(Directive::new("RequireNone", |args, loading| group(args, Kind::None, loading)))
-        .help("Requirements of which none may hold.");
+    section(Directive::new(
+        "RequireNone",
+        |args, _| Err(args.error("has no effect outside of <RequireAll>")),
+    ))
+    .help("Requirements of which none may hold.");
 
 const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
     in_file(directive).block(Arity::None).slot("htaccess require")
@@ -159,12 +163,10 @@ fn network(args: &Args<'_>, word: &Word) -> Result<IpNet, Diagnostic> {
 fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
     let inner = |node: &Node| inner(args, node, loading);
     let list = args.node.children().iter().map(inner).collect::<Result<Vec<_>, _>>()?;
-    let negated = list.iter().filter(|requirement| requirement.negated).count();
-    let wrong = match kind {
-        Kind::All => !list.is_empty() && negated == list.len(),
-        Kind::Any | Kind::None => negated > 0,
-    };
-    if wrong {
+    if list.is_empty() {
+        return Err(args.error("holds no requirement"));
+    }
+    if kind != Kind::All && list.iter().any(Requirement::is_negative) {
         return Err(args.error("holds negations that have no effect there"));
     }
     Ok(Requirement { methods: loading.methods.clone(), negated: false, what: What::Group(kind, list) })
@@ -212,11 +214,16 @@ impl Handler for Required {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by a requirement of a .htaccess file");
-        Step::Finish(Status::FORBIDDEN)
+        index::refuse(exchange, Status::FORBIDDEN)
     }
 }
 
 impl Requirement {
+    /// Whether it can only keep clients out.
+    fn is_negative(&self) -> bool {
+        self.negated || matches!(self.what, What::Group(Kind::None, _))
+    }
+
     fn counts(&self, method: &[u8]) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.has(method))
     }

@@ -29,13 +29,26 @@
 //! start
 //! ```
 
-use crate::shared::apache::in_file;
-use conf::{Arity, Diagnostic};
-use contract::{Args, Directive, Loading, Module, Template};
+use crate::files::index;
+use crate::shared::apache::urls::{escape_uri, own_url};
+use crate::shared::apache::{in_file, values, variables, wrong};
+use conf::{Arity, Diagnostic, value};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Spent, Step,
+    Template, View,
+};
+use http::Status;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 /// Which file answers for a directory.
-pub static MODULE: Module =
-    Module { name: "mod_dir", directives: &[&DIRECTORY_INDEX], variables: &[], compile: None };
+pub static MODULE: Module = Module {
+    name: "mod_dir",
+    directives: &[&DIRECTORY_INDEX, &DIRECTORY_SLASH, &FALLBACK_RESOURCE, &DIRECTORY_CHECK_HANDLER],
+    variables: &[],
+    compile: Some(compile),
+};
 
 /// `DirectoryIndex NAME …`; it takes the place of `index`.
 pub(crate) static DIRECTORY_INDEX: Directive<Vec<Template>> =
@@ -43,6 +56,24 @@ pub(crate) static DIRECTORY_INDEX: Directive<Vec<Template>> =
         .args(Arity::AtLeast(1))
         .slot("index")
         .help("The files that answer for a directory, in the order in which they are tried.");
+
+/// `DirectorySlash On | Off`
+pub(crate) static DIRECTORY_SLASH: Directive<bool> =
+    in_file(Directive::new("DirectorySlash", |args, _| args.value(0, value::flag)))
+        .args(Arity::AtLeast(1))
+        .help("Whether a directory without its slash is redirected to the path with it.");
+
+/// `FallbackResource PATH | disabled`
+pub(crate) static FALLBACK_RESOURCE: Directive<Option<Box<[u8]>>> =
+    in_file(Directive::new("FallbackResource", parse_fallback))
+        .args(Arity::Exactly(1))
+        .help("The path that answers where there is no file.");
+
+/// `DirectoryCheckHandler On | Off`
+pub(crate) static DIRECTORY_CHECK_HANDLER: Directive<()> =
+    in_file(Directive::new("DirectoryCheckHandler", |_, _| Ok(())))
+        .args(Arity::AtLeast(1))
+        .help("Has no effect: an index comes before other content.");
 
 /// Each of these names costs a call of the file system.
 const INDEXES_MAX: usize = 100;
@@ -52,5 +83,93 @@ fn parse_index(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Template>, Diagno
         [word] if word.text.eq_ignore_ascii_case(b"disabled") => Ok(Vec::new()),
         words if words.len() > INDEXES_MAX => Err(args.error(&format!("has more than {INDEXES_MAX} names"))),
         words => Ok(words.iter().map(|word| Template::literal(&word.text)).collect()),
+    }
+}
+
+fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>, Diagnostic> {
+    let word = args.word(0)?;
+    if word.text.eq_ignore_ascii_case(b"disabled") {
+        return Ok(None);
+    }
+    if !word.text.starts_with(b"/") {
+        return Err(wrong(args, "no path from the root:", word));
+    }
+    Ok(Some(word.text.clone()))
+}
+
+/// Whether a directory without its slash is redirected to the path with it.
+pub(crate) fn has_slash(view: &View<'_>) -> bool {
+    values(view, &DIRECTORY_SLASH).pop().unwrap_or(true)
+}
+
+/// The path that answers where there is no file.
+pub(crate) fn fallback(view: &View<'_>) -> Option<Box<[u8]>> {
+    values(view, &FALLBACK_RESOURCE).pop().flatten()
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    if let Some(path) = fallback(view) {
+        builder.handle(Phase::Precontent, Fallback { path });
+    }
+    if !has_slash(view) {
+        builder.handle(Phase::Content, WithoutSlash);
+    }
+    Ok(())
+}
+
+/// Redirects a directory to the path with its slash.
+///
+/// # Errors
+/// The budget is spent.
+pub(crate) fn to_slash(exchange: &mut Exchange, file: &[u8], budget: &Budget) -> Result<Step, Spent> {
+    if exchange.request.path.ends_with(b"/") || !budget.timed(|| is_directory(file))? {
+        return Ok(Step::Next);
+    }
+    let mut path = Vec::new();
+    escape_uri(&exchange.request.path, &mut path);
+    path.push(b'/');
+    if let Some(args) = exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
+        path.push(b'?');
+        path.extend_from_slice(args);
+    }
+    exchange.response.location = Some(own_url(exchange, &path).into());
+    Ok(Step::Finish(Status::MOVED_PERMANENTLY))
+}
+
+fn is_directory(path: &[u8]) -> bool {
+    fs::metadata(OsStr::from_bytes(path)).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// As in Apache a directory that may be asked for without its slash has no index then.
+struct WithoutSlash;
+
+impl Handler for WithoutSlash {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        match exchange.path() {
+            Ok(path) if !exchange.request.path.ends_with(b"/") && is_directory(&path) => {
+                Step::Finish(Status::FORBIDDEN)
+            }
+            _ => Step::Next,
+        }
+    }
+}
+
+struct Fallback {
+    path: Box<[u8]>,
+}
+
+impl Handler for Fallback {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let path = &exchange.request.path;
+        if **path == *self.path || index::is_lookup(exchange) {
+            return Step::Next;
+        }
+        let Ok(file) = exchange.path() else { return Step::Next };
+        // A file with path info is there, too.
+        if !variables::is_missing(&file) {
+            return Step::Next;
+        }
+        let (path, args) = (self.path.to_vec(), exchange.request.args.clone());
+        Step::Reroute(Reroute::Uri { path, args })
     }
 }

@@ -39,6 +39,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
 use crate::shared::apache::{in_all_files, pattern, values};
@@ -170,6 +171,9 @@ struct Early {
 
 impl Handler for Early {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if index::is_lookup(exchange) {
+            return Step::Next;
+        }
         let budget = Budget::of(exchange);
         let _running = budget.run();
         for condition in &self.conditions {

@@ -40,6 +40,7 @@
 //! HTTP/1.1 404 Not Found
 //! ```
 
+use crate::apache::mod_dir;
 use crate::files::open_file_cache::{Files, Kind};
 use crate::logging::error_log::logs_missing;
 use crate::shared::files;
@@ -51,7 +52,9 @@ use contract::{
 use http::{Method, Status};
 use journal::Level;
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
 
 /// Index files.
 pub static MODULE: Module =
@@ -94,7 +97,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if written.is_empty() {
         names.push(Name { text: Template::literal(b"index.html"), place: None });
     }
-    builder.handle(Phase::Content, Index { names: names.into(), is_public, files: Files::of(view) });
+    let is_overlaid = view.context() == Contexts::HTACCESS;
+    let fallback = mod_dir::fallback(view);
+    let index = Index { names: names.into(), is_public, is_overlaid, fallback, files: Files::of(view) };
+    builder.handle(Phase::Content, index);
     Ok(())
 }
 
@@ -102,6 +108,10 @@ struct Index {
     names: Box<[Name]>,
     /// Whether the names come from a `.htaccess` file. They may then lead only where a client may go itself.
     is_public: bool,
+    /// Whether such a file is there at all. It may refuse an index, and Apache then tries the next name.
+    is_overlaid: bool,
+    /// The path that such a file names for directories without an index.
+    fallback: Option<Box<[u8]>>,
     files: Files,
 }
 
@@ -114,41 +124,122 @@ struct Name {
 impl Handler for Index {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let is_ours = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
-        if !is_ours || !exchange.request.path.ends_with(b"/") {
+        if !(is_ours || self.is_overlaid) || !exchange.request.path.ends_with(b"/") {
             return Step::Next;
         }
-        match self.find(exchange) {
-            Ok(Some(path)) => {
+        let search = if self.is_overlaid { Search::of(exchange) } else { None };
+        let (start, refused) = search.map_or((0, None), |search| (search.next, search.refused.get()));
+        match self.find(exchange, start) {
+            Ok(Some((position, path))) => {
                 let args = exchange.request.args.clone();
+                if self.is_overlaid {
+                    let directory = (exchange.request.path.clone(), args.clone());
+                    exchange.attach_own(Search::new(directory, path.clone(), position + 1, refused));
+                }
                 Step::Reroute(match self.is_public {
                     true => Reroute::Uri { path, args },
                     false => Reroute::Internal { path, args },
                 })
             }
-            Ok(None) => Step::Next,
+            Ok(None) => self.without(exchange, refused),
             Err(status) => Step::Finish(status),
         }
     }
 }
 
+/// How far the search for an index came where `.htaccess` files count.
+struct Search {
+    /// The path and the query of the directory.
+    directory: (Vec<u8>, Option<Vec<u8>>),
+    /// The path of the index that was found; empty when the request went elsewhere from there.
+    index: Vec<u8>,
+    /// The position of the name to try next.
+    next: usize,
+    /// The status that a file refused an index with.
+    refused: Cell<Option<Status>>,
+    /// Whether a refusal sent the request back to the directory.
+    is_back: Cell<bool>,
+}
+
+impl Search {
+    fn new(
+        directory: (Vec<u8>, Option<Vec<u8>>),
+        index: Vec<u8>,
+        next: usize,
+        refused: Option<Status>,
+    ) -> Search {
+        Search { directory, index, next, refused: Cell::new(refused), is_back: Cell::new(false) }
+    }
+
+    /// The search that a refusal sent back to the directory.
+    fn of(exchange: &Exchange) -> Option<Rc<Search>> {
+        let search = exchange.attached::<Search>()?;
+        (search.is_back.get() && search.directory.0 == exchange.request.path).then_some(search)
+    }
+}
+
+/// Whether the request is the lookup of an index. In Apache that is a subrequest, for which some rules do not count.
+pub(crate) fn is_lookup(exchange: &Exchange) -> bool {
+    let search = exchange.attached::<Search>();
+    exchange.error.is_none() && search.is_some_and(|search| search.index == exchange.request.path)
+}
+
+/// Notes that a rule sends the request elsewhere.
+pub(crate) fn end_lookup(exchange: &Exchange) {
+    if let Some(search) = exchange.attached::<Search>() {
+        exchange.attach_own(Search::new(search.directory.clone(), Vec::new(), 0, None));
+    }
+}
+
+/// Refuses a request by a rule of a `.htaccess` file: if it is the lookup of an index, the next name is tried.
+pub(crate) fn refuse(exchange: &Exchange, status: Status) -> Step {
+    let is_final = status.is_redirection() || status == Status::UNAUTHORIZED;
+    match exchange.attached::<Search>() {
+        Some(search) if is_lookup(exchange) && !is_final => {
+            search.is_back.set(true);
+            // A directory all of whose indexes are missing is listed; one with a forbidden index is not.
+            if status != Status::NOT_FOUND {
+                search.refused.set(Some(status));
+            }
+            let (path, args) = search.directory.clone();
+            Step::Reroute(Reroute::Uri { path, args })
+        }
+        _ => Step::Finish(status),
+    }
+}
+
 impl Index {
-    /// The URI of the first index that exists.
-    fn find(&self, exchange: &Exchange) -> Result<Option<Vec<u8>>, Status> {
-        for (position, name) in self.names.iter().enumerate() {
+    /// What becomes of a directory without an index.
+    fn without(&self, exchange: &Exchange, refused: Option<Status>) -> Step {
+        match (refused, &self.fallback) {
+            (Some(status), _) => Step::Finish(status),
+            (None, Some(path)) if **path != *exchange.request.path => {
+                let (path, args) = (path.to_vec(), exchange.request.args.clone());
+                Step::Reroute(Reroute::Uri { path, args })
+            }
+            _ => Step::Next,
+        }
+    }
+
+    /// The URI of the first index that exists, and the position of its name.
+    fn find(&self, exchange: &Exchange, start: usize) -> Result<Option<(usize, Vec<u8>)>, Status> {
+        for (position, name) in self.names.iter().enumerate().skip(start) {
             let (name, place) = (name.text.evaluate(exchange), name.place);
             if name.starts_with(b"/") {
                 tell(exchange, &name, place);
-                return Ok(Some(name));
+                return Ok(Some((position, name)));
             }
             let directory = files::map(exchange, &exchange.request.path)?;
             let file = join(exchange, &directory, &name)?;
             match self.files.look(exchange, &file) {
+                // Apache takes files only.
+                Ok(opened) if self.is_overlaid && opened.kind == Kind::Directory => {}
                 Ok(_) => {
                     let uri = [&exchange.request.path[..], &name].concat();
                     tell(exchange, &uri, place);
-                    return Ok(Some(uri));
+                    return Ok(Some((position, uri)));
                 }
-                Err(error) => refuse(exchange, &file, &error)?,
+                Err(error) => refuse_search(exchange, &file, &error)?,
             }
             if position == 0 {
                 self.check_directory(exchange, &directory, &file)?;
@@ -193,7 +284,7 @@ fn join(exchange: &Exchange, directory: &[u8], name: &[u8]) -> Result<Vec<u8>, S
 }
 
 /// Ends the search for all but a name that is simply not there.
-fn refuse(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
+fn refuse_search(exchange: &Exchange, file: &[u8], error: &io::Error) -> Result<(), Status> {
     match files::errno(error) {
         Some(Errno::NOENT) => Ok(()),
         Some(Errno::LOOP | Errno::MLINK) => Err(Status::FORBIDDEN),

@@ -60,8 +60,9 @@
 
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::logging::error_log::logs_missing;
+use crate::shared::apache::methods;
 use crate::shared::files;
-use conf::Diagnostic;
+use conf::{Contexts, Diagnostic};
 use contract::{Exchange, Handler, Module, Phase, ScopeBuilder, Step, View};
 use http::{Method, Status, escape};
 use journal::Level;
@@ -73,45 +74,57 @@ pub static MODULE: Module =
     Module { name: "static_files", directives: &[], variables: &[], compile: Some(compile) };
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    builder.handle(Phase::Content, StaticFiles { files: Files::of(view) });
+    let is_overlaid = view.context() == Contexts::HTACCESS;
+    builder.handle(Phase::Content, StaticFiles { files: Files::of(view), is_overlaid });
     Ok(())
 }
 
 struct StaticFiles {
     files: Files,
+    /// Whether `.htaccess` files count. Methods are answered as by Apache then.
+    is_overlaid: bool,
 }
 
 impl Handler for StaticFiles {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if !matches!(exchange.request.method, Method::Get | Method::Head | Method::Post) {
+        let is_known = matches!(exchange.request.method, Method::Get | Method::Head | Method::Post);
+        if !is_known && !self.is_overlaid {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
         let uri = &exchange.request.path;
         // An empty one names no file, not even the root: `try_files` may lead to it.
         if uri.is_empty() || uri.ends_with(b"/") {
-            return Step::Next;
+            return if is_known { Step::Next } else { methods::answer(exchange) };
         }
-        let served = files::with_path(exchange, |exchange, path| serve(&self.files, exchange, path));
-        served.unwrap_or_else(Step::Finish)
+        let served = files::with_path(exchange, |exchange, path| self.serve(exchange, path));
+        match served {
+            // A directory has its slash before a method counts.
+            Err(status) if !is_known && status != Status::MOVED_PERMANENTLY => methods::answer(exchange),
+            served => served.unwrap_or_else(Step::Finish),
+        }
     }
 }
 
-fn serve(files: &Files, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
-    let opened = files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
-    if opened.kind == Kind::Directory {
-        exchange.response.location = Some(with_slash(exchange).into());
-        return Err(Status::MOVED_PERMANENTLY);
+impl StaticFiles {
+    fn serve(&self, exchange: &mut Exchange, path: &[u8]) -> Result<Step, Status> {
+        let opened = self.files.open(exchange, path).map_err(|error| open_failed(exchange, path, &error))?;
+        if opened.kind == Kind::Directory {
+            exchange.response.location = Some(with_slash(exchange).into());
+            return Err(Status::MOVED_PERMANENTLY);
+        }
+        if opened.kind != Kind::File {
+            let path = String::from_utf8_lossy(path).into_owned();
+            exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
+            return Err(Status::NOT_FOUND);
+        }
+        match exchange.request.method {
+            Method::Get | Method::Head => {}
+            Method::Post if self.is_overlaid => {}
+            _ => return Err(Status::METHOD_NOT_ALLOWED),
+        }
+        describe(exchange, &opened);
+        Ok(Step::Respond(opened.body(exchange.is_head())))
     }
-    if opened.kind != Kind::File {
-        let path = String::from_utf8_lossy(path).into_owned();
-        exchange.log(Level::Crit, &format!("\"{path}\" is not a regular file"));
-        return Err(Status::NOT_FOUND);
-    }
-    if exchange.request.method == Method::Post {
-        return Err(Status::METHOD_NOT_ALLOWED);
-    }
-    describe(exchange, &opened);
-    Ok(Step::Respond(opened.body(exchange.is_head())))
 }
 
 fn open_failed(exchange: &Exchange, path: &[u8], error: &io::Error) -> Status {

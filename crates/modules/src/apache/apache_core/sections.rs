@@ -27,6 +27,37 @@ const MODULES: [&str; 16] = [
     "version",
 ];
 
+/// The methods that Apache knows.
+const METHODS: [&str; 27] = [
+    "GET",
+    "HEAD",
+    "PUT",
+    "POST",
+    "DELETE",
+    "CONNECT",
+    "OPTIONS",
+    "TRACE",
+    "PATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "VERSION-CONTROL",
+    "CHECKOUT",
+    "UNCHECKOUT",
+    "CHECKIN",
+    "UPDATE",
+    "LABEL",
+    "REPORT",
+    "MKWORKSPACE",
+    "MKACTIVITY",
+    "BASELINE-CONTROL",
+    "MERGE",
+];
+
 /// `<IfModule [!]MODULE>`
 pub(crate) static IF_MODULE: Directive<bool> = Directive::new("IfModule", parse_if_module)
     .within(Contexts::HTACCESS)
@@ -276,6 +307,10 @@ fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Sel
 fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<bool, Diagnostic> {
     if loading.methods.is_some() {
         return Err(args.error("cannot stand in another section for methods"));
+    }
+    let is_known = |word: &&Word| METHODS.iter().any(|name| word.is(name)) && (except || !word.is("TRACE"));
+    if let Some(word) = args.words().iter().find(|word| !is_known(word)) {
+        return Err(wrong(args, "a method that Apache does not let a file name,", word));
     }
     // Apache takes HEAD for GET, on both sides.
     let name = |word: &Word| if word.is("HEAD") { Box::from(&b"GET"[..]) } else { word.text.clone() };

@@ -1,8 +1,9 @@
 //! `RewriteCond`.
 
+use super::rule::flag_texts;
 use super::text::{Context, Match, Text};
 use crate::shared::apache::bounded::{Failure, find};
-use crate::shared::apache::{pattern, wrong};
+use crate::shared::apache::{pattern, variables};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading};
@@ -27,19 +28,23 @@ pub(crate) struct Condition {
 #[derive(Clone, Debug)]
 enum Test {
     Pattern(Arc<Pattern>),
-    Compare(&'static [Ordering], Text),
-    Number(&'static [Ordering], Text),
+    Equal(Box<[u8]>),
+    Compare(&'static [Ordering], Box<[u8]>),
+    Number(&'static [Ordering], i64),
     File,
     Directory,
     FileWithContent,
     Link,
     Executable,
+    /// A file, or a URL, that a request may have.
+    Accessible,
+    Url,
 }
 
 impl Condition {
     pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Condition, Diagnostic> {
         let (mut or_next, mut ignore_case) = (false, false);
-        for flag in super::rule::flags(args)? {
+        for flag in flag_texts(args)? {
             match flag.to_ascii_uppercase().as_str() {
                 "NC" | "NOCASE" => ignore_case = true,
                 "OR" | "ORNEXT" => or_next = true,
@@ -71,16 +76,15 @@ impl Condition {
                 }
                 matched
             }
+            Test::Equal(text) if self.ignore_case => subject.eq_ignore_ascii_case(text),
+            Test::Equal(text) => subject == **text,
+            // As in Apache a longer text is greater.
             Test::Compare(wanted, text) => {
-                let mut pair = [subject, text.evaluate(context)?];
-                if self.ignore_case {
-                    pair.iter_mut().for_each(|text| text.make_ascii_lowercase());
-                }
-                wanted.contains(&pair[0].cmp(&pair[1]))
+                wanted.contains(&subject.len().cmp(&text.len()).then_with(|| subject[..].cmp(text)))
             }
-            Test::Number(wanted, text) => {
-                wanted.contains(&number(&subject).cmp(&number(&text.evaluate(context)?)))
-            }
+            Test::Number(wanted, value) => wanted.contains(&number(&subject).cmp(value)),
+            Test::Url => !subject.is_empty() && !crate::files::index::is_lookup(context.exchange),
+            _ if !variables::is_inside(context.exchange, &subject) => false,
             test => context.budget.timed(|| test.of_file(&subject))?,
         };
         Ok(holds != self.negated)
@@ -95,27 +99,29 @@ fn parse_test(
     ignore_case: bool,
 ) -> Result<Test, Diagnostic> {
     use Ordering::{Equal, Greater, Less};
-    let compare = |orderings, rest: &[u8]| Ok(Test::Compare(orderings, Text::parse(args, word, rest)?));
-    let rest = |count: usize| text.get(count..).unwrap_or_default();
-    match text {
-        b"-f" => Ok(Test::File),
-        b"-d" => Ok(Test::Directory),
-        b"-s" => Ok(Test::FileWithContent),
-        b"-l" | b"-h" | b"-L" => Ok(Test::Link),
-        b"-x" => Ok(Test::Executable),
-        b"-U" | b"-F" => Err(wrong(args, "a test that is not supported,", word)),
-        [b'>', b'=', ..] => compare(&[Greater, Equal], rest(2)),
-        [b'<', b'=', ..] => compare(&[Less, Equal], rest(2)),
-        [b'>', ..] => compare(&[Greater], rest(1)),
-        [b'<', ..] => compare(&[Less], rest(1)),
-        // Two quotes stand for nothing at all.
-        [b'=', ..] => compare(&[Equal], if rest(1) == b"\"\"" { b"" } else { rest(1) }),
-        [b'-', a, b, number @ ..] if comparison(*a, *b).is_some() => {
-            let orderings = comparison(*a, *b).unwrap_or_default();
-            Ok(Test::Number(orderings, Text::parse(args, word, number)?))
+    let compare = |orderings, count: usize| Test::Compare(orderings, text[count..].into());
+    Ok(match text {
+        b"-f" => Test::File,
+        b"-d" => Test::Directory,
+        b"-s" => Test::FileWithContent,
+        b"-l" | b"-h" | b"-L" => Test::Link,
+        b"-x" => Test::Executable,
+        b"-F" => Test::Accessible,
+        b"-U" => Test::Url,
+        // A sign alone is a pattern.
+        [b'>' | b'<' | b'='] => Test::Pattern(pattern(args, loading, word, text, ignore_case)?),
+        [b'>', b'=', ..] => compare(&[Greater, Equal], 2),
+        [b'<', b'=', ..] => compare(&[Less, Equal], 2),
+        [b'>', ..] => compare(&[Greater], 1),
+        [b'<', ..] => compare(&[Less], 1),
+        // Two quotes stand for an empty text.
+        b"=\"\"" => Test::Equal(Box::default()),
+        [b'=', rest @ ..] => Test::Equal(rest.into()),
+        [b'-', a, b, rest @ ..] if !rest.is_empty() && comparison(*a, *b).is_some() => {
+            Test::Number(comparison(*a, *b).unwrap_or_default(), number(rest))
         }
-        text => Ok(Test::Pattern(pattern(args, loading, word, text, ignore_case)?)),
-    }
+        text => Test::Pattern(pattern(args, loading, word, text, ignore_case)?),
+    })
 }
 
 /// `-eq` and its kin.
@@ -148,11 +154,12 @@ impl Test {
         };
         metadata.is_ok_and(|metadata| match self {
             Test::File => metadata.is_file(),
+            Test::Accessible => true,
             Test::Directory => metadata.is_dir(),
             Test::FileWithContent => metadata.is_file() && metadata.len() > 0,
             Test::Link => metadata.is_symlink(),
             Test::Executable => metadata.is_file() && metadata.permissions().mode() & 0o111 != 0,
-            Test::Pattern(_) | Test::Compare(..) | Test::Number(..) => false,
+            Test::Pattern(_) | Test::Equal(_) | Test::Compare(..) | Test::Number(..) | Test::Url => false,
         })
     }
 }

@@ -1,12 +1,16 @@
 //! `RewriteRule`.
 
-use super::text::Text;
+use super::cookie::Cookie;
+use super::text::{Escape, Text};
 use crate::shared::apache::{environment, pattern};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
 use contract::{Args, Loading};
 use http::Status;
 use std::sync::Arc;
+
+/// Rounds of `N`, unless the flag says otherwise.
+const ROUNDS_MAX: u32 = 32_000;
 
 /// A pattern and what replaces a path that matches it.
 #[derive(Clone, Debug)]
@@ -16,8 +20,6 @@ pub(crate) struct Rule {
     /// None leaves the path alone.
     pub(super) target: Option<Text>,
     pub(super) flags: Flags,
-    /// The directory of the file, with a slash at its end.
-    pub(super) directory: Box<[u8]>,
 }
 
 /// What else a rule says.
@@ -25,19 +27,31 @@ pub(crate) struct Rule {
 pub(super) struct Flags {
     pub(super) last: bool,
     pub(super) end: bool,
-    /// A redirect, or an error.
+    /// The rule ends the rewriting, and the path is looked up among the locations.
+    pub(super) pass_through: bool,
+    /// The status of a redirect or an error.
     pub(super) status: Option<Status>,
+    /// `R`: the rule does not count for subrequests.
+    pub(super) redirect: bool,
     pub(super) append_args: bool,
     pub(super) discard_args: bool,
     pub(super) last_mark: bool,
     pub(super) no_escape: bool,
-    pub(super) escape_groups: bool,
+    /// How groups are escaped.
+    pub(super) escape: Option<Escape>,
     pub(super) chain: bool,
-    pub(super) next_round: bool,
+    /// `N`: how many rounds there may be.
+    pub(super) rounds: Option<u32>,
     pub(super) skip: usize,
     pub(super) no_subrequest: bool,
+    pub(super) discard_path_info: bool,
+    /// A question mark of the client's path may start the query.
+    pub(super) allow_mark: bool,
+    /// `T`: the media type of what is served.
+    pub(super) media_type: Option<Text>,
     /// Names with their values; no value takes the variable away.
     pub(super) environment: Vec<(Text, Option<Text>)>,
+    pub(super) cookies: Vec<Cookie>,
 }
 
 impl Rule {
@@ -54,7 +68,6 @@ impl Rule {
             negated,
             target: if keeps { None } else { Some(Text::parse(args, second, &second.text)?) },
             flags,
-            directory: loading.directory.clone().ok_or_else(|| args.error("stands in no directory"))?,
         })
     }
 }
@@ -64,34 +77,84 @@ impl Flags {
     fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<(Flags, bool), Diagnostic> {
         let mut flags = Flags::default();
         let mut ignore_case = false;
-        for text in super::rule::flags(args)? {
+        for text in flag_texts(args)? {
             let (name, value) = match text.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (text.as_str(), None),
             };
-            let bad = || args.error(&format!("has an unknown or unsupported flag \"{text}\""));
-            match (name.to_ascii_uppercase().as_str(), value) {
-                ("L" | "LAST" | "PT" | "PASSTHROUGH", None) => flags.last = true,
-                ("END", None) => flags.end = true,
-                ("R" | "REDIRECT", value) => flags.status = Some(redirection(value).ok_or_else(bad)?),
-                ("F" | "FORBIDDEN", None) => flags.status = Some(Status::FORBIDDEN),
-                ("G" | "GONE", None) => flags.status = Some(Status(410)),
-                ("QSA" | "QSAPPEND", None) => flags.append_args = true,
-                ("QSD" | "QSDISCARD", None) => flags.discard_args = true,
-                ("QSL" | "QSLAST", None) => flags.last_mark = true,
-                ("NC" | "NOCASE", None) => ignore_case = true,
-                ("NE" | "NOESCAPE", None) => flags.no_escape = true,
-                ("B", None) => flags.escape_groups = true,
-                ("C" | "CHAIN", None) => flags.chain = true,
-                ("N" | "NEXT", _) => flags.next_round = true,
-                ("NS" | "NOSUBREQ", None) => flags.no_subrequest = true,
-                ("DPI" | "DISCARDPATH", None) => {}
-                ("S" | "SKIP", Some(count)) => flags.skip = count.parse().map_err(|_| bad())?,
-                ("E" | "ENV", Some(value)) => flags.environment.push(variable(args, value, loading)?),
-                _ => return Err(bad()),
+            let name = name.to_ascii_uppercase();
+            if matches!(name.as_str(), "NC" | "NOCASE") {
+                ignore_case = true;
+            } else if !flags.set(&name, value) {
+                flags.set_with(args, &name, &text, loading)?;
             }
         }
         Ok((flags, ignore_case))
+    }
+
+    /// Takes a flag that is a word. As in Apache a value that it needs not has no meaning.
+    fn set(&mut self, name: &str, value: Option<&str>) -> bool {
+        match (name, value) {
+            ("L" | "LAST", _) => self.last = true,
+            ("PT" | "PASSTHROUGH", _) => self.pass_through = true,
+            ("END", _) => self.end = true,
+            ("F" | "FORBIDDEN", _) => self.status = Some(Status::FORBIDDEN),
+            ("G" | "GONE", _) => self.status = Some(Status(410)),
+            ("QSA" | "QSAPPEND", _) => self.append_args = true,
+            ("QSD" | "QSDISCARD", _) => self.discard_args = true,
+            ("QSL" | "QSLAST", _) => self.last_mark = true,
+            ("NE" | "NOESCAPE", _) => self.no_escape = true,
+            ("B", None) => drop(self.escape.get_or_insert_default()),
+            ("BNP" | "BACKREFNOPLUS", _) => self.escape.get_or_insert_default().plus = false,
+            ("BCTLS", _) => self.escape.get_or_insert_default().controls_only = true,
+            ("B", Some(bytes)) => self.escape.get_or_insert_default().only = Some(bytes.as_bytes().into()),
+            ("BNE", Some(bytes)) => self.escape.get_or_insert_default().except = bytes.as_bytes().into(),
+            ("C" | "CHAIN", _) => self.chain = true,
+            ("NS" | "NOSUBREQ", _) => self.no_subrequest = true,
+            ("DPI" | "DISCARDPATH", _) => self.discard_path_info = true,
+            ("UNSAFEALLOW3F", _) => self.allow_mark = true,
+            // The path is never taken for one of the file system.
+            ("UNSAFEPREFIXSTAT" | "NV" | "NOVARY", _) => {}
+            ("N" | "NEXT", None) => self.rounds = Some(ROUNDS_MAX),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Takes a flag with a value.
+    fn set_with(
+        &mut self,
+        args: &Args<'_>,
+        name: &str,
+        text: &str,
+        loading: &mut Loading,
+    ) -> Result<(), Diagnostic> {
+        let value = text.split_once('=').map(|(_, value)| value);
+        let bad = || args.error(&format!("has an unknown flag \"{text}\""));
+        let word = |text: &str| Word::new(text, args.node.span);
+        match (name, value) {
+            ("R" | "REDIRECT", value) => {
+                self.status = Some(redirection(value).ok_or_else(bad)?);
+                self.redirect = true;
+            }
+            ("N" | "NEXT", Some(count)) => self.rounds = Some(count.parse().map_err(|_| bad())?),
+            ("S" | "SKIP", Some(count)) => self.skip = count.parse().map_err(|_| bad())?,
+            ("E" | "ENV", Some(value)) => self.environment.push(variable(args, value, loading)?),
+            ("CO" | "COOKIE", Some(value)) => self.cookies.push(Cookie::parse(args, value)?),
+            ("T" | "TYPE", Some(value)) => {
+                self.media_type = Some(Text::parse(args, &word(value), value.as_bytes())?);
+            }
+            ("P" | "PROXY", _) => {
+                let error = args.error("has the flag \"P\", which is not granted to .htaccess files");
+                return Err(error.hint("use \"proxy_pass\" in the server's configuration"));
+            }
+            ("H" | "HANDLER", _) => {
+                let error = args.error(&format!("has a flag \"{text}\", which is not granted here"));
+                return Err(error.hint("a location of the server's configuration says what runs a program"));
+            }
+            _ => return Err(bad()),
+        }
+        Ok(())
     }
 }
 
@@ -119,7 +182,7 @@ fn variable(args: &Args<'_>, text: &str, loading: &mut Loading) -> Result<(Text,
 }
 
 /// The flags of the third word: `[A,B=c]`.
-pub(super) fn flags(args: &Args<'_>) -> Result<Vec<String>, Diagnostic> {
+pub(super) fn flag_texts(args: &Args<'_>) -> Result<Vec<String>, Diagnostic> {
     let Some(word) = args.words().get(2) else { return Ok(Vec::new()) };
     let text = word.to_string();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));

@@ -1,13 +1,15 @@
 //! The rules of a directory, carried out in order.
 
-use super::Line;
 use super::condition::Condition;
+use super::cookie;
 use super::rule::Rule;
-use super::text::{Context, Match};
-use crate::apache::{mod_alias, mod_env};
+use super::text::{Context, Escape, Match};
+use super::{Instruction, Line, Options};
+use crate::apache::{mod_alias, mod_dir, mod_env};
+use crate::files::index;
 use crate::shared::apache::bounded::{BYTES_MAX, Failure, find};
-use crate::shared::apache::environment;
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
+use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
 use contract::{Budget, Exchange, Handler, LocationKind, Reroute, Step};
 use http::Status;
@@ -18,18 +20,19 @@ use std::sync::Arc;
 pub(super) struct Program {
     rules: Vec<(Vec<Arc<Condition>>, Arc<Rule>)>,
     base: Option<Box<[u8]>>,
+    directory: Box<[u8]>,
 }
 
 impl Program {
-    pub(super) fn new(lines: Vec<Line>) -> Program {
-        let mut program = Program { rules: Vec::new(), base: None };
+    /// The rules of a file, to which those of outer directories may belong.
+    pub(super) fn new(lines: Vec<Line>, base: Option<Box<[u8]>>, directory: Box<[u8]>) -> Program {
+        let mut program = Program { rules: Vec::new(), base, directory };
         let mut conditions = Vec::new();
         for line in lines {
-            match line {
-                Line::Engine(_) => {}
-                Line::Base(base) => program.base = Some(base),
-                Line::Condition(condition) => conditions.push(condition),
-                Line::Rule(rule) => program.rules.push((std::mem::take(&mut conditions), rule)),
+            match line.instruction {
+                Instruction::Engine(_) | Instruction::Base(_) | Instruction::Options(_) => {}
+                Instruction::Condition(condition) => conditions.push(condition),
+                Instruction::Rule(rule) => program.rules.push((std::mem::take(&mut conditions), rule)),
             }
         }
         program
@@ -49,38 +52,46 @@ pub(super) struct Rewriter {
     pub(super) settings: Arc<[mod_env::Setting]>,
     /// An internal rewrite does not take effect if one of these matches.
     pub(super) redirects: Arc<[mod_alias::Redirect]>,
+    /// Whether a directory without its slash is redirected before a rule takes effect.
+    pub(super) slash: bool,
+    pub(super) options: Options,
 }
 
 impl Handler for Rewriter {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let Ok(path) = exchange.path() else { return Step::Next };
-        let Some((_, first)) = self.program.rules.first() else { return Step::Next };
         // The directory itself, asked for without its slash, is redirected first.
-        let is_directory = first.directory.strip_suffix(b"/") == Some(&path);
-        if is_directory || environment::of(exchange).ended.get() {
+        let is_directory = self.program.directory.strip_suffix(b"/") == Some(&path);
+        let is_skipped = is_directory && !self.options.allow_no_slash;
+        if is_skipped || environment::of(exchange).ended.get() {
             return Step::Next;
         }
         if !self.allowed {
             exchange.log(Level::Error, "rewriting needs the option FollowSymLinks");
-            return Step::Finish(Status::FORBIDDEN);
+            return index::refuse(exchange, Status::FORBIDDEN);
         }
         let budget = Budget::of(exchange);
         let _running = budget.run();
+        let is_subrequest = exchange.subrequest || index::is_lookup(exchange);
+        let args = exchange.request.args.clone();
         let mut run = Run {
             redirection: None,
             program: &self.program,
             exchange,
-            filename: path.clone(),
+            is_subrequest,
+            filename: path,
+            path_info: None,
+            original: (Vec::new(), args),
             changes: false,
             escapes: true,
             budget: &budget,
         };
         match run.rules() {
-            Ok(Some(status)) => Step::Finish(status),
+            Ok(Some(status)) => index::refuse(exchange, status),
             Ok(None) if !run.changes => Step::Next,
             Ok(None) => match run.redirection {
                 Some(status) => run.redirect(status),
-                None => run.internal(&path, self),
+                None => run.internal(self),
             },
             Err(failure) => failure.refuse(exchange),
         }
@@ -102,8 +113,14 @@ enum Flow {
 struct Run<'a> {
     program: &'a Program,
     exchange: &'a mut Exchange,
+    /// Whether rules that count for requests of clients only are skipped.
+    is_subrequest: bool,
     /// The path of the file as it is rewritten: below the file system's root, or a path of a URI.
     filename: Vec<u8>,
+    /// The path info. None while the path has it, which nothing has changed so far.
+    path_info: Option<Vec<u8>>,
+    /// The path of the file and the query before the first change.
+    original: (Vec<u8>, Option<Vec<u8>>),
     changes: bool,
     /// Where the path is a URL: the status to send the client there with.
     redirection: Option<Status>,
@@ -115,13 +132,16 @@ struct Run<'a> {
 impl Run<'_> {
     fn rules(&mut self) -> Result<Option<Status>, Failure> {
         let rules = &self.program.rules;
-        let mut at = 0;
+        let (mut at, mut rounds) = (0, 0);
         while let Some((conditions, rule)) = rules.get(at) {
             let args = self.exchange.request.args.as_ref().map_or(0, Vec::len);
             if self.filename.len().max(args) > BYTES_MAX {
                 return Err(Failure::TooLong);
             }
             at += 1;
+            if self.is_subrequest && (rule.flags.no_subrequest || rule.flags.redirect) {
+                continue;
+            }
             match self.rule(conditions, rule)? {
                 Flow::Failed => {
                     let mut chained = rule.flags.chain;
@@ -129,8 +149,17 @@ impl Run<'_> {
                         (chained, at) = (next.flags.chain, at + 1);
                     }
                 }
-                Flow::Matched if rule.flags.next_round => at = 0,
-                Flow::Matched => at = at.saturating_add(rule.flags.skip),
+                Flow::Matched => match rule.flags.rounds {
+                    Some(rounds_max) => {
+                        rounds += 1;
+                        if rounds >= rounds_max {
+                            self.exchange.log(Level::Error, "a rule with \"N\" had too many rounds");
+                            return Ok(Some(Status::INTERNAL_SERVER_ERROR));
+                        }
+                        at = 0;
+                    }
+                    None => at = at.saturating_add(rule.flags.skip),
+                },
                 Flow::Last => return Ok(None),
                 Flow::End(status) => return Ok(Some(status)),
             }
@@ -139,21 +168,29 @@ impl Run<'_> {
     }
 
     fn rule(&mut self, conditions: &[Arc<Condition>], rule: &Rule) -> Result<Flow, Failure> {
-        if rule.flags.no_subrequest && self.exchange.subrequest {
-            return Ok(Flow::Failed);
-        }
-        let below = self.filename.strip_prefix(&*rule.directory).unwrap_or(&self.filename);
+        let info = self.path_info.as_deref().unwrap_or_default();
+        let path = [&self.filename, info].concat();
+        let below = path.strip_prefix(&*self.program.directory).unwrap_or(&path);
         let mut captures = Captures::default();
         if find(&rule.pattern, below, &mut captures, self.budget)? == rule.negated {
             return Ok(Flow::Failed);
         }
+        // A pattern that must not match captures nothing.
+        let captures = if rule.negated { Captures::default() } else { captures };
         let matched = Match { subject: below.to_vec(), captures };
         let mut captured = Match::default();
         if !self.hold(conditions, &matched, &mut captured)? {
             return Ok(Flow::Failed);
         }
-        let context = self.context(&matched, &captured, rule.flags.escape_groups);
-        let target = rule.target.as_ref().map(|target| target.evaluate(&context)).transpose()?;
+        let context = self.context(&matched, &captured, rule.flags.escape.as_ref());
+        let target = rule.target.as_ref().map(|target| target.evaluate_marked(&context)).transpose()?;
+        if let Some((_, true)) = target
+            && !rule.flags.allow_mark
+            && has_escaped_mark(&self.exchange.request.uri)
+        {
+            self.exchange.log(Level::Error, "a rule would make a query of \"%3f\" in the path");
+            return Ok(Flow::End(Status::FORBIDDEN));
+        }
         self.set_environment(rule, &matched, &captured)?;
         if rule.flags.end {
             environment::of(self.exchange).ended.set(true);
@@ -161,27 +198,36 @@ impl Run<'_> {
         if let Some(status) = rule.flags.status.filter(|status| !status.is_redirection()) {
             return Ok(Flow::End(status));
         }
-        let Some(target) = target else {
-            return Ok(if rule.flags.last || rule.flags.end { Flow::Last } else { Flow::Matched });
-        };
-        self.escapes = !rule.flags.no_escape;
-        Ok(self.take(rule, target))
+        if let Some((target, _)) = target {
+            self.escapes = !rule.flags.no_escape;
+            self.take(rule, target)?;
+        }
+        let ends = rule.flags.last || rule.flags.end || rule.flags.pass_through && self.changes;
+        Ok(if ends { Flow::Last } else { Flow::Matched })
     }
 
     /// Puts a target in the place of the path.
-    fn take(&mut self, rule: &Rule, target: Vec<u8>) -> Flow {
-        let target = match is_url(&target) || target.starts_with(b"/") {
-            true => target,
-            false => [&rule.directory, &*target].concat(),
+    fn take(&mut self, rule: &Rule, target: Vec<u8>) -> Result<(), Failure> {
+        if self.path_info.is_none() {
+            let end = self.budget.timed(|| variables::file_end(&self.filename))?;
+            self.path_info = Some(self.filename.split_off(end));
+            self.original.0.clone_from(&self.filename);
+        }
+        if rule.flags.discard_path_info {
+            self.path_info = Some(Vec::new());
+        }
+        let path = self.split(rule, target);
+        let path = match is_url(&path) || path.starts_with(b"/") {
+            true => path,
+            false => [&self.program.directory, &*path].concat(),
         };
         self.changes = true;
-        let path = self.split(rule, target);
         self.filename = self.own_path(&path).unwrap_or(path);
         if rule.flags.status.is_some() && !is_url(&self.filename) {
             self.filename = own_url(self.exchange, &self.uri());
         }
         self.redirection = is_url(&self.filename).then(|| rule.flags.status.unwrap_or(Status::FOUND));
-        if rule.flags.last || rule.flags.end { Flow::Last } else { Flow::Matched }
+        Ok(())
     }
 
     /// Takes the query off a target.
@@ -197,13 +243,15 @@ impl Run<'_> {
         };
         let Some(mark) = mark else { return target };
         let mut query = target.split_off(mark)[1..].to_vec();
-        if rule.flags.append_args
-            && let Some(present) = args.as_ref().filter(|args| !args.is_empty())
-        {
-            if !query.is_empty() {
-                query.push(b'&');
-            }
-            query.extend_from_slice(present);
+        if rule.flags.append_args {
+            let present = args.as_deref().unwrap_or_default();
+            query = match query.is_empty() {
+                true => present.to_vec(),
+                false => [&query, &b"&"[..], present].concat(),
+            };
+        }
+        if query.ends_with(b"&") {
+            query.pop();
         }
         *args = Some(query).filter(|query| !query.is_empty());
         target
@@ -234,7 +282,7 @@ impl Run<'_> {
         let mut conditions = conditions.iter();
         while let Some(condition) = conditions.next() {
             let mut found = None;
-            let holds = condition.holds(&self.context(matched, captured, false), &mut found)?;
+            let holds = condition.holds(&self.context(matched, captured, None), &mut found)?;
             if let Some(found) = found {
                 *captured = found;
             }
@@ -253,20 +301,26 @@ impl Run<'_> {
         Ok(true)
     }
 
-    fn context<'c>(&'c self, rule: &'c Match, condition: &'c Match, escapes: bool) -> Context<'c> {
+    fn context<'c>(
+        &'c self,
+        rule: &'c Match,
+        condition: &'c Match,
+        escape: Option<&'c Escape>,
+    ) -> Context<'c> {
         Context {
             exchange: self.exchange,
             filename: &self.filename,
-            is_rewritten: self.changes,
+            path_info: self.path_info.as_deref(),
             rule,
             condition,
-            escapes,
+            escape,
             budget: self.budget,
         }
     }
 
-    fn set_environment(&self, rule: &Rule, matched: &Match, captured: &Match) -> Result<(), Failure> {
-        let context = self.context(matched, captured, false);
+    /// Sets variables, cookies and the media type.
+    fn set_environment(&mut self, rule: &Rule, matched: &Match, captured: &Match) -> Result<(), Failure> {
+        let context = self.context(matched, captured, None);
         let environment = environment::of(self.exchange);
         for (name, value) in &rule.flags.environment {
             let name = name.evaluate(&context)?;
@@ -275,14 +329,20 @@ impl Run<'_> {
                 None => environment.unset(&name),
             }
         }
+        let cookies = rule.flags.cookies.iter().map(|cookie| cookie.line(&context));
+        let cookies = cookies.collect::<Result<Vec<_>, _>>()?;
+        let media_type = rule.flags.media_type.as_ref().map(|text| text.evaluate(&context)).transpose()?;
+        cookies.into_iter().flatten().for_each(|line| cookie::set(self.exchange, line));
+        if let Some(media_type) = media_type {
+            self.exchange.response.content_type = Some(media_type.into());
+        }
         Ok(())
     }
 
     /// The URI of the path: below the directory it is the base's, below the root what the root leaves.
     fn uri(&self) -> Vec<u8> {
-        let directory = self.program.rules.first().map_or(&b"/"[..], |(_, rule)| &rule.directory);
         if let Some(base) = &self.program.base
-            && let Some(rest) = self.filename.strip_prefix(directory)
+            && let Some(rest) = self.filename.strip_prefix(&*self.program.directory)
         {
             return [base, rest].concat();
         }
@@ -316,21 +376,27 @@ impl Run<'_> {
         }
         if let Some(args) = self.exchange.request.args.as_ref().filter(|args| !args.is_empty()) {
             location.push(b'?');
-            location.extend_from_slice(args);
+            // Only a query that a rule made is escaped.
+            match self.escapes && self.original.1.as_ref() != Some(args) {
+                true => escape_uri(args, &mut location),
+                false => location.extend_from_slice(args),
+            }
         }
         self.exchange.response.location = Some(location.into());
-        Step::Finish(status)
+        index::refuse(self.exchange, status)
     }
 
     /// Sends the request to the rewritten path. As in Apache, a `Redirect` of the directory that matches the original
     /// path answers instead.
-    fn internal(&mut self, before: &[u8], rewriter: &Rewriter) -> Step {
-        if self.filename == before {
+    fn internal(&mut self, rewriter: &Rewriter) -> Step {
+        let uri = self.uri();
+        let below = self.filename.strip_prefix(&*self.program.directory);
+        let is_based = self.program.base.is_some() && below.is_some();
+        if self.original.0 == if is_based { &uri[..] } else { &self.filename[..] } {
             return Step::Next;
         }
-        let uri = self.uri();
         if !uri.starts_with(b"/") {
-            return Step::Finish(Status::BAD_REQUEST);
+            return index::refuse(self.exchange, Status::BAD_REQUEST);
         }
         if let Err(failure) = mod_env::apply(self.exchange, &rewriter.settings, self.budget) {
             return failure.refuse(self.exchange);
@@ -339,6 +405,15 @@ impl Run<'_> {
             Step::Next => {}
             step => return step,
         }
+        if rewriter.slash && self.path_info.as_ref().is_some_and(Vec::is_empty) {
+            match mod_dir::to_slash(self.exchange, &self.original.0, self.budget) {
+                Ok(Step::Next) => {}
+                Ok(step) => return step,
+                Err(spent) => return Failure::from(spent).refuse(self.exchange),
+            }
+        }
+        index::end_lookup(self.exchange);
+        self.exchange.response.content_type = None;
         let request = &self.exchange.request;
         environment::of(self.exchange).redirect(&request.path, request.args.as_deref());
         Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
@@ -349,4 +424,9 @@ impl Run<'_> {
 fn path_start(url: &[u8]) -> usize {
     let host = url.windows(3).position(|part| part == b"://").map_or(0, |at| at + 3);
     url[host..].iter().position(|&byte| byte == b'/').map_or(url.len(), |at| host + at)
+}
+
+/// Whether a request target as it came has an escaped question mark.
+fn has_escaped_mark(uri: &[u8]) -> bool {
+    uri.windows(3).any(|part| part.eq_ignore_ascii_case(b"%3f"))
 }

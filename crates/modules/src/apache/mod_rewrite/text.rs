@@ -25,13 +25,52 @@ pub(super) struct Context<'a> {
     pub(super) exchange: &'a Exchange,
     /// The path as it is rewritten so far.
     pub(super) filename: &'a [u8],
-    /// Whether it was rewritten.
-    pub(super) is_rewritten: bool,
+    /// The path info; none while the path still has it.
+    pub(super) path_info: Option<&'a [u8]>,
     pub(super) rule: &'a Match,
     pub(super) condition: &'a Match,
-    /// Whether groups are escaped.
-    pub(super) escapes: bool,
+    /// How groups are escaped.
+    pub(super) escape: Option<&'a Escape>,
     pub(super) budget: &'a Budget,
+}
+
+/// How groups are escaped: the flag `B` and its kin.
+#[derive(Clone, Debug)]
+pub(super) struct Escape {
+    /// Whether a space becomes a plus sign.
+    pub(super) plus: bool,
+    /// Whether only spaces and control characters are escaped.
+    pub(super) controls_only: bool,
+    /// The bytes that are escaped; none for all but letters, digits and the underscore.
+    pub(super) only: Option<Box<[u8]>>,
+    /// The bytes that are not.
+    pub(super) except: Box<[u8]>,
+}
+
+impl Default for Escape {
+    fn default() -> Escape {
+        Escape { plus: true, controls_only: false, only: None, except: Box::default() }
+    }
+}
+
+impl Escape {
+    fn apply(&self, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for &byte in text {
+            let is_meant = match &self.only {
+                _ if self.except.contains(&byte) => false,
+                _ if self.controls_only => byte == b' ' || byte.is_ascii_control(),
+                Some(only) => only.contains(&byte),
+                None => !(byte.is_ascii_alphanumeric() || byte == b'_'),
+            };
+            match byte {
+                b' ' if is_meant && self.plus => out.push(b'+'),
+                byte if is_meant => out.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+                byte => out.push(byte),
+            }
+        }
+        out
+    }
 }
 
 /// A text with `$N`, `%N` and `%{VARIABLE}`.
@@ -63,12 +102,8 @@ impl Text {
                 (b'$', [digit @ b'0'..=b'9', tail @ ..]) => (Part::Rule(digit - b'0'), tail),
                 (b'%', [digit @ b'0'..=b'9', tail @ ..]) => (Part::Condition(digit - b'0'), tail),
                 (b'$', [b'{', ..]) => return Err(wrong(args, "a map, which is not supported, in", word)),
-                (b'%', [b'{', tail @ ..]) => {
-                    let end = tail.iter().position(|&byte| byte == b'}');
-                    let end = end.ok_or_else(|| wrong(args, "an open brace in", word))?;
-                    let variable = Variable::parse(&tail[..end]);
-                    let variable = variable.ok_or_else(|| wrong(args, "an unknown variable in", word))?;
-                    (Part::Variable(variable), &tail[end + 1..])
+                (b'%', [b'{', tail @ ..]) if let Some(end) = tail.iter().position(|&byte| byte == b'}') => {
+                    (Part::Variable(Variable::parse(&tail[..end])), &tail[end + 1..])
                 }
                 _ => {
                     literal.push(*byte);
@@ -85,24 +120,32 @@ impl Text {
     }
 
     pub(super) fn evaluate(&self, context: &Context<'_>) -> Result<Vec<u8>, Failure> {
-        let mut out = Vec::new();
-        let group = |value: &[u8], out: &mut Vec<u8>| match context.escapes {
-            true => {
-                let mut escaped = Vec::new();
-                http::escape::component(value, &mut escaped);
-                append(out, &escaped)
-            }
-            false => append(out, value),
-        };
+        Ok(self.evaluate_marked(context)?.0)
+    }
+
+    /// The text, and whether its first question mark comes from a group or a variable.
+    pub(super) fn evaluate_marked(&self, context: &Context<'_>) -> Result<(Vec<u8>, bool), Failure> {
+        let (mut out, mut is_marked, mut is_foreign) = (Vec::new(), false, false);
         for part in &self.parts {
+            let start = out.len();
             match part {
                 Part::Literal(text) => append(&mut out, text)?,
-                Part::Rule(index) => group(context.rule.group(*index), &mut out)?,
-                Part::Condition(index) => group(context.condition.group(*index), &mut out)?,
+                Part::Rule(index) => append_group(&mut out, context.rule.group(*index), context)?,
+                Part::Condition(index) => append_group(&mut out, context.condition.group(*index), context)?,
                 Part::Variable(variable) => append(&mut out, &variable.value(context)?)?,
+            }
+            if !is_marked && out[start..].contains(&b'?') {
+                (is_marked, is_foreign) = (true, !matches!(part, Part::Literal(_)));
             }
         }
         context.budget.step(out.len())?;
-        Ok(out)
+        Ok((out, is_foreign))
+    }
+}
+
+fn append_group(out: &mut Vec<u8>, value: &[u8], context: &Context<'_>) -> Result<(), Failure> {
+    match context.escape {
+        Some(escape) => append(out, &escape.apply(value)),
+        None => append(out, value),
     }
 }

@@ -2,7 +2,9 @@
 
 pub(crate) mod bounded;
 pub(crate) mod environment;
+pub(crate) mod methods;
 pub(crate) mod urls;
+pub(crate) mod variables;
 
 use conf::value::Pattern;
 use conf::{Contexts, Diagnostic, Word};

@@ -1,0 +1,130 @@
+//! The variables of rewriting and of expressions: `%{NAME}`.
+
+use contract::{Exchange, Peer};
+use journal::clock::{self, Time};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// A field of the request that has a variable.
+pub(crate) fn field(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "HTTP_HOST" => "Host",
+        "HTTP_USER_AGENT" => "User-Agent",
+        "HTTP_REFERER" => "Referer",
+        "HTTP_COOKIE" => "Cookie",
+        "HTTP_ACCEPT" => "Accept",
+        "HTTP_FORWARDED" => "Forwarded",
+        "HTTP_PROXY_CONNECTION" => "Proxy-Connection",
+        _ => return None,
+    })
+}
+
+/// The format of a variable that is a moment.
+pub(crate) fn time_format(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "TIME" => "%Y%m%d%H%M%S",
+        "TIME_YEAR" => "%Y",
+        "TIME_MON" => "%m",
+        "TIME_DAY" => "%d",
+        "TIME_HOUR" => "%H",
+        "TIME_MIN" => "%M",
+        "TIME_SEC" => "%S",
+        "TIME_WDAY" => "%w",
+        _ => return None,
+    })
+}
+
+/// The local time in a `strftime` format.
+pub(crate) fn now(format: &'static str) -> Vec<u8> {
+    clock::format(Time::now().seconds, true, format).into_bytes()
+}
+
+/// The variable of this name in capital letters.
+pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
+    Some(match name {
+        "REQUEST_URI" | "DOCUMENT_URI" => |exchange| exchange.request.path.clone(),
+        "QUERY_STRING" => |exchange| exchange.request.args.clone().unwrap_or_default(),
+        "REQUEST_METHOD" => |exchange| exchange.request.head.method_name().to_vec(),
+        "THE_REQUEST" => |exchange| exchange.request.head.line().to_vec(),
+        "HTTPS" => |exchange| if exchange.connection.secure { b"on".to_vec() } else { b"off".to_vec() },
+        "REQUEST_SCHEME" => {
+            |exchange| if exchange.connection.secure { b"https".to_vec() } else { b"http".to_vec() }
+        }
+        "REMOTE_ADDR" | "REMOTE_HOST" | "CONN_REMOTE_ADDR" => {
+            |exchange| exchange.connection.peer.address().into_bytes()
+        }
+        "REMOTE_PORT" => |exchange| port(&exchange.connection.peer),
+        "REMOTE_USER" | "AUTH_TYPE" | "REMOTE_IDENT" | "CONTEXT_PREFIX" | "SERVER_ADMIN" | "SCRIPT_USER"
+        | "SCRIPT_GROUP" => |_| Vec::new(),
+        "SERVER_SOFTWARE" => |_| b"Fulmar".to_vec(),
+        "API_VERSION" => |_| b"20120211:141".to_vec(),
+        "IPV6" => {
+            |exchange| if is_ipv6(&exchange.connection.peer) { b"on".to_vec() } else { b"off".to_vec() }
+        }
+        "SERVER_ADDR" => |exchange| exchange.connection.local.address().into_bytes(),
+        "SERVER_PORT" => |exchange| port(&exchange.connection.local),
+        "SERVER_NAME" => server_name,
+        "SERVER_PROTOCOL" => |exchange| exchange.request.head.version.as_str().as_bytes().to_vec(),
+        "DOCUMENT_ROOT" | "CONTEXT_DOCUMENT_ROOT" => document_root,
+        "IS_SUBREQ" => |exchange| if exchange.subrequest { b"true".to_vec() } else { b"false".to_vec() },
+        _ => return None,
+    })
+}
+
+fn port(peer: &Peer) -> Vec<u8> {
+    peer.port().map(|port| port.to_string().into_bytes()).unwrap_or_default()
+}
+
+/// The host that was asked for.
+fn server_name(exchange: &Exchange) -> Vec<u8> {
+    match exchange.request.host.is_empty() {
+        true => exchange.server_name.to_vec(),
+        false => exchange.request.host.clone(),
+    }
+}
+
+fn document_root(exchange: &Exchange) -> Vec<u8> {
+    let mut root = exchange.scope.policy.root.directory(exchange);
+    if root.len() > 1 && root.ends_with(b"/") {
+        root.pop();
+    }
+    root
+}
+
+fn is_ipv6(peer: &Peer) -> bool {
+    matches!(peer, Peer::Inet(address) if address.is_ipv6())
+}
+
+/// Whether a path is that of the root, or below it. Files of a site may not find out what is elsewhere.
+pub(crate) fn is_inside(exchange: &Exchange, path: &[u8]) -> bool {
+    let root = document_root(exchange);
+    let climbs = path.split(|&byte| byte == b'/').any(|segment| segment == b"..");
+    let rest = path.strip_prefix(&root[..]);
+    !climbs && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root.ends_with(b"/"))
+}
+
+/// Where the file's own path ends; behind it the client may have put a path for a program. A file that is not
+/// there ends with the first segment that is missing.
+pub(crate) fn file_end(path: &[u8]) -> usize {
+    let look = |path: &[u8]| std::fs::metadata(OsStr::from_bytes(path));
+    let mut end = path.len();
+    if look(path).is_ok() {
+        return end;
+    }
+    loop {
+        let parent = path[..end].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        if parent == 0 {
+            return end;
+        }
+        match look(&path[..parent]) {
+            Ok(metadata) if metadata.is_dir() => return end,
+            Ok(_) => return parent,
+            Err(_) => end = parent,
+        }
+    }
+}
+
+/// Whether there is no file at a path, nor one on the way that the rest of the path is meant for.
+pub(crate) fn is_missing(path: &[u8]) -> bool {
+    std::fs::metadata(OsStr::from_bytes(&path[..file_end(path)])).is_err()
+}

@@ -1,0 +1,192 @@
+//! Flags, conditions and options of rules.
+
+use super::agree_with_host;
+
+#[test]
+fn flags() {
+    const TEXT: &str = r"RewriteEngine on # comment
+RewriteRule ^a1$ a.txt [L] # why
+RewriteCond %{REQUEST_URI} a2 [NC] # words
+RewriteRule ^a2$ a.txt [L] and more
+RewriteRule ^t1$ a.txt [T=text/x-one]
+RewriteRule ^a\.txt$ - [T=text/x-two]
+RewriteRule ^co$ - [CO=name:value:example.com]
+RewriteRule ^co2$ /b.txt [CO=n:v:.example.com:0:/x:1:1:Lax,R]
+RewriteRule ^co3$ - [F,CO=;n:a;v;.example.com]
+RewriteRule ^u1$ /a.txt?v=%{NOPE}x%{SSL:X}y [R]
+RewriteRule ^b1/(.*)$ /a.txt?v=$1 [B,R]
+RewriteRule ^b2/(.*)$ /a.txt?v=$1 [B,BNP,R]
+RewriteRule ^b3/(.*)$ /a.txt?v=$1 [BCTLS,R]
+RewriteRule ^b4/(.*)$ /a.txt?v=$1 [B=&,R]
+RewriteRule ^b5/(.*)$ /a.txt?v=$1 [B,BNE=/&,R]
+RewriteRule ^b6/(.*)$ /a.txt?v=$1 [B,R,NE]
+RewriteRule ^n1(.*)$ n1x$1 [N=5]
+RewriteRule ^q1$ /a.txt?x&%{QUERY_STRING} [R]
+RewriteRule ^q2$ /a.txt? [R,QSA]
+RewriteRule ^q3$ /a.txt?x [R,QSA]
+RewriteRule ^q4$ /a.txt?a?b [R,QSL]
+RewriteRule ^dpi(/.*)?$ sub$1 [DPI]
+RewriteRule ^(.*)two$ $1three
+RewriteRule ^one/(.*)$ sub/$1
+RewriteRule ^grow(.*)$ grow/x$1 [L]
+";
+    let paths = [
+        "/a1",
+        "/a2",
+        "/t1",
+        "/a.txt",
+        "/co",
+        "/co2",
+        "/co3",
+        "/u1",
+        "/b1/a%20b%26/c",
+        "/b2/a%20b",
+        "/b3/a%20b%26",
+        "/b4/a%20b%26/",
+        "/b5/a%20b%26/",
+        "/b6/a%20b%26/",
+        "/n1",
+        "/q1",
+        "/q1?y=1",
+        "/q2?y=1",
+        "/q3?y=1",
+        "/q3",
+        "/q4",
+        "/dpi/a.txt",
+        "/one/missing/two",
+        "/sub/missing/two",
+        "/one/a.txt",
+        "/q3?y=%20",
+        "/grow",
+    ];
+    let requests = paths.map(|path| format!("GET {path}"));
+    agree_with_host(&[(".htaccess", TEXT)], &requests.each_ref().map(String::as_str));
+}
+
+#[test]
+fn question_marks_of_the_path() {
+    const TEXT: &str = "RewriteEngine on\nRewriteRule ^u/(.*)$ a.txt?x=$1 [L]\nRewriteRule ^v/(.*)$ $1 [L]\n\
+        RewriteRule ^w/(.*)$ /a.txt/$1 [R,L]\nRewriteRule ^x/(.*)$ /a.txt?$1 [R,L]\n\
+        RewriteRule ^y/(.*)$ /a.txt?$1 [R,L,B]\nRewriteRule ^z/(.*)$ $1 [L,UnsafeAllow3F]\n\
+        RewriteCond $1 ^(.*)$\nRewriteRule ^t/(.*)$ %1 [L]\nRewriteRule ^env/(.*)$ - [E=Q:$1]\n\
+        RewriteRule ^env/(.*)$ %{ENV:Q} [L]\n";
+    agree_with_host(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /u/x%3fy",
+            "GET /v/a.txt%3fz",
+            "GET /w/x%3Fy",
+            "GET /x/x%3fy",
+            "GET /y/x%3fy",
+            "GET /z/a.txt%3fz",
+            "GET /t/a.txt%3fz",
+            "GET /env/a.txt%3fz",
+            "GET /v/x%2541",
+            "GET /w/x%2541",
+        ],
+    );
+}
+
+#[test]
+fn a_path_behind_the_file_stays_for_later_rules() {
+    const TEXT: &str = "RewriteEngine on\nRewriteRule ^r/(.*)$ x/$1\nRewriteRule ^(.*)$ - [E=P:$1]\n\
+        RewriteRule ^x/(.*)$ /b.txt?p=$1&i=%{PATH_INFO} [R]\n\
+        RewriteRule ^a.txt/(.*)$ /b.txt?s=$1&i=%{PATH_INFO} [R]\nRewriteRule ^m/ - [S=1]\n\
+        RewriteRule ^nothing - [F]\nRewriteRule ^m/(.*)$ m/$1\n";
+    agree_with_host(
+        &[(".htaccess", TEXT)],
+        &["GET /r/a/b/c", "GET /a.txt/x/y", "GET /m/x", "GET /m/", "GET /r/a.txt"],
+    );
+}
+
+#[test]
+fn conditions() {
+    const TESTS: [&str; 18] = [
+        "%{HTTP:X} =%{HTTP:Y}",
+        "%{HTTP:X} =ab [NC]",
+        "%{HTTP:X} >9",
+        "%{HTTP:X} <9",
+        "%{HTTP:X} >=ab",
+        "%{HTTP:X} <=ab",
+        "%{HTTP:X} -gt5",
+        "%{HTTP:X} -lt5",
+        "%{HTTP:X} -ge5",
+        "%{HTTP:X} -le5",
+        "%{HTTP:X} -eq5",
+        "%{HTTP:X} -ne5",
+        "%{HTTP:X} !-ne5",
+        "%{DOCUMENT_ROOT}/a.txt -F",
+        "%{DOCUMENT_ROOT}/none.txt -F",
+        "/a.txt -U",
+        "%{HTTP:X} =",
+        "%{HTTP:X}%{ b",
+    ];
+    let rule = |(at, test): (usize, &str)| format!("RewriteCond {test}\nRewriteRule ^c{at}$ a.txt\n");
+    let text: String = TESTS.into_iter().enumerate().map(rule).collect();
+    let fields = ["", "\nX: a\nY: a", "\nX: AB", "\nX: 5", "\nX: 10", "\nX: abc", "\nX: =", "\nX: 4"];
+    let requests: Vec<String> =
+        (0..TESTS.len()).flat_map(|at| fields.map(|fields| format!("GET /c{at}{fields}"))).collect();
+    agree_with_host(
+        &[(".htaccess", &format!("RewriteEngine on\n{text}"))],
+        &requests.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn options() {
+    agree_with_host(
+        &[
+            (
+                ".htaccess",
+                "RewriteEngine on\nRewriteOptions InheritDown\nRewriteRule ^x$ a.txt\nRewriteRule ^deep/x$ b.txt\n",
+            ),
+            ("sub/.htaccess", "RewriteRule ^y$ a.txt\n"),
+            ("sub/deep/.htaccess", "RewriteOptions IgnoreInherit\nRewriteRule ^z$ a.txt\n"),
+            ("p/.htaccess", "RewriteEngine on\nRewriteRule ^x$ /a.txt\n"),
+            ("p/c/.htaccess", "RewriteEngine on\nRewriteOptions Inherit\nRewriteRule ^y$ /b.txt"),
+            (
+                "p/d/.htaccess",
+                "RewriteOptions InheritBefore AllowNoSlash\nRewriteRule ^$ /b.txt\nRewriteRule ^x$ /b.txt",
+            ),
+            ("p/d/x", ""),
+            ("p/e/.htaccess", "RewriteOptions what\n"),
+            ("p/e/a", ""),
+            ("p/f/.htaccess", "RewriteEngine on\n"),
+            ("p/f/x", "f"),
+        ],
+        &[
+            "GET /x",
+            "GET /sub/x",
+            "GET /sub/y",
+            "GET /sub/deep/x",
+            "GET /sub/deep/z",
+            "GET /p/x",
+            "GET /p/c/x",
+            "GET /p/c/y",
+            "GET /p/d/x",
+            "GET /p/d",
+            "GET /p/e/a",
+            "GET /p/f/x",
+        ],
+    );
+}
+
+/// What is outside of the root is nobody's concern there, and what needs a network is not granted.
+#[test]
+fn tests_of_files_end_at_the_root() {
+    let site = super::site(&[
+        (
+            ".htaccess",
+            "RewriteEngine on\nRewriteCond /etc/passwd -f\nRewriteRule ^out$ a.txt\n\
+             RewriteCond %{DOCUMENT_ROOT}/../root/a.txt -f\nRewriteRule ^climb$ a.txt\n\
+             RewriteCond %{DOCUMENT_ROOT}/a.txt -f\nRewriteRule ^in$ a.txt\n",
+        ),
+        ("proxy/.htaccess", "RewriteEngine on\nRewriteRule ^ http://127.0.0.1:1/ [P]\n"),
+        ("handler/.htaccess", "RewriteEngine on\nRewriteRule ^ - [H=proxy:fcgi://127.0.0.1:1]\n"),
+    ]);
+    let running = site.start(tests::binary::Server::Fulmar);
+    let status = |path: &str| running.ask(&format!("GET {path}")).last().status;
+    assert_eq!(["/out", "/climb", "/in", "/proxy/x", "/handler/x"].map(status), [404, 404, 200, 500, 500]);
+    running.wait_for_log("error.log", "has the flag \"P\", which is not granted to .htaccess files");
+    running.stop();
+}
