@@ -17,6 +17,7 @@ mod filters;
 mod generated;
 mod gunzip;
 mod headers;
+mod hints;
 mod limits;
 mod listings;
 mod locations;

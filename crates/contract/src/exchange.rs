@@ -3,7 +3,7 @@
 use crate::{Connection, Definition, Event, FileIdentity, Scope, VariableId, VariableTable};
 use bytes::Bytes;
 use conf::value::Captures;
-use http::{Method, RequestHead, ResponseHead, Status};
+use http::{Fields, Method, RequestHead, ResponseHead, Status};
 use journal::clock::Time;
 use journal::{About, ErrorLog, Level};
 use std::any::Any;
@@ -209,6 +209,8 @@ pub struct Exchange {
     captured: RefCell<Option<Captured>>,
     /// Memory that a feature left for a further request.
     left: RefCell<Option<Box<dyn Any>>>,
+    /// Early hints that the engine did not take yet.
+    hints: RefCell<Vec<Fields>>,
 }
 
 /// How many computed variables may wait for each other. More is a circle.
@@ -260,6 +262,7 @@ impl Exchange {
             evaluated: Cell::new(0),
             captured: RefCell::new(None),
             left: RefCell::new(None),
+            hints: RefCell::new(Vec::new()),
         }
     }
 
@@ -288,6 +291,7 @@ impl Exchange {
             evaluated,
             captured,
             left: _,
+            hints,
         } = self;
         // What is attached may look at nothing of the exchange when it ends.
         *kept = OnceCell::new();
@@ -299,6 +303,7 @@ impl Exchange {
         (*wire, *note, *subrequest, *file) = (Wire::default(), 0, false, None);
         (*evaluating.get_mut(), *evaluated.get_mut()) = (0, 0);
         *captured.get_mut() = None;
+        hints.get_mut().clear();
     }
 
     /// Takes up another connection, or the same, after [`Exchange::clear`].
@@ -337,6 +342,16 @@ impl Exchange {
     /// Attaches as [`Exchange::attach_own`] does what has its memory already.
     pub fn attach_own_shared<T: 'static>(&self, value: Rc<T>) {
         self.own.borrow_mut().push(value);
+    }
+
+    /// Sends a response with these fields ahead of the final one (103, RFC 8297), if the settings of the scope allow it.
+    pub fn hint(&self, fields: Fields) {
+        self.hints.borrow_mut().push(fields);
+    }
+
+    /// The early hints that were not taken yet.
+    pub fn take_hints(&mut self) -> Vec<Fields> {
+        std::mem::take(self.hints.get_mut())
     }
 
     /// Leaves memory for a further request, in place of what was left before. Nothing of this request may be told by it.

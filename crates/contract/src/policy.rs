@@ -161,6 +161,8 @@ pub struct SendingPolicy {
     pub limit_rate_after: Option<Amount>,
     /// Whether a body of unknown length is chunked for HTTP/1.1.
     pub chunked: bool,
+    /// Clients get early hints if one of these is neither empty nor `0`.
+    pub early_hints: Arc<[Template]>,
 }
 
 /// How the server writes the target of its own redirections.
@@ -306,6 +308,7 @@ impl Default for SendingPolicy {
             limit_rate: None,
             limit_rate_after: None,
             chunked: true,
+            early_hints: Arc::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::end::{End, Sent};
 use super::pace::Pace;
 use contract::policy::{BodyFile, RequestBodyPolicy};
 use contract::{Exchange, FileName, RequestBody, Spool, Streaming};
-use http::Status;
+use http::{Fields, Status};
 use journal::Level;
 use std::io;
 use std::path::Path;
@@ -29,9 +29,9 @@ pub(crate) struct Collecting {
 }
 
 impl Collecting {
-    pub(crate) fn new(exchange: &Exchange, whole: bool, end: &mut dyn End) -> Collecting {
+    pub(crate) fn new(exchange: &mut Exchange, whole: bool, end: &mut dyn End) -> Collecting {
         let policy = exchange.scope.policy.request_body.clone();
-        end.invite_body();
+        end.interim(exchange, Status::CONTINUE, &Fields::new());
         let file = if whole { policy.client_body_in_file_only } else { BodyFile::WhenLong };
         let in_memory = match file {
             BodyFile::WhenLong if whole => policy.client_body_buffer_size,

@@ -2,6 +2,7 @@
 
 use super::collecting::Collecting;
 use super::end::End;
+use super::hints;
 use super::inner::{self, Inner};
 use crate::pipeline::Flow;
 use contract::{Outcome, Subrequest, Task, Turn, Work};
@@ -19,6 +20,8 @@ pub(crate) enum Doing {
     Task {
         task: Box<dyn Task>,
         lasts: bool,
+        /// Whether the sender has early hints that the client did not take yet.
+        has_hints: bool,
     },
     Job(Job<Box<dyn Any + Send>>),
     Inner(Box<Inner>),
@@ -40,7 +43,7 @@ impl Doing {
     /// Begins work on behalf of a flow that is so many subrequests deep. What nobody waits for is added to `aside`.
     pub(crate) fn start(
         work: Work,
-        flow: &Flow,
+        flow: &mut Flow,
         depth: u32,
         aside: &mut Vec<Inner>,
         end: &mut dyn End,
@@ -67,15 +70,15 @@ impl Doing {
             }
             Work::Job(job) => Doing::Job(Job::start(|| Ok(job()))),
             Work::Upstream { .. } if explains => Doing::Passed,
-            Work::Task(task) => Doing::Task { task, lasts: false },
-            Work::Upstream { task, lasts } => Doing::Task { task, lasts },
+            Work::Task(task) => Doing::Task { task, lasts: false, has_hints: false },
+            Work::Upstream { task, lasts } => Doing::Task { task, lasts, has_hints: false },
         }
     }
 
-    fn collect(flow: &Flow, whole: bool, end: &mut dyn End) -> Doing {
+    fn collect(flow: &mut Flow, whole: bool, end: &mut dyn End) -> Doing {
         match flow.exchange.request.streaming {
             Some(_) => Doing::done(Outcome::Done),
-            None => Doing::Body(Box::new(Collecting::new(&flow.exchange, whole, end))),
+            None => Doing::Body(Box::new(Collecting::new(&mut flow.exchange, whole, end))),
         }
     }
 
@@ -96,10 +99,14 @@ impl Doing {
                 let collected = ready!(collecting.poll(cx, &mut flow.exchange, end));
                 return Poll::Ready(Ok(collected.map_or_else(Outcome::Failed, |()| Outcome::Done)));
             }
-            Doing::Task { task, lasts } => {
+            Doing::Task { task, lasts, has_hints } => {
                 let polled = task.poll(&mut Turn { cx, exchange: &mut flow.exchange, body: end });
+                *has_hints |= hints::give(&mut flow.exchange, end);
                 if let Poll::Ready(done) = polled {
                     return Poll::Ready(Ok(self.conclude(done)));
+                }
+                if *has_hints {
+                    *has_hints = hints::send(cx, &mut flow.exchange, end);
                 }
                 (Poll::Pending, *lasts)
             }

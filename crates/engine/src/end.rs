@@ -3,7 +3,7 @@
 use crate::pipeline::Flow;
 use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece};
-use http::Status;
+use http::{Fields, Status};
 use std::io;
 use std::task::{Context, Poll};
 use wire::Timer;
@@ -13,8 +13,11 @@ use wire::Timer;
 ///
 /// It holds what it was given until the client has taken it: the engine gives a further piece only where there is room.
 pub trait End: BodyReader {
-    /// Tells a client that waits for leave to send its body that it may (RFC 9110, section 10.1.1).
-    fn invite_body(&mut self) {}
+    /// Takes a response that is sent ahead of the final one (RFC 9110, section 15.2). 100 is only for clients that wait
+    /// for it before they send their body.
+    fn interim(&mut self, exchange: &mut Exchange, status: Status, fields: &Fields) {
+        let _ = (exchange, status, fields);
+    }
 
     /// Takes back a part of the body, which is read again before the rest.
     fn put_back(&mut self, part: Bytes);

@@ -8,6 +8,7 @@ mod collecting;
 mod doing;
 mod end;
 mod error_page;
+mod hints;
 mod inner;
 mod keepalive;
 mod pace;

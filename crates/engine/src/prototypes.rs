@@ -41,6 +41,7 @@ static SSI: Directive<Template> = miniature("ssi");
 static UPPER: Directive<Template> = miniature("upper");
 static SLICE: Directive<Template> = miniature("slice").rule(Rule::Unnamed);
 static MIRROR: Directive<Template> = miniature("mirror");
+static HINTS: Directive<Template> = miniature("hints");
 static IF: Directive<(Template, SectionId)> = Directive::new("when", |args, loading| {
     let section = args.opened.ok_or_else(|| args.error("has no block"))?;
     Ok((template(args, loading)?, section))
@@ -52,7 +53,7 @@ static IF: Directive<(Template, SectionId)> = Directive::new("when", |args, load
 
 static MINIATURES: Module = Module {
     name: "miniatures",
-    directives: &[&BODY, &AUTH, &DELAY, &TRY, &ACCEL, &PASSWORD, &SSI, &UPPER, &SLICE, &MIRROR, &IF],
+    directives: &[&BODY, &AUTH, &DELAY, &TRY, &ACCEL, &PASSWORD, &SSI, &UPPER, &SLICE, &MIRROR, &HINTS, &IF],
     variables: &[contract::Variable::new("uri", |exchange, _, out| {
         out.extend_from_slice(&exchange.request.path);
         true
@@ -79,6 +80,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     add(Phase::Content, &ACCEL, Miniature::Accel);
     add(Phase::Content, &SLICE, Miniature::Slice);
     add(Phase::Content, &BODY, Miniature::Body);
+    if let Some(condition) = view.get(&HINTS) {
+        builder.policy.sending.early_hints = [condition.clone()].into();
+    }
     if view.get(&SSI).is_some() {
         builder.filter(Wrap(|inner| Box::new(Include { inner, open: None })));
     }

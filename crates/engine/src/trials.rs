@@ -8,7 +8,7 @@ use contract::{
     Body, BodyReader, Duplex, Exchange, Outcome, Piece, Pull, RequestBody, Source, Streaming, Task, Tunnel,
     Turn, Work,
 };
-use http::Status;
+use http::{Fields, Status};
 use site::testing;
 use std::any::Any;
 use std::cell::RefCell;
@@ -27,7 +27,8 @@ struct Memory {
     /// What comes of the request's body.
     upload: VecDeque<Bytes>,
     upload_ended: bool,
-    invited: bool,
+    /// The interim responses, which leave as soon as the client takes something.
+    interim: Vec<(Status, String)>,
     gone: bool,
     /// How many bytes of the response the client takes.
     window: usize,
@@ -76,8 +77,10 @@ impl BodyReader for Memory {
 }
 
 impl End for Memory {
-    fn invite_body(&mut self) {
-        self.invited = true;
+    fn interim(&mut self, _: &mut Exchange, status: Status, fields: &Fields) {
+        let lines = fields.iter().flat_map(|field| field.line.to_vec()).collect();
+        self.interim.push((status, String::from_utf8(lines).unwrap()));
+        self.held.extend(status.0.to_string().bytes());
     }
 
     fn put_back(&mut self, part: Bytes) {
@@ -252,6 +255,57 @@ fn earlier_responses_leave_before_a_request_waits_and_are_dropped_with_a_client_
     assert!(!end.held.iter().eq(b"earlier"), "it is waited for once more");
 }
 
+/// A task that gives a hint in each of two polls, and is done in the third one.
+struct Hints(u32);
+
+impl Task for Hints {
+    fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
+        self.0 += 1;
+        let mut fields = Fields::new();
+        fields.push(b"Link", self.0.to_string().as_bytes()).unwrap();
+        turn.exchange.hint(Fields::new());
+        turn.exchange.hint(fields);
+        if self.0 == 3 { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn into_outcome(self: Box<Self>) -> Box<dyn Any> {
+        Box::new(())
+    }
+}
+
+#[test]
+fn hints_leave_while_the_answer_is_waited_for() {
+    let link = |number: u32| (Status::EARLY_HINTS, format!("Link: {number}\r\n"));
+    let (mut request, mut end) = (request("hints 1; location / { body x; }"), Memory::new(2));
+    request.start(Progress::Wait(Work::Task(Box::new(Hints(0)))));
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!(
+        (end.interim.as_slice(), end.text()),
+        (&[link(1)][..], "10"),
+        "one without fields says nothing"
+    );
+    end.window = 2;
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!((end.interim.as_slice(), end.text()), (&[link(1), link(2)][..], "1031"));
+    end.window = 100;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!((end.interim.len(), end.text()), (3, "103103103x"));
+}
+
+#[test]
+fn hints_that_are_not_wanted_or_late_are_dropped() {
+    let (mut unwanted, mut end) = (request("hints 0; location / { body x; }"), Memory::new(100));
+    unwanted.start(Progress::Wait(Work::Task(Box::new(Hints(2)))));
+    assert!(matches!(poll(&mut unwanted, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!((end.interim.len(), end.text()), (0, "x"));
+
+    let (mut late, mut end) = (request("hints 1; location / { body x; }"), Memory::new(100));
+    late.flow.exchange.wire.head_sent = true;
+    late.start(Progress::Wait(Work::Task(Box::new(Hints(2)))));
+    assert!(matches!(poll(&mut late, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!((end.interim.len(), end.text()), (0, "x"));
+}
+
 /// A task that is done when it is polled for the second time.
 struct Twice(bool);
 
@@ -278,7 +332,9 @@ fn work_is_waited_for_and_then_handlers_go_on() {
 fn a_body_is_read_whole_or_as_far_as_it_is_there() {
     let (mut whole, mut end) = (request("location / { body x; }"), Memory::new(100));
     whole.start(Progress::Wait(Work::RequestBody));
-    assert!(poll(&mut whole, &mut end).is_pending() && end.invited);
+    assert!(poll(&mut whole, &mut end).is_pending());
+    assert_eq!(end.interim, [(Status::CONTINUE, String::new())]);
+    assert_eq!(end.text(), "100", "a client waits for it");
     end.upload.extend([Bytes::from("ab"), Bytes::from("c")]);
     assert!(poll(&mut whole, &mut end).is_pending());
     end.upload_ended = true;

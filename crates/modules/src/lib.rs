@@ -68,6 +68,7 @@ pub mod files {
 
 /// Servers that Fulmar passes requests on to.
 pub mod gateway {
+    pub mod early_hints;
     pub mod fastcgi;
     pub mod mirror;
     pub mod proxy;
@@ -165,6 +166,7 @@ pub static ALL: &[&Module] = &[
     &gateway::resolver::MODULE,
     &gateway::upstream::MODULE,
     &gateway::proxy::MODULE,
+    &gateway::early_hints::MODULE,
     &gateway::fastcgi::MODULE,
     &connection::server_tokens::MODULE,
     &connection::ssl::MODULE,

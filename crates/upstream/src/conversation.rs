@@ -264,7 +264,7 @@ impl<D: Dialogue> Conversation<D> {
                 Poll::Ready(Ok(1..)) => {
                     patience.moved();
                     let url = || call.url(line.lease.server());
-                    let remarks = Remarks::new(turn.exchange, &url);
+                    let remarks = Remarks::new(turn.exchange, &url).hiding(&call.settings.hidden);
                     match dialogue.read_head(&mut line.input, &remarks) {
                         Ok(Some(status)) => return Poll::Ready(Ok(Ok(status))),
                         Ok(None) => {}

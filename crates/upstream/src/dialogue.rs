@@ -1,9 +1,10 @@
 //! What a protocol knows of one request and its response.
 
 use crate::failure::Failure;
+use crate::settings::FieldNames;
 use bytes::Bytes;
 use contract::Exchange;
-use http::Status;
+use http::{Field, Fields, Status};
 use journal::Level;
 use wire::Buffer;
 
@@ -61,12 +62,30 @@ pub enum Decoded {
 pub struct Remarks<'a> {
     exchange: &'a Exchange,
     url: &'a dyn Fn() -> String,
+    hidden: Option<&'a FieldNames>,
 }
 
 impl<'a> Remarks<'a> {
     /// Remarks of a server with this URL about a request.
     pub fn new(exchange: &'a Exchange, url: &'a dyn Fn() -> String) -> Remarks<'a> {
-        Remarks { exchange, url }
+        Remarks { exchange, url, hidden: None }
+    }
+
+    /// Hides fields of these names from the client.
+    #[must_use]
+    pub fn hiding(self, hidden: &'a FieldNames) -> Remarks<'a> {
+        Remarks { hidden: Some(hidden), ..self }
+    }
+
+    /// Sends early hints to the client: those of these fields that are not hidden.
+    pub fn hint<'f>(&self, fields: impl Iterator<Item = Field<'f>>) {
+        let mut hints = Fields::new();
+        let is_hidden = |name: &[u8]| self.hidden.is_some_and(|hidden| hidden.has(name));
+        for field in fields.filter(|field| !is_hidden(field.name)) {
+            // A field that breaks the rules cannot have been parsed.
+            let _ = hints.push(field.name, field.value);
+        }
+        self.exchange.hint(hints);
     }
 
     /// Writes a line to the error log.

@@ -205,6 +205,11 @@ impl Kind {
     }
 }
 
+/// The fields of early hints that do not concern the connection to the other server.
+pub(crate) fn hints(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
+    fields.iter().filter(|field| !matches!(Kind::of(field), Kind::Own | Kind::Upgrade))
+}
+
 /// The fields of an answer that count, and what they are.
 pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = (Kind, Field<'_>)> {
     // A bit for each kind that was there.

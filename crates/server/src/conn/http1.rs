@@ -7,7 +7,7 @@ use crate::crowd;
 use bytes::{Buf, Bytes};
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
 use engine::{End, Flow, Pace, Read, Sent, Unknown, read, warm};
-use http::Status;
+use http::{Fields, Status, Version};
 use journal::Level;
 use std::io;
 use std::pin::Pin;
@@ -239,9 +239,18 @@ impl Part {
 }
 
 impl End for Http1<'_> {
-    fn invite_body(&mut self) {
-        if std::mem::take(&mut self.message.framing.expect_continue) {
-            self.io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+    fn interim(&mut self, exchange: &mut Exchange, status: Status, fields: &Fields) {
+        let is_understood = match status {
+            Status::CONTINUE => std::mem::take(&mut self.message.framing.expect_continue),
+            _ => exchange.request.head.version >= Version::Http11,
+        };
+        if is_understood {
+            let output = &mut self.io.output;
+            let before = output.bytes().len();
+            output.append(|out| h1::encode_interim(out, status, fields));
+            let length = (output.bytes().len() - before) as u64;
+            exchange.wire.head_bytes += length;
+            exchange.wire.bytes += length;
         }
     }
 
@@ -265,8 +274,8 @@ impl End for Http1<'_> {
         let Message { framing, .. } = &*self.message;
         // An error needs no body, so that the client is not told to send one.
         let is_error = flow.exchange.error.is_some();
-        if framing.expect_continue && framing.body != h1::BodyLength::None && !is_error {
-            self.io.output.append(|out| out.extend_from_slice(h1::CONTINUE));
+        if framing.body != h1::BodyLength::None && !is_error {
+            self.interim(&mut flow.exchange, Status::CONTINUE, &Fields::new());
         }
         // The server may have been told to stop, or to serve another site, while the request waited.
         flow.exchange.wire.keep_alive &= !self.io.is_leaving();

@@ -90,7 +90,7 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     output.append(|bytes| encode_head(bytes, &exchange.response, &options));
     let length = (output.bytes().len() - before) as u64;
     exchange.wire.head_sent = true;
-    exchange.wire.head_bytes = length;
+    exchange.wire.head_bytes += length;
     exchange.wire.bytes += length;
 }
 

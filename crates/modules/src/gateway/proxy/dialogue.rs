@@ -2,12 +2,14 @@
 
 use super::Passing;
 use super::target::Target;
+use crate::shared::gateway::hints;
 use ::upstream::{Decoded, Dialogue, Failure, Remarks};
 use bytes::Bytes;
 use h1::{
     Chunk, ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseLength, examine_response, parse_response,
 };
-use http::{Fields, Status};
+use http::{Fields, Status, Version};
+use journal::Level;
 use std::rc::Rc;
 use std::sync::Arc;
 use wire::Buffer;
@@ -33,6 +35,8 @@ pub(super) struct HttpDialogue {
     /// How long the head of the response may be, in bytes.
     pub(super) limit: usize,
     interim: usize,
+    /// How many bytes early hints had, over all heads.
+    hints_bytes: usize,
     pub(super) head: ReceivedHead,
     pub(super) framing: ReceivedFraming,
     decoder: ResponseDecoder,
@@ -55,6 +59,7 @@ impl Default for HttpDialogue {
             asks_upgrade: false,
             limit: 0,
             interim: 0,
+            hints_bytes: 0,
             head: ReceivedHead::default(),
             framing: UNFRAMED,
             decoder: ResponseDecoder::new(ResponseLength::None),
@@ -71,6 +76,21 @@ impl HttpDialogue {
             Some(passing) if Arc::ptr_eq(&passing.0, target) => Rc::clone(passing),
             _ => Rc::clone(self.passing.insert(Rc::new(Passing(Arc::clone(target))))),
         }
+    }
+}
+
+impl HttpDialogue {
+    /// Sends early hints on, unless all of them together are longer than a head may be.
+    fn pass_hints(&mut self, length: usize, remarks: &Remarks<'_>) -> Result<(), Failure> {
+        if self.head.version < Version::Http11 {
+            return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
+        }
+        self.hints_bytes = self.hints_bytes.saturating_add(length);
+        match self.hints_bytes <= self.limit {
+            true => remarks.hint(hints(&self.head.fields)),
+            false => remarks.write(Level::Info, "upstream sent too big early hints"),
+        }
+        Ok(())
     }
 }
 
@@ -92,7 +112,7 @@ impl Dialogue for HttpDialogue {
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
-        self.interim = 0;
+        (self.interim, self.hints_bytes) = (0, 0);
         out.extend_from_slice(&self.request);
     }
 
@@ -113,7 +133,7 @@ impl Dialogue for HttpDialogue {
         }
     }
 
-    fn read_head(&mut self, input: &mut Buffer, _: &Remarks<'_>) -> Result<Option<Status>, Failure> {
+    fn read_head(&mut self, input: &mut Buffer, remarks: &Remarks<'_>) -> Result<Option<Status>, Failure> {
         loop {
             let head = &mut self.head;
             let parsed = parse_response(input.bytes(), self.limit, head);
@@ -127,6 +147,9 @@ impl Dialogue for HttpDialogue {
                 self.interim += 1;
                 if self.interim > INTERIM_MAX {
                     return Err(invalid("upstream sent too many interim responses"));
+                }
+                if head.status == Status::EARLY_HINTS {
+                    self.pass_hints(used, remarks)?;
                 }
                 continue;
             }

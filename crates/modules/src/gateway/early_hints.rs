@@ -1,0 +1,69 @@
+//! Passes on the responses with status 103 (Early Hints) that another server sends ahead of its answer.
+//!
+//! Clients get the hints if at least one of the texts is neither empty nor `0` when the hints come; without the directive
+//! they get none. A client of HTTP/1.0 never gets any. Hints have the fields that the answer would have: `proxy_hide_header`
+//! counts for them, and fields about the connection to the other server are left out. All hints of an answer together may
+//! be as long as `proxy_buffer_size`; further ones are dropped.
+//!
+//! Some clients do not expect an answer before the answer. Browsers that navigate do:
+//!
+//! ```conf
+//! map $http_sec_fetch_mode $hints {
+//!     navigate 1;
+//! }
+//! server {
+//!     listen 8080;
+//!     location / {
+//!         early_hints $hints;
+//!         proxy_pass http://127.0.0.1:8081;
+//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     return 200 "page\n";
+//! }
+//! ```
+//!
+//! ```http
+//! GET / HTTP/1.1
+//! Host: localhost
+//! Sec-Fetch-Mode: navigate
+//!
+//! HTTP/1.1 200 OK
+//!
+//! page
+//! ```
+
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{Directive, Module, Rule, ScopeBuilder, Template, View};
+
+/// Whether early hints of other servers are passed on.
+pub static MODULE: Module =
+    Module { name: "early_hints", directives: &[&EARLY_HINTS], variables: &[], compile: Some(compile) };
+
+/// `early_hints TEXT ...`
+pub static EARLY_HINTS: Directive<Vec<Template>> = Directive::new("early_hints", |args, loading| {
+    args.words().iter().map(|word| loading.template(word)).collect()
+})
+.args(Arity::AtLeast(1))
+.within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+.rule(Rule::List)
+.help("Passes early hints on if one of these is neither empty nor `0`.");
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let written = view.all(&EARLY_HINTS);
+    builder.policy.sending.early_hints = written.iter().flat_map(|written| written.value).cloned().collect();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn the_nearest_level_counts_with_all_its_lines() {
+        let count = |text| Site::location(text).get("/").scope.policy.sending.early_hints.len();
+        assert_eq!(count("early_hints 0; early_hints $arg_a $arg_b;"), 3);
+        assert_eq!(count(""), 0);
+    }
+}
