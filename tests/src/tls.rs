@@ -1,7 +1,7 @@
 //! Certificates made for a test, and a client that speaks TLS and trusts everybody.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +10,16 @@ use rcgen::{
     Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
     RevokedCertParams, date_time_ymd,
 };
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption, Tls12ClientSessionValue,
+    Tls13ClientSessionValue,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup, SignatureScheme,
     StreamOwned, SupportedProtocolVersion,
 };
 
@@ -67,29 +72,61 @@ pub struct Authority {
 impl Authority {
     /// Makes an authority with this name.
     pub fn new(name: &str) -> Authority {
+        Authority::under(name, None, |_| ())
+    }
+
+    /// Makes an authority whose certificate this parent signs, or itself, after a change.
+    pub fn under(
+        name: &str,
+        parent: Option<&Authority>,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Authority {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new(vec![]).expect("no names");
+        parameters.distinguished_name = DistinguishedName::new();
         parameters.distinguished_name.push(DnType::CommonName, name);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let pem = parameters.self_signed(&key).expect("a certificate").pem();
-        Authority { pem, issuer: Issuer::new(parameters, key) }
+        change(&mut parameters);
+        let made = match parent {
+            Some(parent) => parameters.signed_by(&key, &parent.issuer),
+            None => parameters.self_signed(&key),
+        };
+        Authority { pem: made.expect("a certificate").pem(), issuer: Issuer::new(parameters, key) }
     }
 
     /// Signs a certificate for a host name, with this serial number.
     pub fn certificate(&self, name: &str, serial: u64) -> Certificate {
-        let key = KeyPair::generate().expect("a key");
+        self.certificate_with(name, Kind::Ecdsa, |parameters| {
+            parameters.serial_number = Some(serial.into());
+            parameters.use_authority_key_identifier_extension = true;
+        })
+    }
+
+    /// Signs a certificate for a host name, after a change.
+    pub fn certificate_with(
+        &self,
+        name: &str,
+        kind: Kind,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Certificate {
+        let algorithm = if kind == Kind::Rsa { &PKCS_RSA_SHA256 } else { &PKCS_ECDSA_P256_SHA256 };
+        let key = KeyPair::generate_for(algorithm).expect("a key");
         let mut parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         parameters.distinguished_name = DistinguishedName::new();
         parameters.distinguished_name.push(DnType::CommonName, name);
-        parameters.serial_number = Some(serial.into());
-        parameters.use_authority_key_identifier_extension = true;
+        change(&mut parameters);
         let made = parameters.signed_by(&key, &self.issuer).expect("a certificate");
         Certificate { pem: made.pem(), key: key.serialize_pem(), der: made.der().to_vec() }
     }
 
     /// A list of revoked certificates as PEM.
     pub fn revoke(&self, serials: &[u64]) -> String {
+        self.revoke_until(serials, 2099)
+    }
+
+    /// As `revoke`, with the year of the next list.
+    pub fn revoke_until(&self, serials: &[u64], year: i32) -> String {
         let revoked = |&serial: &u64| RevokedCertParams {
             serial_number: serial.into(),
             revocation_time: date_time_ymd(2020, 1, 1),
@@ -98,7 +135,7 @@ impl Authority {
         };
         let list = CertificateRevocationListParams {
             this_update: date_time_ymd(2020, 1, 1),
-            next_update: date_time_ymd(2099, 1, 1),
+            next_update: date_time_ymd(year, 1, 1),
             crl_number: 1.into(),
             issuing_distribution_point: None,
             revoked_certs: serials.iter().map(revoked).collect(),
@@ -163,8 +200,15 @@ impl Client {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(trusting))
             .with_no_client_auth();
-        config.resumption = Resumption::in_memory_sessions(8);
+        let sessions = Sessions(ClientSessionMemoryCache::new(8));
+        config.resumption = Resumption::store(Arc::new(sessions));
         Client { config: Arc::new(config), name: name.map(str::to_owned), before: Vec::new() }
+    }
+
+    /// The same client with its sessions, asking for this name. A session of one name is offered to all of them.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Client {
+        Client { name: Some(name.to_owned()), ..self.clone() }
     }
 
     /// The same client, offering these protocols (RFC 7301).
@@ -172,6 +216,22 @@ impl Client {
     pub fn offering(mut self, protocols: &[&str]) -> Client {
         let config = Arc::make_mut(&mut self.config);
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        self
+    }
+
+    /// The same client, showing this certificate, followed by others, whichever authorities the server names.
+    ///
+    /// # Panics
+    /// The text is none of certificates, or has no key.
+    #[must_use]
+    pub fn showing(mut self, certificate: &Certificate, others: &[&str]) -> Client {
+        let text = certificate.pem.clone() + &others.concat();
+        let chain =
+            CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes()).expect("a key");
+        let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).expect("a key that signs");
+        let shown = Shown(Arc::new(CertifiedKey::new(chain, key)));
+        Arc::make_mut(&mut self.config).client_auth_cert_resolver = Arc::new(shown);
         self
     }
 
@@ -285,6 +345,58 @@ fn receive(stream: &mut StreamOwned<ClientConnection, TcpStream>, received: &mut
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the server is silent"),
         Err(_) => Some(false),
+    }
+}
+
+/// Sessions that are offered to every server, whatever the name of the one that they come from.
+#[derive(Debug)]
+struct Sessions(ClientSessionMemoryCache);
+
+fn any_name() -> ServerName<'static> {
+    ServerName::from(Ipv4Addr::UNSPECIFIED)
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(any_name(), group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(&any_name())
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(any_name(), value);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&any_name())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&any_name());
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(any_name(), value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&any_name())
+    }
+}
+
+/// Shows a certificate to every server.
+#[derive(Debug)]
+struct Shown(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.key.choose_scheme(schemes).is_some().then(|| Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

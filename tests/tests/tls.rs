@@ -1,5 +1,6 @@
 //! Encrypted connections: the same answers as nginx over TLS, and what only TLS has.
 
+mod client_certificates;
 mod conversations;
 
 use std::io::{Read, Write};
@@ -316,7 +317,7 @@ fn what_is_wrong_with_certificates_is_told_as_nginx_does() {
     assert!(text.contains("fulmar.conf:4\n") && text.contains("hint: leave the line out, or "), "{text}");
     let text =
         said("listen 8443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key; ssl_verify_client on;");
-    assert!(text.contains("\"ssl_verify_client\" is not built yet"), "{text}");
+    assert!(text.contains("no ssl_client_certificate or ssl_trusted_certificate for"), "{text}");
 }
 
 #[test]

@@ -134,21 +134,13 @@ pub struct PassedConnection {
     pub values: Box<[u8]>,
 }
 
-/// What was agreed on for the encryption of a connection.
+/// The encryption of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The version: `TLSv1.2` or `TLSv1.3`.
-    pub protocol: &'static str,
-    /// The cipher by OpenSSL's name.
-    pub cipher: &'static str,
-    /// The group of the key exchange by OpenSSL's name; empty where none took place.
-    pub curve: &'static str,
+    /// What was agreed on.
+    pub agreed: tls::Negotiated,
     /// The server's name that the client asked for.
     pub server_name: Option<Box<str>>,
-    /// The application's protocol, where one was agreed on.
-    pub alpn: Option<Box<[u8]>>,
-    /// Whether an earlier session was resumed.
-    pub resumed: bool,
 }
 
 #[cfg(test)]

@@ -5,44 +5,51 @@ use conf::{Diagnostic, Inputs, Span, value};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use tls::{Authorities, Choices, LoadError, Pair, Trust};
 
 /// How a virtual server is to encrypt. The server reads the files when it puts a site together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TlsPolicy {
     /// Certificates with their keys, one for each kind of key.
     pub certificates: Vec<(Pem, Pem)>,
-    /// The authorities of `ssl_trusted_certificate`. The file is checked and not used.
+    /// The passwords that may open the keys.
+    pub passwords: Option<Pem>,
+    /// Whether clients are asked for certificates.
+    pub verify: VerifyClient,
+    /// Where it was said.
+    pub verify_at: Option<Span>,
+    /// How many certificates may stand between that of a client and that of an authority.
+    pub verify_depth: usize,
+    /// The authorities that certificates are checked against.
     pub trusted: Option<Pem>,
-    /// The authorities of `ssl_client_certificate`. The file is checked and not used: no client is asked for a
-    /// certificate.
+    /// More authorities, whose names the server sends to clients.
     pub client_authorities: Option<Pem>,
-    /// The revoked certificates of `ssl_crl`. The file is checked and not used.
+    /// The certificates that were revoked.
     pub revoked: Option<Pem>,
     /// Whether clients that ask for this server are turned away in the handshake.
     pub reject: bool,
-    /// Whether TLS 1.2 is spoken.
-    pub tls12: bool,
-    /// Whether TLS 1.3 is spoken.
-    pub tls13: bool,
-    /// Where TLS 1.0 or 1.1 were named beside those.
+    /// What needs no files.
+    pub choices: Choices,
+    /// Where TLS 1.0 or 1.1 were named.
     pub obsolete_at: Option<Span>,
-    /// The ciphers of TLS 1.2 in OpenSSL's language.
-    pub ciphers: String,
-    /// Where they were named, if they were.
+    /// Where ciphers were named, if they were.
     pub ciphers_at: Option<Span>,
-    /// Whether the server's order of ciphers counts.
-    pub prefer_server_ciphers: bool,
-    /// The groups of key exchange by OpenSSL's names, joined by `:`; `auto` for all.
-    pub curves: String,
-    /// Where they were named, if they were.
+    /// Where groups of key exchange were named, if they were.
     pub curves_at: Option<Span>,
-    /// Whether clients get tickets.
-    pub tickets: bool,
-    /// How many sessions are kept for clients without tickets.
-    pub cached_sessions: usize,
-    /// How long a session can be resumed.
-    pub session_timeout: Duration,
+}
+
+/// Whether clients are asked for certificates (`ssl_verify_client`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerifyClient {
+    /// No.
+    #[default]
+    Off,
+    /// Each request needs a right one.
+    On,
+    /// A wrong one is an error, none is not.
+    Optional,
+    /// As `Optional`, and authorities need not be known.
+    OptionalNoCa,
 }
 
 /// Where a certificate or a key is.
@@ -98,6 +105,64 @@ impl Pem {
         }
     }
 
+    /// Reads the authorities.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has none.
+    pub fn authorities(&self, inputs: &dyn Inputs) -> Result<Authorities, Diagnostic> {
+        let failed = |call: &str, reason: &str| self.failure("certificate", call, reason);
+        let text = self.read(inputs).map_err(|reason| failed("BIO_new_file()", &reason))?;
+        Authorities::from_pem(&text).map_err(|error| failed("PEM_read_bio_X509_AUX()", &error.to_string()))
+    }
+
+    /// Puts authorities and a file with lists of revoked certificates together.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has none.
+    pub fn trust(
+        authorities: &[&Authorities],
+        revoked: Option<&Pem>,
+        depth: usize,
+        inputs: &dyn Inputs,
+    ) -> Result<Trust, Diagnostic> {
+        let failed = |call: &str, reason: &str| match revoked {
+            Some(pem) => pem.failure("CRL", call, reason),
+            None => Diagnostic::emerg(reason),
+        };
+        let text = revoked.map(|pem| pem.read(inputs)).transpose();
+        let text = text.map_err(|reason| failed("BIO_new_file()", &reason))?;
+        Trust::new(authorities, text.as_deref(), depth)
+            .map_err(|error| failed("PEM_read_bio_X509_CRL()", &error.to_string()))
+    }
+
+    /// Reads the certificate with its key, which one of the passwords, a line each, may open.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub fn pair(&self, key: &Pem, passwords: Option<&Pem>, inputs: &dyn Inputs) -> Result<Pair, Diagnostic> {
+        let passwords = passwords.map_or(Ok(Cow::default()), |pem| {
+            pem.read(inputs).map_err(|reason| {
+                let message = format!("cannot open file \"{}\" ({reason})", pem.source);
+                Diagnostic::emerg(message).at(pem.span)
+            })
+        })?;
+        let failed = |reason: String| self.failure("certificate", "BIO_new_file()", &reason);
+        let text = self.read(inputs).map_err(failed)?;
+        let failed = |reason: String| key.failure("certificate key", "BIO_new_file()", &reason);
+        let key_text = key.read(inputs).map_err(failed)?;
+        Pair::from_pem(&text, &key_text, &passwords).map_err(|error| match error {
+            LoadError::Mismatch => {
+                let message = format!("SSL_CTX_use_PrivateKey(\"{}\") failed ({error})", key.source);
+                Diagnostic::emerg(message).at(key.span).hint("the key belongs to another certificate")
+            }
+            LoadError::EncryptedKey => key
+                .failure("certificate key", error.call(), &error.to_string())
+                .hint("name a file with the password, or remove it: openssl pkey -in ENCRYPTED -out KEY"),
+            _ if error.is_about_key() => key.failure("certificate key", error.call(), &error.to_string()),
+            _ => self.failure("certificate", error.call(), &error.to_string()),
+        })
+    }
+
     /// The error of a text that cannot be used, in nginx's words, where this call of OpenSSL fails.
     pub fn failure(&self, what: &str, call: &str, reason: &str) -> Diagnostic {
         let message = format!("cannot load {what} \"{}\": {call} failed ({reason})", self.source);
@@ -110,29 +175,6 @@ impl fmt::Display for PemSource {
         match self {
             PemSource::File(path) => write!(f, "{}", path.display()),
             PemSource::Text(_) => f.write_str("data:"),
-        }
-    }
-}
-
-impl Default for TlsPolicy {
-    fn default() -> TlsPolicy {
-        TlsPolicy {
-            certificates: Vec::new(),
-            trusted: None,
-            client_authorities: None,
-            revoked: None,
-            reject: false,
-            tls12: true,
-            tls13: true,
-            obsolete_at: None,
-            ciphers: "HIGH:!aNULL:!MD5".to_owned(),
-            ciphers_at: None,
-            prefer_server_ciphers: false,
-            curves: "auto".to_owned(),
-            curves_at: None,
-            tickets: true,
-            cached_sessions: 0,
-            session_timeout: Duration::from_secs(300),
         }
     }
 }

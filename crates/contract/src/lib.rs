@@ -51,7 +51,7 @@ pub use budget::{Budget, Running, Spent};
 pub use config::{Config, Place, SectionId, View, Written};
 pub use connection::{Connection, DebuggedClients, PassedConnection, Peer, Tls};
 pub use directive::{AnyDirective, Directive, Info, Parsed, Rule};
-pub use encryption::{Pem, PemSource, TlsPolicy};
+pub use encryption::{Pem, PemSource, TlsPolicy, VerifyClient};
 pub use event::{Event, Events};
 pub use exchange::{Exchange, Request, RequestBody, RequestLog, Streaming, Wire};
 pub use filter::Filter;

@@ -76,6 +76,11 @@ impl Flow {
         }
     }
 
+    /// The server that was chosen.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
     /// Sets a request on its way that has none behind it.
     pub fn start(&mut self, server: &Arc<Server>) {
         point(&mut self.server, server);

@@ -51,6 +51,14 @@ impl Hosts {
         }
     }
 
+    /// Whether a client whose connection asked for one server was checked as the other one checks its clients.
+    pub fn checks_clients_like(&self, named: Option<&Arc<Server>>, other: &Arc<Server>) -> bool {
+        match (self.encryption(named), self.encryption(Some(other))) {
+            (Encryption::Accept(one), Encryption::Accept(two)) => one.checks_clients_like(two),
+            _ => false,
+        }
+    }
+
     /// Whether a connection that came when these hosts were there belongs to those of another site as it is; the
     /// servers are those that its handshake chose, and would choose.
     pub fn speaks_as(

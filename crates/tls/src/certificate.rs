@@ -65,19 +65,15 @@ impl LoadError {
 }
 
 impl Pair {
-    /// Reads a certificate, followed by the chain to its issuer, and a key as PKCS#8, PKCS#1 or SEC1.
+    /// Reads a certificate, followed by the chain to its issuer, and a key as PKCS#8, PKCS#1 or SEC1. One of the
+    /// passwords, a line each, may open it.
     ///
     /// # Errors
     /// See [`LoadError`].
-    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Pair, LoadError> {
-        Pair::from_pem_with(certificate, key, &[])
-    }
-
-    /// As [`from_pem`](Self::from_pem), where one of these passwords may open the key.
-    ///
-    /// # Errors
-    /// See [`LoadError`].
-    pub fn from_pem_with(certificate: &[u8], key: &[u8], passwords: &[&[u8]]) -> Result<Pair, LoadError> {
+    pub fn from_pem(certificate: &[u8], key: &[u8], passwords: &[u8]) -> Result<Pair, LoadError> {
+        let lines = passwords.split(|&byte| byte == b'\n');
+        let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let passwords: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
             .map_err(|_| LoadError::BadCertificate)?;
@@ -85,7 +81,7 @@ impl Pair {
         let info = Fields::of(own).ok_or(LoadError::BadCertificate)?.key_info;
         let public = key_bits(info).ok_or(LoadError::BadCertificate)?.to_vec();
         let is_encrypted = key.windows(9).any(|part| part == b"ENCRYPTED");
-        let key = match encrypted_key::open(key, passwords) {
+        let key = match encrypted_key::open(key, &passwords) {
             Some(key) => Ok(key),
             None if is_encrypted && !passwords.is_empty() => Err(LoadError::BadPassword),
             None if is_encrypted => Err(LoadError::EncryptedKey),
@@ -143,7 +139,7 @@ mod tests {
         for (index, key) in keys.iter().enumerate() {
             let certificate = made(key);
             for (other, key) in keys.iter().enumerate() {
-                let pair = Pair::from_pem(certificate.as_bytes(), key.serialize_pem().as_bytes());
+                let pair = Pair::from_pem(certificate.as_bytes(), key.serialize_pem().as_bytes(), b"");
                 assert_eq!(pair.is_ok(), index == other);
                 assert!(pair.is_ok() || pair.is_err_and(|error| error == LoadError::Mismatch));
             }
@@ -164,12 +160,11 @@ mod tests {
         let key = encrypted_key::open(SEALED.as_bytes(), &[b"no", b"geheim"]).unwrap();
         let key = KeyPair::try_from(key.secret_der()).unwrap();
         let certificate = made(&key);
-        let load = |passwords: &[&[u8]]| {
-            Pair::from_pem_with(certificate.as_bytes(), SEALED.as_bytes(), passwords).map(drop)
-        };
-        assert_eq!(load(&[b"no", b"geheim"]), Ok(()));
-        assert_eq!(load(&[b"no"]), Err(LoadError::BadPassword));
-        assert_eq!(load(&[]), Err(LoadError::EncryptedKey));
+        let load =
+            |passwords: &[u8]| Pair::from_pem(certificate.as_bytes(), SEALED.as_bytes(), passwords).map(drop);
+        assert_eq!(load(b"no\r\ngeheim\r\n"), Ok(()));
+        assert_eq!(load(b"no"), Err(LoadError::BadPassword));
+        assert_eq!(load(b"\n"), Err(LoadError::EncryptedKey));
     }
 
     #[test]
@@ -177,7 +172,7 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let (certificate, key) = (made(&key), key.serialize_pem());
         let error = |certificate: &str, key: &str| {
-            Pair::from_pem(certificate.as_bytes(), key.as_bytes()).map(|_| ()).unwrap_err()
+            Pair::from_pem(certificate.as_bytes(), key.as_bytes(), b"").map(|_| ()).unwrap_err()
         };
         assert_eq!(error("", &key), LoadError::NoCertificate);
         assert_eq!(error(&key, &key), LoadError::NoCertificate);

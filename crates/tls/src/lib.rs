@@ -12,24 +12,34 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod chain;
 mod ciphers;
 mod client;
+mod distinguished_name;
 mod encrypted_key;
+mod extensions;
 mod hello;
+mod peer;
 mod policy;
+mod revocation;
 mod self_signed;
 mod session;
+#[cfg(test)]
+mod testing;
 mod tickets;
+mod verdict;
 mod verifier;
 mod x509;
 
 pub use certificate::{LoadError, Pair};
 pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, rejection};
-pub use policy::{PolicyError, ServerPolicy, Settings};
+pub use peer::PeerCertificate;
+pub use policy::{Choices, ClientCheck, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
-pub use verifier::{Trust, TrustError};
+pub use verdict::Verdict;
+pub use verifier::{Authorities, Trust, TrustError};
 
 /// Seeds the random numbers of this process, which takes some 40 ms: the first handshake would wait for that.
 pub fn seed() {

@@ -1,10 +1,12 @@
 //! How a virtual server speaks TLS.
 
 use crate::tickets::{Sessions, Stamp, Tickets};
-use crate::{Pair, ciphers};
+use crate::verifier::{Asking, Trust};
+use crate::{Authorities, Pair, ciphers};
 use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 use std::sync::Arc;
@@ -16,16 +18,25 @@ use thiserror::Error;
 pub struct Settings<'a> {
     /// Certificates with their keys, one for each kind of key.
     pub pairs: &'a [Pair],
+    /// What needs no files.
+    pub choices: &'a Choices,
+    /// How certificates of clients are checked; without it clients are asked for none.
+    pub clients: Option<ClientCheck<'a>>,
+}
+
+/// What may be chosen for a virtual server and needs no files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choices {
     /// Whether TLS 1.2 is spoken.
     pub tls12: bool,
     /// Whether TLS 1.3 is spoken.
     pub tls13: bool,
     /// The ciphers of TLS 1.2, in OpenSSL's language.
-    pub ciphers: &'a str,
+    pub ciphers: String,
     /// Whether the server's order of ciphers counts.
     pub prefer_server_ciphers: bool,
     /// The groups of key exchange by OpenSSL's names, joined by `:`; `auto` for all.
-    pub curves: &'a str,
+    pub curves: String,
     /// Whether clients get tickets.
     pub tickets: bool,
     /// How many sessions are kept for clients without tickets.
@@ -34,12 +45,36 @@ pub struct Settings<'a> {
     pub session_timeout: Duration,
 }
 
+impl Default for Choices {
+    fn default() -> Choices {
+        Choices {
+            tls12: true,
+            tls13: true,
+            ciphers: "HIGH:!aNULL:!MD5".to_owned(),
+            prefer_server_ciphers: false,
+            curves: "auto".to_owned(),
+            tickets: true,
+            cached_sessions: 0,
+            session_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+/// How certificates of clients are checked.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientCheck<'a> {
+    /// What they are checked against.
+    pub trust: &'a Trust,
+    /// The authorities that the server names, so that clients choose among their certificates.
+    pub named: Option<&'a Authorities>,
+}
+
 impl Settings<'_> {
     /// A digest of all settings. Policies with equal digests are interchangeable.
     pub fn digest(&self) -> [u8; 32] {
         // Destructured, so that a further field does not compile until it is added below.
-        let Settings {
-            pairs,
+        let Settings { pairs, choices, clients } = *self;
+        let Choices {
             tls12,
             tls13,
             ciphers,
@@ -48,17 +83,23 @@ impl Settings<'_> {
             tickets,
             cached_sessions,
             session_timeout,
-        } = *self;
+        } = choices;
         let mut digest = Digest::new();
         digest.number(pairs.len() as u128);
         pairs.iter().for_each(|pair| pair.add_to(&mut digest));
         digest.bytes(ciphers.as_bytes());
         digest.bytes(curves.as_bytes());
         for flag in [tls12, tls13, prefer_server_ciphers, tickets] {
-            digest.number(flag.into());
+            digest.number((*flag).into());
         }
-        digest.number(cached_sessions as u128);
+        digest.number(*cached_sessions as u128);
         digest.number(session_timeout.as_nanos());
+        digest.number(clients.is_some().into());
+        if let Some(ClientCheck { trust, named }) = clients {
+            digest.bytes(trust.digest());
+            let names = named.map(Authorities::names).unwrap_or_default();
+            names.iter().for_each(|name| digest.bytes(name.as_ref()));
+        }
         digest.finish()
     }
 }
@@ -91,6 +132,8 @@ impl Digest {
 #[derive(Clone, Debug)]
 pub struct ServerPolicy {
     pub(crate) config: Arc<ServerConfig>,
+    /// What certificates of clients are checked against.
+    pub(crate) clients: Option<Trust>,
 }
 
 /// Settings that leave nothing to speak with.
@@ -116,30 +159,44 @@ impl ServerPolicy {
         Arc::ptr_eq(&self.config, &other.config)
     }
 
+    /// Whether both check certificates of clients against the same, or check none.
+    pub fn checks_clients_like(&self, other: &ServerPolicy) -> bool {
+        self.clients.as_ref().map(Trust::digest) == other.clients.as_ref().map(Trust::digest)
+    }
+
     /// Puts the settings together.
     ///
     /// # Errors
     /// See [`PolicyError`].
     pub fn new(settings: &Settings<'_>) -> Result<ServerPolicy, PolicyError> {
-        let versions = versions(settings.tls12, settings.tls13)?;
-        let provider = provider(settings.tls12, settings.ciphers, settings.curves)?;
+        let choices = settings.choices;
+        let versions = versions(choices.tls12, choices.tls13)?;
+        let provider = provider(choices.tls12, &choices.ciphers, &choices.curves)?;
         let resolver = Arc::new(Resolver { pairs: settings.pairs.to_vec() });
+        let clients: Arc<dyn ClientCertVerifier> = match settings.clients {
+            Some(ClientCheck { named, .. }) => Arc::new(Asking {
+                algorithms: provider.signature_verification_algorithms,
+                names: named.map(Authorities::names).unwrap_or_default(),
+            }),
+            None => Arc::new(NoClientAuth),
+        };
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&versions)
             .map_err(|_| PolicyError::NoCipher)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(resolver);
-        config.ignore_client_order = settings.prefer_server_ciphers;
+        config.ignore_client_order = choices.prefer_server_ciphers;
         config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
-        let stamp = Stamp { owner: owner(settings.pairs), timeout: settings.session_timeout };
-        config.session_storage = match settings.cached_sessions {
+        let stamp = Stamp { owner: owner(settings), timeout: choices.session_timeout };
+        config.session_storage = match choices.cached_sessions {
             0 => Arc::new(NoServerSessionStorage {}),
             count => Arc::new(Sessions::new(count, stamp.clone())),
         };
-        if settings.tickets {
+        if choices.tickets {
             config.ticketer = Arc::new(Tickets::new(stamp).map_err(|_| PolicyError::Library)?);
         }
-        Ok(ServerPolicy { config: Arc::new(config) })
+        let clients = settings.clients.map(|clients| clients.trust.clone());
+        Ok(ServerPolicy { config: Arc::new(config), clients })
     }
 }
 
@@ -182,13 +239,15 @@ fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
     }
 }
 
-/// A digest of all certificates: sessions of servers with the same ones are worth the same.
-fn owner(pairs: &[Pair]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    pairs.iter().for_each(|pair| context.update(&pair.digest));
-    let mut owner = [0; 32];
-    owner.copy_from_slice(context.finish().as_ref());
-    owner
+/// A digest of all certificates, and of what clients are checked against: a session is resumed only where both are the
+/// same.
+fn owner(settings: &Settings<'_>) -> [u8; 32] {
+    let mut digest = Digest::new();
+    settings.pairs.iter().for_each(|pair| digest.bytes(&pair.digest));
+    if let Some(clients) = &settings.clients {
+        digest.bytes(clients.trust.digest());
+    }
+    digest.finish()
 }
 
 /// Chooses among the server's own certificates by the kinds of signature that the client takes.
@@ -211,8 +270,8 @@ impl ResolvesServerCert for Resolver {
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
-    use crate::Pair;
+    use super::{Choices, ClientCheck, Settings};
+    use crate::{Authorities, Pair, SelfSigned, Trust};
     use rcgen::{CertificateParams, KeyPair};
     use std::time::Duration;
 
@@ -222,40 +281,44 @@ mod tests {
         let own =
             CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap().pem();
         [1, 2].map(|length| {
-            Pair::from_pem(own.repeat(length).as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+            Pair::from_pem(own.repeat(length).as_bytes(), key.serialize_pem().as_bytes(), b"").unwrap()
         })
+    }
+
+    fn authority() -> Authorities {
+        Authorities::from_pem(SelfSigned::new(&["root"]).unwrap().certificate.as_bytes()).unwrap()
     }
 
     #[test]
     fn every_setting_is_part_of_the_digest() {
         let ([one, chained], [other, _]) = (pairs(), pairs());
-        let settings = Settings {
-            pairs: std::slice::from_ref(&one),
-            tls12: true,
-            tls13: true,
-            ciphers: "HIGH",
-            prefer_server_ciphers: true,
-            curves: "auto",
-            tickets: true,
-            cached_sessions: 1,
-            session_timeout: Duration::from_secs(1),
-        };
-        let both = [one.clone(), other.clone()];
-        let all = [
+        let choices = Choices::default();
+        let settings = Settings { pairs: std::slice::from_ref(&one), choices: &choices, clients: None };
+        let authorities = authority();
+        let trusts = [1, 2].map(|depth| Trust::new(&[&authorities], None, depth).unwrap());
+        let check = |trust, named| Some(ClientCheck { trust, named });
+        let (both, other, chained) = ([one.clone(), other.clone()], [other], [chained]);
+        let all_choices = [
+            Choices { tls12: false, ..choices.clone() },
+            Choices { tls13: false, ..choices.clone() },
+            Choices { ciphers: "ALL".to_owned(), ..choices.clone() },
+            Choices { prefer_server_ciphers: true, ..choices.clone() },
+            Choices { curves: "x25519".to_owned(), ..choices.clone() },
+            Choices { tickets: false, ..choices.clone() },
+            Choices { cached_sessions: 2, ..choices.clone() },
+            Choices { session_timeout: Duration::from_secs(2), ..choices.clone() },
+        ];
+        let mut all = vec![
             settings.clone(),
             Settings { pairs: &[], ..settings.clone() },
-            Settings { pairs: &[other], ..settings.clone() },
-            Settings { pairs: &[chained], ..settings.clone() },
+            Settings { pairs: &other, ..settings.clone() },
+            Settings { pairs: &chained, ..settings.clone() },
             Settings { pairs: &both, ..settings.clone() },
-            Settings { tls12: false, ..settings.clone() },
-            Settings { tls13: false, ..settings.clone() },
-            Settings { ciphers: "ALL", ..settings.clone() },
-            Settings { prefer_server_ciphers: false, ..settings.clone() },
-            Settings { curves: "x25519", ..settings.clone() },
-            Settings { tickets: false, ..settings.clone() },
-            Settings { cached_sessions: 2, ..settings.clone() },
-            Settings { session_timeout: Duration::from_secs(2), ..settings.clone() },
+            Settings { clients: check(&trusts[0], None), ..settings.clone() },
+            Settings { clients: check(&trusts[1], None), ..settings.clone() },
+            Settings { clients: check(&trusts[0], Some(&authorities)), ..settings.clone() },
         ];
+        all.extend(all_choices.iter().map(|choices| Settings { choices, ..settings.clone() }));
         for (index, settings) in all.iter().enumerate() {
             assert_eq!(settings.digest(), settings.clone().digest());
             assert!(all[..index].iter().all(|other| other.digest() != settings.digest()), "{settings:?}");

@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn it_can_be_served() {
         let made = SelfSigned::new(&["localhost", "127.0.0.1", "::1"]).unwrap();
-        assert!(Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).is_ok());
+        assert!(Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes(), b"").is_ok());
         assert_eq!(made.fingerprint.len(), 32 * 3 - 1);
         assert_ne!(made.fingerprint, SelfSigned::new(&["localhost"]).unwrap().fingerprint);
     }

@@ -1,11 +1,14 @@
 //! A connection after its first message: keys and no buffers.
 
-use crate::verifier::Refused;
-use crate::{ClientPolicy, ServerPolicy, ciphers};
+use crate::verifier::{Refused, Trust, take_client_scheme};
+use crate::{ClientPolicy, PeerCertificate, ServerPolicy, ciphers};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
-use rustls::{CertificateError, CommonState, Error, HandshakeKind, NamedGroup, ProtocolVersion};
+use rustls::{
+    CertificateError, CommonState, Error, HandshakeKind, NamedGroup, ProtocolVersion, SignatureScheme,
+};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -14,6 +17,16 @@ pub struct Session {
     connection: Connection,
     /// Whether the last word was said: what arrives after it is not looked at.
     is_over: bool,
+    /// How the client is checked, if it is.
+    client: Option<Box<Client>>,
+}
+
+/// A client that is asked for a certificate.
+struct Client {
+    trust: Trust,
+    algorithms: WebPkiSupportedAlgorithms,
+    /// What it signed the handshake by.
+    scheme: Option<SignatureScheme>,
 }
 
 enum Connection {
@@ -54,6 +67,8 @@ pub struct Negotiated {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
+    /// The certificate of the client, if it was asked for one and showed it.
+    pub client: Option<Box<PeerCertificate>>,
 }
 
 /// The peer, or the library, broke off.
@@ -83,7 +98,11 @@ impl Session {
     pub fn new(policy: &ServerPolicy) -> Result<Session, Failure> {
         let connection = UnbufferedServerConnection::new(Arc::clone(&policy.config));
         let connection = connection.map_err(|error| Failure::of(&error))?;
-        Ok(Session { connection: Connection::Server(connection), is_over: false })
+        let client = policy.clients.clone().map(|trust| {
+            let algorithms = policy.config.crypto_provider().signature_verification_algorithms;
+            Box::new(Client { trust, algorithms, scheme: None })
+        });
+        Ok(Session { connection: Connection::Server(connection), is_over: false, client })
     }
 
     /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
@@ -94,7 +113,7 @@ impl Session {
     pub fn connect(policy: &ClientPolicy, name: &str, peer: &str) -> Result<Session, Failure> {
         let connection = UnbufferedClientConnection::new(policy.config(peer), policy.name(name)?);
         let connection = connection.map_err(|error| Failure::of(&error))?;
-        Ok(Session { connection: Connection::Client(connection), is_over: false })
+        Ok(Session { connection: Connection::Client(connection), is_over: false, client: None })
     }
 
     /// Looks at the bytes that arrived and were not used up yet. Records to send are added to `output`, content to
@@ -152,6 +171,7 @@ impl Session {
             },
             alpn: connection.alpn_protocol().map(Box::from),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            client: self.client.as_ref().and_then(|client| client.certificate(connection)),
         }
     }
 
@@ -171,7 +191,19 @@ impl Session {
             Connection::Client(client) => drive(client, incoming, (output, content), &intent),
         };
         self.is_over |= result.is_err();
+        if let Some(client) = &mut self.client {
+            client.scheme = take_client_scheme().or(client.scheme);
+        }
         result
+    }
+}
+
+impl Client {
+    /// Judges the certificate that the client showed, now or in the session that it resumed.
+    fn certificate(&self, connection: &CommonState) -> Option<Box<PeerCertificate>> {
+        let (own, sent) = connection.peer_certificates()?.split_first()?;
+        let fault = self.trust.check_client(own, sent, &self.algorithms).err();
+        Some(Box::new(PeerCertificate { der: own.as_ref().into(), fault, scheme: self.scheme }))
     }
 }
 
@@ -354,14 +386,14 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientHello, Hello, Pair, SelfSigned, Settings};
+    use crate::testing::server;
+    use crate::{ClientHello, Hello, SelfSigned};
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
     use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use rustls::{
         ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, SupportedProtocolVersion,
     };
     use std::io::{Read, Write};
-    use std::time::Duration;
 
     /// A client that takes every certificate, with signatures of these kinds.
     #[derive(Debug)]
@@ -407,19 +439,7 @@ mod tests {
 
     fn policy(tls12: bool, tls13: bool) -> ServerPolicy {
         let made = SelfSigned::new(&["a.example"]).unwrap();
-        let pairs = [Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap()];
-        let settings = Settings {
-            pairs: &pairs,
-            tls12,
-            tls13,
-            ciphers: "HIGH",
-            prefer_server_ciphers: false,
-            curves: "auto",
-            tickets: true,
-            cached_sessions: 0,
-            session_timeout: Duration::from_secs(300),
-        };
-        ServerPolicy::new(&settings).unwrap()
+        server(&(made.certificate, made.key), tls12, tls13)
     }
 
     fn config(versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {

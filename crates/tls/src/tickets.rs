@@ -9,8 +9,11 @@ use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSess
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A session's state is shorter than this, in bytes.
-const STATE_MAX: usize = 1024;
+/// The longest state of a session that is sealed, in bytes. It has the certificates of a client who showed some.
+const STATE_MAX: usize = 16 * 1024;
+
+/// The length of a stamp in front of the state.
+const STAMP_SIZE: usize = 32 + 8;
 
 static SEAL: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
 
@@ -43,7 +46,7 @@ impl Tickets {
                 let made = rustls::crypto::aws_lc_rs::Ticketer::new()?;
                 // It opens no ticket longer than the longest that it sealed. A worker that is new has sealed none
                 // and yet is to know those of the worker before it.
-                let _ = made.encrypt(&[0; STATE_MAX]);
+                let _ = made.encrypt(&[0; STATE_MAX + STAMP_SIZE]);
                 Arc::clone(SEAL.get_or_init(|| made))
             }
         };
@@ -61,7 +64,7 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.seal.encrypt(&self.stamp.put(plain))
+        (plain.len() <= STATE_MAX).then(|| self.seal.encrypt(&self.stamp.put(plain)))?
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
@@ -77,7 +80,7 @@ impl Sessions {
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.cache.put(key, self.stamp.put(&value))
+        value.len() <= STATE_MAX && self.cache.put(key, self.stamp.put(&value))
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {

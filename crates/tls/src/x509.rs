@@ -1,39 +1,66 @@
 //! The few fields of certificates that are read here (RFC 5280, section 4.1).
 
-/// The time of a certificate is over, or did not begin yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutOfTime {
-    Early,
-    Late,
-}
-
-/// Fields of a certificate as DER. Of issuer, validity and subject it is the content, of the key the whole element.
+/// Fields of a certificate as DER. Of the serial number, issuer, validity, subject and algorithm it is the content, of
+/// the key the whole element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields<'a> {
+    /// The whole element that the issuer signs.
+    pub(crate) signed: &'a [u8],
+    pub(crate) is_version_1: bool,
+    pub(crate) serial: &'a [u8],
     pub(crate) issuer: &'a [u8],
     pub(crate) validity: &'a [u8],
     pub(crate) subject: &'a [u8],
     pub(crate) key_info: &'a [u8],
+    /// The extensions, one after the other.
+    pub(crate) extensions: &'a [u8],
+    /// What the signature is made by, if the certificate names the same algorithm in both places.
+    pub(crate) algorithm: Option<&'a [u8]>,
+    pub(crate) signature: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
     /// The fields of a certificate of any version.
     pub(crate) fn of(certificate: &'a [u8]) -> Option<Fields<'a>> {
         const VERSION: u8 = 0xa0;
+        const EXTENSIONS: u8 = 0xa3;
         let (_, certificate, _) = element(certificate)?;
-        let (_, mut rest, _) = element(certificate)?;
-        if rest.first() == Some(&VERSION) {
+        let (signed, after) = split(certificate)?;
+        let (_, mut rest, _) = element(signed)?;
+        let is_version_1 = rest.first() != Some(&VERSION);
+        if !is_version_1 {
             rest = element(rest)?.2;
         }
-        // Serial number and signature algorithm.
-        for _ in 0..2 {
-            rest = element(rest)?.2;
-        }
+        let (_, serial, rest) = element(rest)?;
+        let (_, inner_algorithm, rest) = element(rest)?;
         let (_, issuer, rest) = element(rest)?;
         let (_, validity, rest) = element(rest)?;
         let (_, subject, rest) = element(rest)?;
-        let whole = rest.len() - element(rest)?.2.len();
-        Some(Fields { issuer, validity, subject, key_info: &rest[..whole] })
+        let (key_info, mut rest) = split(rest)?;
+        let mut extensions: &[u8] = &[];
+        while !rest.is_empty() {
+            let (tag, content, next) = element(rest)?;
+            if tag == EXTENSIONS {
+                extensions = element(content)?.1;
+            }
+            rest = next;
+        }
+        let (_, algorithm, after) = element(after)?;
+        let (_, bits, _) = element(after)?;
+        let algorithm = (algorithm == inner_algorithm).then_some(algorithm);
+        let signature = bits.strip_prefix(&[0]).unwrap_or_default();
+        Some(Fields {
+            signed,
+            is_version_1,
+            serial,
+            issuer,
+            validity,
+            subject,
+            key_info,
+            extensions,
+            algorithm,
+            signature,
+        })
     }
 
     /// Whether the certificate names itself as its issuer, as a root does.
@@ -41,17 +68,11 @@ impl<'a> Fields<'a> {
         self.issuer == self.subject
     }
 
-    /// Whether the certificate is valid at this time, in seconds since 1970; `None` if its times cannot be read.
-    pub(crate) fn check_time(&self, now: i64) -> Option<Result<(), OutOfTime>> {
-        let (tag, text, rest) = element(self.validity)?;
-        let begin = seconds(tag, text)?;
-        let (tag, text, _) = element(rest)?;
-        let end = seconds(tag, text)?;
-        Some(match now {
-            _ if now < begin => Err(OutOfTime::Early),
-            _ if now > end => Err(OutOfTime::Late),
-            _ => Ok(()),
-        })
+    /// When the certificate begins and ends to be valid, in seconds since 1970; `None` for a time that cannot be read.
+    pub(crate) fn times(&self) -> (Option<i64>, Option<i64>) {
+        let Some((tag, text, rest)) = element(self.validity) else { return (None, None) };
+        let end = element(rest).and_then(|(tag, text, _)| seconds(tag, text));
+        (seconds(tag, text), end)
     }
 
     /// Whether a common name of the subject is, or stands for, this host.
@@ -114,8 +135,14 @@ pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, rest.get(..length)?, &rest[length..]))
 }
 
+/// The first element of DER bytes as a whole, and what follows it.
+pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (_, _, rest) = element(bytes)?;
+    Some(bytes.split_at(bytes.len() - rest.len()))
+}
+
 /// A time in seconds since 1970 (RFC 5280, section 4.1.2.5).
-fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
+pub(crate) fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     const UTC_TIME: u8 = 0x17;
     const GENERALIZED_TIME: u8 = 0x18;
     let digits = text.strip_suffix(b"Z")?;

@@ -4,7 +4,7 @@ use crate::names::Names;
 use conf::{Arity, Contexts, Diagnostic, Inputs, Span, value};
 use contract::{AnyDirective, Args, Directive, Identity, Loading, Pem, PemSource, Rule, Template, View};
 use std::sync::Arc;
-use tls::{ClientPolicy, ClientSettings, LoadError, Pair, PolicyError, Trust};
+use tls::{ClientPolicy, ClientSettings, Pair, PolicyError, Trust};
 
 /// The directives about TLS, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -100,30 +100,8 @@ impl TlsOptions {
             );
             return Err(Diagnostic::emerg(message).at(certificate.span));
         };
-        let passwords = match view.get(&self.password_file).and_then(Option::as_ref) {
-            Some(file) => file.read(inputs).map_err(|reason| {
-                let message = format!("cannot open file \"{}\" ({reason})", file.source);
-                Diagnostic::emerg(message).at(file.span)
-            })?,
-            None => Default::default(),
-        };
-        let text = read(certificate, "certificate", inputs)?;
-        let key_text = read(key, "certificate key", inputs)?;
-        let lines =
-            passwords.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let passwords: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
-        let pair = Pair::from_pem_with(&text, &key_text, &passwords).map_err(|error| match error {
-            LoadError::Mismatch => {
-                let message = format!("SSL_CTX_use_PrivateKey(\"{}\") failed ({error})", key.source);
-                Diagnostic::emerg(message).at(key.span).hint("the key belongs to another certificate")
-            }
-            LoadError::EncryptedKey => key
-                .failure("certificate key", error.call(), &error.to_string())
-                .hint("remove the password: openssl pkey -in ENCRYPTED -out KEY"),
-            _ if error.is_about_key() => key.failure("certificate key", error.call(), &error.to_string()),
-            _ => certificate.failure("certificate", error.call(), &error.to_string()),
-        })?;
-        Ok(Some(pair))
+        let passwords = view.get(&self.password_file).and_then(Option::as_ref);
+        certificate.pair(key, passwords, inputs).map(Some)
     }
 
     /// The authorities that certificates of servers are checked against, if they are checked.
@@ -135,18 +113,11 @@ impl TlsOptions {
             let message = format!("no {} for {}", name(&self.trusted_certificate), name(&self.verify));
             return Err(Diagnostic::emerg(message).at(verify.span));
         };
-        let text = read(authorities, "certificate", inputs)?;
-        let revoked = view.get(&self.crl).and_then(Option::as_ref);
-        let lists = revoked.map(|revoked| read(revoked, "CRL", inputs)).transpose()?;
+        let authorities = authorities.authorities(inputs)?;
         let mut depth = 1;
         view.assign_size(&self.verify_depth, &mut depth);
-        let trust = Trust::from_pem(&text, lists.as_deref(), depth).map_err(|error| match revoked {
-            Some(revoked) if error.is_about_revoked() => {
-                revoked.failure("CRL", "PEM_read_bio_X509_CRL()", &error.to_string())
-            }
-            _ => authorities.failure("certificate", "PEM_read_bio_X509_AUX()", &error.to_string()),
-        })?;
-        Ok(Some(trust))
+        let revoked = view.get(&self.crl).and_then(Option::as_ref);
+        Pem::trust(&[&authorities], revoked, depth, inputs).map(Some)
     }
 
     /// All of them.
@@ -207,10 +178,6 @@ fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
         Some(place) => error.at(place),
         None => error,
     }
-}
-
-fn read<'a>(pem: &'a Pem, what: &str, inputs: &dyn Inputs) -> Result<std::borrow::Cow<'a, [u8]>, Diagnostic> {
-    pem.read(inputs).map_err(|reason| pem.failure(what, "BIO_new_file()", &reason))
 }
 
 /// A file; an empty name takes back what a level above says.

@@ -465,23 +465,12 @@ mod tests {
     use std::future::poll_fn;
     use std::net::TcpStream;
     use std::task::{Context, Poll, Waker};
-    use std::time::Duration;
-    use tls::{ClientPolicy, ClientSettings, Pair, SelfSigned, ServerPolicy, Session, Settings};
+    use tls::{Choices, ClientPolicy, ClientSettings, Pair, SelfSigned, ServerPolicy, Session, Settings};
 
     fn policies() -> (ServerPolicy, ClientPolicy) {
         let made = SelfSigned::new(&["a.example"]).unwrap();
-        let pairs = [Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap()];
-        let settings = Settings {
-            pairs: &pairs,
-            tls12: true,
-            tls13: true,
-            ciphers: "HIGH",
-            prefer_server_ciphers: false,
-            curves: "auto",
-            tickets: true,
-            cached_sessions: 0,
-            session_timeout: Duration::from_secs(300),
-        };
+        let pairs = [Pair::from_pem(made.certificate.as_bytes(), made.key.as_bytes(), b"").unwrap()];
+        let settings = Settings { pairs: &pairs, choices: &Choices::default(), clients: None };
         let client = ClientSettings {
             pair: None,
             tls12: true,

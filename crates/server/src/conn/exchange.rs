@@ -1,6 +1,7 @@
 //! From a head to an exchange in its virtual server.
 
 use super::Io;
+use super::client_certificate;
 use super::message::Message;
 use super::serving::Course;
 use conf::value::TooManySteps;
@@ -153,6 +154,12 @@ fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
         exchange.log(Level::Info, text);
         begun.message.refused = Some(Status(497));
+    }
+    if io.info.tls.is_some() && begun.message.refused.is_none() {
+        let flow = &mut begun.request.flow;
+        if let Some(status) = client_certificate::check(io, flow) {
+            begun.message.refuse_last(&mut flow.exchange, status);
+        }
     }
 }
 

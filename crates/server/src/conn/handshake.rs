@@ -71,14 +71,7 @@ impl Io {
         // Nothing but this connection knows of it before the first request.
         if let Some(info) = Rc::get_mut(&mut self.info) {
             info.secure = true;
-            info.tls = Some(Box::new(Tls {
-                protocol: negotiated.protocol,
-                cipher: negotiated.cipher,
-                curve: negotiated.curve,
-                server_name: name,
-                alpn: negotiated.alpn,
-                resumed: negotiated.resumed,
-            }));
+            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name }));
         }
         Poll::Ready(Ok(()))
     }

@@ -93,7 +93,7 @@ impl Http1<'_> {
             _ => ("client prematurely closed connection", true),
         };
         exchange.log(Level::Info, reason);
-        self.message.framing_is_lost(exchange, status);
+        self.message.refuse_last(exchange, status);
         self.message.left = left;
     }
 
@@ -259,7 +259,7 @@ impl End for Http1<'_> {
     }
 
     fn give_up_body(&mut self, exchange: &mut Exchange, status: Status) {
-        self.message.framing_is_lost(exchange, status);
+        self.message.refuse_last(exchange, status);
     }
 
     fn settle(&mut self, exchange: &mut Exchange) -> Result<(), Status> {

@@ -112,7 +112,7 @@ impl Message {
                 Ok(chunk) => chunk,
                 Err(error) => {
                     exchange.log(Level::Error, error.reason);
-                    self.framing_is_lost(exchange, error.status);
+                    self.refuse_last(exchange, error.status);
                     return Err(error.status);
                 }
             };
@@ -152,8 +152,8 @@ impl Message {
         exchange.request.streaming.is_some() && !self.body_done
     }
 
-    /// Notes that nothing more of this connection can be understood, and why.
-    pub(crate) fn framing_is_lost(&mut self, exchange: &mut Exchange, status: Status) {
+    /// Notes that this request is the last one of its connection, and why.
+    pub(crate) fn refuse_last(&mut self, exchange: &mut Exchange, status: Status) {
         self.refused = Some(status);
         self.framing.keep_alive = false;
         exchange.wire.keep_alive = false;

@@ -1,5 +1,6 @@
 //! A connection: a small state that answers what it can within one poll, and a future for all else.
 
+mod client_certificate;
 mod close;
 mod exchange;
 mod handshake;

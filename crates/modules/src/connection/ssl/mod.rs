@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The certificate's file has the certificate first and then those of its issuers, as PEM; the key is PKCS#8,
-//! PKCS#1 or SEC1 and not encrypted. A server may have several, say one with an RSA key and one with an elliptic
+//! PKCS#1 or SEC1. A key may be encrypted as PKCS#8 with PBKDF2 and AES if `ssl_password_file` has its password. A server may have several, say one with an RSA key and one with an elliptic
 //! curve: each `ssl_certificate` has its `ssl_certificate_key`, and the client's wishes choose. `data:` with the
 //! text itself may stand in place of a file. Files are read by the supervisor when a configuration is loaded, so
 //! a reload brings renewed ones. What a certificate says is the clients' business: X.509 of version 1 and names
@@ -26,8 +26,34 @@
 //! language; those of TLS 1.3 are always there. `PROFILE=SYSTEM`, which some distributions write, is the default list:
 //! there is no policy of the system here. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
 //! prime256v1 and secp384r1. Sessions are resumed by tickets, whose keys all servers share and which are good
-//! for the same certificate only; with `ssl_session_cache` also for clients without tickets, and then kept in
+//! for the same certificate, and for the same check of clients, only; with `ssl_session_cache` also for clients without tickets, and then kept in
 //! memory.
+//!
+//! `ssl_verify_client` asks clients for a certificate. A chain from it must end at a certificate of
+//! `ssl_client_certificate` or `ssl_trusted_certificate` that signed itself, with no more than `ssl_verify_depth`
+//! certificates between. `optional` also accepts clients without a certificate. `optional_no_ca` also accepts
+//! certificates of unknown authorities: the application must verify them. A wrong certificate does not end the
+//! handshake. The request gets 400 instead (`error_page 495`), as does one without a certificate where one is required
+//! (`error_page 496`). `$ssl_client_verify` is `SUCCESS`, `NONE` or `FAILED:` with OpenSSL's reason. Other variables
+//! show the certificate itself.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     server_name intern.example.com;
+//!     ssl_certificate        /etc/ssl/intern.pem;
+//!     ssl_certificate_key    /etc/ssl/intern.key;
+//!     ssl_verify_client      on;
+//!     ssl_client_certificate /etc/ssl/staff.pem;
+//!     ssl_crl                /etc/ssl/staff.crl;
+//! }
+//! ```
+//!
+//! A server that checks clients answers only connections that asked for it by name, or for no known name. Other
+//! requests get 421, and so does a client whose certificate was checked against the authorities of another server.
+//! Certificates are verified at the start of each connection, also if it resumes a session.
+//! Lists of `ssl_crl` that are partial or indirect are errors. RSA keys must have 2048 bits, and signatures must use
+//! SHA-256 or better.
 //!
 //! A connection that waits for a request holds its keys and no buffer.
 //!
@@ -46,9 +72,11 @@
 //! Connection: close
 //! ```
 
+mod variables;
+
 use conf::{Arity, Contexts, Diagnostic, Word, value};
-use contract::{Args, Directive, Exchange, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
-use contract::{Tls, Variable, View};
+use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
+use contract::{VerifyClient, View};
 use std::time::Duration;
 
 /// Encrypted connections.
@@ -65,24 +93,14 @@ pub static MODULE: Module = Module {
         &SSL_SESSION_TICKETS,
         &SSL_SESSION_TIMEOUT,
         &SSL_REJECT_HANDSHAKE,
-        &SSL_TRUSTED_CERTIFICATE,
+        &SSL_PASSWORD_FILE,
+        &SSL_VERIFY_CLIENT,
+        &SSL_VERIFY_DEPTH,
         &SSL_CLIENT_CERTIFICATE,
+        &SSL_TRUSTED_CERTIFICATE,
         &SSL_CRL,
     ],
-    variables: &[
-        Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.protocol))),
-        Variable::new("ssl_cipher", |exchange, _, out| put(exchange, out, |tls| Some(tls.cipher))),
-        Variable::new("ssl_curve", |exchange, _, out| put(exchange, out, |tls| Some(tls.curve))),
-        Variable::new("ssl_server_name", |exchange, _, out| {
-            put(exchange, out, |tls| tls.server_name.as_deref())
-        }),
-        Variable::new("ssl_alpn_protocol", |exchange, _, out| put(exchange, out, |tls| tls.alpn.as_deref())),
-        Variable::new("ssl_session_reused", |exchange, _, out| {
-            put(exchange, out, |tls| Some(if tls.resumed { "r" } else { "." }))
-        }),
-        // No client is asked for a certificate.
-        Variable::new("ssl_client_verify", |exchange, _, out| put(exchange, out, |_| Some("NONE"))),
-    ],
+    variables: variables::VARIABLES,
     compile: Some(compile),
 };
 
@@ -151,27 +169,51 @@ pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_h
     .default("off")
     .help("Whether clients that ask for this server, or for no known one, are turned away in the handshake.");
 
-/// `ssl_trusted_certificate FILE`
-pub static SSL_TRUSTED_CERTIFICATE: Directive<Option<Pem>> =
-    Directive::new("ssl_trusted_certificate", parse_file).within(LEVELS).help(
-        "Authorities that certificates are checked against. The file must be readable; it is not used yet.",
-    );
+/// `ssl_password_file FILE`
+pub static SSL_PASSWORD_FILE: Directive<Option<Pem>> = Directive::new("ssl_password_file", parse_file)
+    .within(LEVELS)
+    .help("The file with passwords of keys, one a line, which are tried in turn.");
+
+/// `ssl_verify_client on | off | optional | optional_no_ca`
+pub static SSL_VERIFY_CLIENT: Directive<VerifyClient> =
+    Directive::new("ssl_verify_client", |args, _| args.value(0, |word| value::choice(word, &VERIFY)))
+        .within(LEVELS)
+        .default("off")
+        .help("Whether clients are asked for a certificate.");
+
+/// `ssl_verify_depth NUMBER`
+pub static SSL_VERIFY_DEPTH: Directive<u64> = Directive::number("ssl_verify_depth")
+    .within(LEVELS)
+    .default("1")
+    .help("How many certificates may stand between the certificate of a client and that of an authority.");
 
 /// `ssl_client_certificate FILE`
-pub static SSL_CLIENT_CERTIFICATE: Directive<Option<Pem>> = Directive::new(
-    "ssl_client_certificate",
+pub static SSL_CLIENT_CERTIFICATE: Directive<Option<Pem>> =
+    Directive::new("ssl_client_certificate", parse_file).within(LEVELS).help(
+        "The file with the certificates of trusted authorities, whose names the server sends to clients.",
+    );
+
+/// `ssl_trusted_certificate FILE`
+pub static SSL_TRUSTED_CERTIFICATE: Directive<Option<Pem>> = Directive::new(
+    "ssl_trusted_certificate",
     parse_file,
 )
 .within(LEVELS)
 .help(
-    "Authorities whose certificates clients are asked for. It is not used yet: a file that cannot be read \
-         is a warning.",
+    "The file with the certificates of trusted authorities, whose names the server does not send to clients.",
 );
 
 /// `ssl_crl FILE`
 pub static SSL_CRL: Directive<Option<Pem>> = Directive::new("ssl_crl", parse_file)
     .within(LEVELS)
-    .help("Certificates of clients that were revoked. The file must be readable; it is not used yet.");
+    .help("The file with lists of revoked certificates; each authority of a chain needs one.");
+
+const VERIFY: [(&str, VerifyClient); 4] = [
+    ("off", VerifyClient::Off),
+    ("on", VerifyClient::On),
+    ("optional", VerifyClient::Optional),
+    ("optional_no_ca", VerifyClient::OptionalNoCa),
+];
 
 const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 
@@ -283,8 +325,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         certificates: pairs.map(|(pem, key)| (pem.value.clone(), key.value.clone())).collect(),
         ..TlsPolicy::default()
     };
+    let choices = &mut policy.choices;
     if let Some(versions) = view.written(&SSL_PROTOCOLS) {
-        (policy.tls12, policy.tls13) = (versions.value & TLS12 != 0, versions.value & TLS13 != 0);
+        (choices.tls12, choices.tls13) = (versions.value & TLS12 != 0, versions.value & TLS13 != 0);
         if versions.value & (TLS12 | TLS13) == 0 && !certificates.is_empty() {
             let text = "\"ssl_protocols\" leaves no version that is spoken here";
             let hint = "name TLSv1.2, TLSv1.3 or both";
@@ -292,32 +335,31 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         }
         policy.obsolete_at = (versions.value & OLD != 0).then_some(versions.span);
     }
-    view.assign(&SSL_CIPHERS, &mut policy.ciphers);
-    view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut policy.prefer_server_ciphers);
-    view.assign(&SSL_ECDH_CURVE, &mut policy.curves);
+    view.assign(&SSL_CIPHERS, &mut choices.ciphers);
+    view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut choices.prefer_server_ciphers);
+    view.assign(&SSL_ECDH_CURVE, &mut choices.curves);
     policy.ciphers_at = view.written(&SSL_CIPHERS).map(|written| written.span);
     policy.curves_at = view.written(&SSL_ECDH_CURVE).map(|written| written.span);
-    view.assign(&SSL_SESSION_CACHE, &mut policy.cached_sessions);
-    view.assign(&SSL_SESSION_TICKETS, &mut policy.tickets);
-    view.assign(&SSL_SESSION_TIMEOUT, &mut policy.session_timeout);
+    view.assign(&SSL_SESSION_CACHE, &mut choices.cached_sessions);
+    view.assign(&SSL_SESSION_TICKETS, &mut choices.tickets);
+    view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
-    view.assign(&SSL_TRUSTED_CERTIFICATE, &mut policy.trusted);
-    view.assign(&SSL_CLIENT_CERTIFICATE, &mut policy.client_authorities);
-    view.assign(&SSL_CRL, &mut policy.revoked);
-    if policy.reject || !policy.certificates.is_empty() {
+    view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
+    ask_clients(view, &mut policy);
+    if policy.reject || !policy.certificates.is_empty() || policy.verify != VerifyClient::Off {
         builder.policy.tls = Some(Box::new(policy));
     }
     Ok(())
 }
 
-/// Appends what was agreed on; there is nothing on a connection in clear.
-fn put<'a, T: AsRef<[u8]> + ?Sized + 'a>(
-    exchange: &'a Exchange,
-    out: &mut Vec<u8>,
-    value: impl FnOnce(&'a Tls) -> Option<&'a T>,
-) -> bool {
-    let value = exchange.connection.tls.as_deref().and_then(value);
-    value.inspect(|value| out.extend_from_slice(value.as_ref())).is_some()
+fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {
+    policy.verify_at = view.written(&SSL_VERIFY_CLIENT).map(|written| written.span);
+    view.assign(&SSL_VERIFY_CLIENT, &mut policy.verify);
+    policy.verify_depth = 1;
+    view.assign_size(&SSL_VERIFY_DEPTH, &mut policy.verify_depth);
+    view.assign(&SSL_CLIENT_CERTIFICATE, &mut policy.client_authorities);
+    view.assign(&SSL_TRUSTED_CERTIFICATE, &mut policy.trusted);
+    view.assign(&SSL_CRL, &mut policy.revoked);
 }
 
 #[cfg(test)]
@@ -349,7 +391,9 @@ mod tests {
 
     #[test]
     fn versions_that_are_not_spoken_are_left_out() {
-        let of = |text: &str| policy(&format!("{PAIR} {text}")).map(|made| (made.tls12, made.tls13));
+        let of = |text: &str| {
+            policy(&format!("{PAIR} {text}")).map(|made| (made.choices.tls12, made.choices.tls13))
+        };
         assert_eq!(of(""), Some((true, true)));
         assert_eq!(of("ssl_protocols TLSv1 TLSv1.2;"), Some((true, false)));
         assert_eq!(of("ssl_protocols TLSv1.3;"), Some((false, true)));
@@ -363,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_ciphers_of_the_system_are_the_default_ones() {
-        let of = |text: &str| policy(&format!("{PAIR} ssl_ciphers {text};")).unwrap().ciphers;
+        let of = |text: &str| policy(&format!("{PAIR} ssl_ciphers {text};")).unwrap().choices.ciphers;
         assert_eq!(of("PROFILE=SYSTEM"), "HIGH:!aNULL:!MD5");
         assert_eq!(of("PROFILE=SYSTEM:!ECDSA"), "HIGH:!aNULL:!MD5:!ECDSA");
         assert_eq!(of("HIGH"), "HIGH");
@@ -371,7 +415,9 @@ mod tests {
 
     #[test]
     fn sizes_of_caches_are_counted_in_sessions() {
-        let of = |text: &str| policy(&format!("{PAIR} ssl_session_cache {text};")).unwrap().cached_sessions;
+        let of = |text: &str| {
+            policy(&format!("{PAIR} ssl_session_cache {text};")).unwrap().choices.cached_sessions
+        };
         assert_eq!((of("off"), of("none"), of("builtin"), of("builtin:5")), (0, 0, 20480, 5));
         assert_eq!((of("shared:SSL:10m"), of("builtin:5 shared:x:1m")), (40_000, 4000));
         assert_eq!(Site::error("ssl_session_cache shared:x:1k;"), {
@@ -386,6 +432,6 @@ mod tests {
     fn servers_of_no_name_may_turn_clients_away() {
         let made = policy("ssl_reject_handshake on; ssl_session_timeout 1d;").unwrap();
         assert!(made.reject && made.certificates.is_empty());
-        assert_eq!(made.session_timeout, Duration::from_secs(86400));
+        assert_eq!(made.choices.session_timeout, Duration::from_secs(86400));
     }
 }
