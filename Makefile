@@ -110,6 +110,8 @@ php-fpm|/usr/sbin/php-fpm*|FastCGI with PHP
 mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
 nodejs|node|a Node.js application behind Fulmar
+uwsgi-core uwsgi-plugin-python3|/usr/lib/uwsgi/plugins/python3_plugin.so|uwsgi with Python
+python3|python3|SCGI with Python
 chromium|chromium|the lab's report as a browser shows it
 systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call

@@ -1,4 +1,4 @@
-//! A FastCGI application that misbehaves as a test wants: bytes in, bytes out, whatever they are.
+//! An application for FastCGI, SCGI or uwsgi that misbehaves as a test wants: bytes in, bytes out, whatever they are.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,6 +10,17 @@ use std::time::Duration;
 
 /// A request never takes longer to come.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an application speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Records.
+    FastCgi,
+    /// A netstring with the parameters, then the body.
+    Scgi,
+    /// Four bytes and the parameters, then the body.
+    Uwsgi,
+}
 
 /// A request as the application read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +51,16 @@ pub struct Application {
 }
 
 impl Application {
-    /// Starts one. `answer` is given each request and the connection, which closes when it returns `false`.
+    /// Starts one that speaks FastCGI. `answer` is given each request and the connection, which closes when it returns `false`.
     pub fn start(answer: impl Fn(&Request, &mut TcpStream) -> bool + Send + Sync + 'static) -> Application {
+        Application::speaking(Language::FastCgi, answer)
+    }
+
+    /// As [`Application::start`], with another protocol.
+    pub fn speaking(
+        language: Language,
+        answer: impl Fn(&Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Application {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its address");
         let (connections, requests) = (Arc::new(AtomicUsize::new(0)), Arc::default());
@@ -52,7 +71,7 @@ impl Application {
             for stream in listener.incoming().flatten() {
                 connections.fetch_add(1, Ordering::SeqCst);
                 let (answer, requests) = (Arc::clone(&answer), Arc::clone(&requests));
-                thread::spawn(move || serve(stream, &*answer, &requests));
+                thread::spawn(move || serve(language, stream, &*answer, &requests));
             }
         });
         application
@@ -75,13 +94,19 @@ impl Application {
 }
 
 fn serve(
+    language: Language,
     mut stream: TcpStream,
     answer: &dyn Fn(&Request, &mut TcpStream) -> bool,
     requests: &Mutex<Vec<Request>>,
 ) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_nodelay(true);
-    while let Some(request) = read_request(&mut stream) {
+    let read = match language {
+        Language::FastCgi => read_request,
+        Language::Scgi => read_scgi,
+        Language::Uwsgi => read_uwsgi,
+    };
+    while let Some(request) = read(&mut stream) {
         requests.lock().expect("requests").push(request.clone());
         if !answer(&request, &mut stream) {
             return;
@@ -148,11 +173,9 @@ fn read_record(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
 fn read_params(mut stream: &[u8], request: &mut Request) {
     while !stream.is_empty() {
         let (name, value) = (take_length(&mut stream), take_length(&mut stream));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (name, rest) = stream.split_at(name);
         let (value, rest) = rest.split_at(value);
-        request.names.push(text(name));
-        request.params.insert(text(name), text(value));
+        add(request, name, value);
         stream = rest;
     }
 }
@@ -161,4 +184,60 @@ fn take_length(stream: &mut &[u8]) -> usize {
     let (taken, rest) = stream.split_at(if stream[0] < 128 { 1 } else { 4 });
     *stream = rest;
     taken.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)) & 0x7fff_ffff
+}
+
+fn read_scgi(stream: &mut TcpStream) -> Option<Request> {
+    let mut digits = String::new();
+    let mut byte = [0];
+    loop {
+        stream.read_exact(&mut byte).ok()?;
+        if byte == *b":" {
+            break;
+        }
+        digits.push(byte[0].into());
+    }
+    let mut block = vec![0; digits.parse::<usize>().expect("a length") + 1];
+    stream.read_exact(&mut block).ok()?;
+    assert!(block.ends_with(b"\0,"), "a netstring of pairs");
+    let mut request = Request::default();
+    let mut parts = block[..block.len() - 2].split(|&byte| byte == 0);
+    while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+        add(&mut request, name, value);
+    }
+    assert_eq!(request.names.first().map(String::as_str), Some("CONTENT_LENGTH"));
+    read_body(stream, request)
+}
+
+fn read_uwsgi(stream: &mut TcpStream) -> Option<Request> {
+    let mut head = [0; 4];
+    stream.read_exact(&mut head).ok()?;
+    let mut request = Request::default();
+    add(&mut request, b"modifiers", format!("{} {}", head[0], head[3]).as_bytes());
+    let mut block = vec![0; usize::from(u16::from_le_bytes([head[1], head[2]]))];
+    stream.read_exact(&mut block).ok()?;
+    let mut rest = &block[..];
+    let mut take = || {
+        let (length, after) = rest.split_at_checked(2)?;
+        let (taken, after) =
+            after.split_at_checked(usize::from(u16::from_le_bytes([length[0], length[1]])))?;
+        rest = after;
+        Some(taken)
+    };
+    while let (Some(name), Some(value)) = (take(), take()) {
+        add(&mut request, name, value);
+    }
+    read_body(stream, request)
+}
+
+fn add(request: &mut Request, name: &[u8], value: &[u8]) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    request.names.push(text(name));
+    request.params.insert(text(name), text(value));
+}
+
+/// The body, which is as long as the parameters say.
+fn read_body(stream: &mut TcpStream, mut request: Request) -> Option<Request> {
+    request.body = vec![0; request.param("CONTENT_LENGTH").parse().unwrap_or(0)];
+    stream.read_exact(&mut request.body).ok()?;
+    Some(request)
 }

@@ -27,6 +27,7 @@ pub mod node;
 pub mod origin;
 pub mod parts;
 pub mod php;
+pub mod python;
 pub mod raw;
 pub mod request;
 pub mod response;

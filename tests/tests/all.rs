@@ -16,6 +16,7 @@ mod differential;
 mod explain;
 mod fastcgi;
 mod filters;
+mod gateways;
 mod htaccess;
 mod lint;
 mod logs;

@@ -16,14 +16,16 @@ use tests::wait;
 use toml::Value;
 
 /// Where files of the package come from and go to, below the root: all but the manual's.
-const LAYOUT: [&str; 12] = [
+const LAYOUT: [&str; 14] = [
     "etc/fulmar/fastcgi.conf",
     "etc/fulmar/fastcgi_params",
     "etc/fulmar/fulmar.conf",
     "etc/fulmar/mime.types",
     "etc/fulmar/proxy_params",
+    "etc/fulmar/scgi_params",
     "etc/fulmar/sites-available/default",
     "etc/fulmar/snippets/fastcgi-php.conf",
+    "etc/fulmar/uwsgi_params",
     "etc/logrotate.d/fulmar",
     "usr/sbin/fulmar",
     "usr/share/fulmar/html/index.html",

@@ -73,7 +73,9 @@ pub mod gateway {
     pub mod mirror;
     pub mod proxy;
     pub mod resolver;
+    pub mod scgi;
     pub mod upstream;
+    pub mod uwsgi;
 }
 
 /// How much and how often.
@@ -140,6 +142,7 @@ mod shared {
     pub(crate) mod names;
     pub(crate) mod networks;
     pub(crate) mod scratch;
+    pub(crate) mod secured;
     pub(crate) mod syslog;
     pub(crate) mod trust;
     pub(crate) mod validators;
@@ -168,6 +171,8 @@ pub static ALL: &[&Module] = &[
     &gateway::proxy::MODULE,
     &gateway::early_hints::MODULE,
     &gateway::fastcgi::MODULE,
+    &gateway::scgi::MODULE,
+    &gateway::uwsgi::MODULE,
     &connection::server_tokens::MODULE,
     &connection::ssl::MODULE,
     &values::variables::MODULE,
@@ -277,8 +282,8 @@ mod tests {
 
     #[test]
     fn nothing_that_would_act_is_taken_in_silence() {
-        // Certificates are read once, so that there is nothing to cache; when a body is read cannot be seen.
-        let is_idle = |name: &str| ["proxy_ssl_certificate_cache", "client_body_early_read"].contains(&name);
+        // When a body is read cannot be seen.
+        let is_idle = |name: &str| name == "client_body_early_read";
         let owned: Vec<_> =
             ALL.iter().flat_map(|module| module.directives).map(|known| known.info()).collect();
         let owns = |name: &str, contexts: Contexts| {

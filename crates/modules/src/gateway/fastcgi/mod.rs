@@ -99,7 +99,7 @@ use contract::{
     Variable, View, Work,
 };
 use dialogue::Records;
-use http::{Fields, Method, Status};
+use http::{Fields, Status};
 use journal::Level;
 use std::sync::Arc;
 use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload};
@@ -167,7 +167,7 @@ pub static FASTCGI_CATCH_STDERR: Directive<Box<[u8]>> =
         "What makes an answer invalid where the application says it on its standard error before the head.",
     );
 
-const SCHEME: Scheme = Scheme { prefix: "fastcgi://", is_written: false };
+const SCHEME: Scheme = Scheme { prefix: "fastcgi://", is_written: false, is_secure: false };
 
 fn parse_pass(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
     target::parse(args, loading, &[SCHEME])
@@ -250,13 +250,7 @@ impl Protocol for Application {
     }
 
     fn has_content(&self, exchange: &Exchange, dialogue: &Records) -> Result<(), Option<usize>> {
-        let is_head = exchange.request.method == Method::Head;
-        if !is_head && !dialogue.head.status.is_bodiless() {
-            return Ok(());
-        }
-        // nginx takes one with words for one that may have content.
-        let has_words = !is_head && exchange.response.reason().is_some();
-        Err(has_words.then(|| dialogue.held()))
+        response::has_content(exchange, &dialogue.head, dialogue.held())
     }
 }
 

@@ -107,10 +107,10 @@ mod dialogue;
 mod redirect;
 mod request;
 mod response;
-mod secured;
 mod target;
 
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
+use crate::shared::secured::secured;
 use ::upstream::{ClientPolicy, Conversation, Names, OPTION_COUNT, Options, Settings, TlsOptions};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
@@ -124,7 +124,7 @@ use redirect::{Redirect, unless_off};
 use request::OwnFields;
 use std::rc::Rc;
 use std::sync::Arc;
-use target::{Hosts, Pass, Target};
+use target::{Hosts, Pass, Scheme, Target};
 
 /// Requests passed to another server over HTTP.
 pub static MODULE: Module =
@@ -347,11 +347,12 @@ impl Protocol for Proxy {
         dialogue.limit = self.settings.buffer_size;
         (call.scheme, call.is_idempotent, call.tag) =
             (target.scheme.prefix(), is_idempotent(exchange), self.tag);
-        call.secured = self.secured(exchange, target);
-        // Nothing is evaluated behind this: an explanation ends with it.
+        let policy = self.policy.as_ref().filter(|_| target.scheme == Scheme::Https);
+        call.secured =
+            policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
+        // Nothing is evaluated after this: an explanation ends with it.
         exchange.tell(|| {
-            let uri = String::from_utf8_lossy(&call.uri);
-            let url = format!("{}{}{uri}", target.scheme.prefix(), target.group.name);
+            let url = format!("{}{}{}", call.scheme, target.group.name, String::from_utf8_lossy(&call.uri));
             let event = Event::new("proxy", format!("passes the request to {url}"));
             event.with("upstream", url).with("head", &dialogue.request)
         });

@@ -1,13 +1,14 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
 use crate::gateway::resolver;
+use crate::shared::secured::Policies;
 use ::upstream::{ClientPolicy, Group, Resolving, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
 use http::Status;
 use journal::Level;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The value of `proxy_pass`.
 #[derive(Clone, Debug)]
@@ -16,8 +17,7 @@ pub struct Pass {
     pub(super) text: Box<[u8]>,
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
-    /// How servers are spoken to over TLS, once that is known.
-    policy: Arc<OnceLock<Arc<ClientPolicy>>>,
+    policies: Policies,
 }
 
 /// What a host in a variable can be, besides an address.
@@ -54,7 +54,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     let text = word.text.clone();
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        return Ok(Pass { text, template: Some(loading.template(word)?), policy: Arc::default() });
+        return Ok(Pass { text, template: Some(loading.template(word)?), policies: Policies::default() });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
     let (scheme, rest) = split_scheme(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
@@ -72,7 +72,7 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
                 .to_owned(),
         ));
     }
-    Ok(Pass { text, template: None, policy: Arc::default() })
+    Ok(Pass { text, template: None, policies: Policies::default() })
 }
 
 const BAD_SCHEME: &str = "invalid URL prefix";
@@ -146,22 +146,15 @@ impl Pass {
         })
     }
 
-    /// How servers are spoken to over TLS, if they may be. The files are read once, by the first scope that needs
-    /// them: a later one may be compiled where they cannot be read.
+    /// How servers are spoken to over TLS, if they may be.
     pub(super) fn policy(
         &self,
         view: &View<'_>,
         options: &TlsOptions,
     ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
         let is_clear = split_scheme(&self.text).is_some_and(|(scheme, _)| scheme == Scheme::Http);
-        if is_clear && !self.is_dynamic() {
-            return Ok(None);
-        }
-        if let Some(policy) = self.policy.get() {
-            return Ok(Some(Arc::clone(policy)));
-        }
-        let policy = options.policy(view)?;
-        Ok(Some(Arc::clone(self.policy.get_or_init(|| policy))))
+        let may_be_secure = self.is_dynamic() || !is_clear;
+        may_be_secure.then(|| self.policies.of(view, options)).transpose()
     }
 
     /// Whether variables have a say.

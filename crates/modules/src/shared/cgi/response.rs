@@ -4,7 +4,7 @@ use crate::shared::gateway::{Kind, counting, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use fcgi::Head;
-use http::Fields;
+use http::{Fields, Method};
 use journal::Level;
 use upstream::Settings;
 
@@ -66,6 +66,18 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
     if !all_passed {
         exchange.log(Level::Error, "a field of the application's response cannot be passed on");
     }
+}
+
+/// Whether the answer has content that is passed on; else how many bytes of it are known to have come, of which so many
+/// came with the head.
+pub(crate) fn has_content(exchange: &Exchange, head: &Head, held: usize) -> Result<(), Option<usize>> {
+    let is_head = exchange.request.method == Method::Head;
+    if !is_head && !head.status.is_bodiless() {
+        return Ok(());
+    }
+    // nginx takes one with words for one that may have content.
+    let has_words = !is_head && exchange.response.reason().is_some();
+    Err(has_words.then_some(held))
 }
 
 #[cfg(test)]

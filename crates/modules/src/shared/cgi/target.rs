@@ -1,6 +1,7 @@
-//! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, behind a scheme where there is one.
+//! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, after a scheme where there is one.
 
 use crate::gateway::resolver;
+use crate::shared::secured::Policies;
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
 use contract::{Args, Exchange, Loading, Template, View};
@@ -8,7 +9,7 @@ use http::Status;
 use journal::Level;
 use std::borrow::Cow;
 use std::sync::Arc;
-use upstream::{Group, Resolving};
+use upstream::{ClientPolicy, Group, Resolving, TlsOptions};
 
 /// How a protocol is spoken to a server, and how logs call that.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct Scheme {
     pub(crate) prefix: &'static str,
     /// Whether the prefix may stand in the configuration, too.
     pub(crate) is_written: bool,
+    /// Whether connections are encrypted.
+    pub(crate) is_secure: bool,
 }
 
 /// The schemes of a protocol; the first one counts where none is written.
@@ -29,6 +32,7 @@ pub struct Pass {
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
     schemes: Schemes,
+    policies: Policies,
 }
 
 /// The servers of a scope's requests.
@@ -52,6 +56,8 @@ pub(crate) struct Chosen {
 pub(crate) struct Place {
     pub(crate) group: Arc<Group>,
     pub(crate) scheme: &'static Scheme,
+    /// The host without a port: the name of the group, or of the server.
+    pub(crate) host: Arc<str>,
 }
 
 pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading, schemes: Schemes) -> Result<Pass, Diagnostic> {
@@ -61,13 +67,23 @@ pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading, schemes: Schemes) ->
         None => drop(args.value(0, |word| address(split(&word.text, schemes).1))?),
         Some(_) => crate::shared::trust::warn_of_choice(args, loading),
     }
-    Ok(Pass { text: word.text.clone(), template, schemes })
+    Ok(Pass { text: word.text.clone(), template, schemes, policies: Policies::default() })
 }
 
 impl Pass {
     /// What was written.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// How servers are spoken to over TLS, if they may be.
+    pub(crate) fn policy(
+        &self,
+        view: &View<'_>,
+        options: &TlsOptions,
+    ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
+        let may_be_secure = self.template.is_some() || split(&self.text, self.schemes).0.is_secure;
+        may_be_secure.then(|| self.policies.of(view, options)).transpose()
     }
 
     /// The servers, as far as they are known before a request comes.
@@ -123,18 +139,23 @@ fn find(
     if !address.has_port && !is_unix {
         let named = groups.iter().find(|group| group.name.eq_ignore_ascii_case(&shown));
         let named = named.ok_or_else(|| format!("no port in upstream \"{shown}\""))?;
-        return Ok(Place { group: Arc::clone(named), scheme });
+        return Ok(Place { group: Arc::clone(named), scheme, host: Arc::clone(&named.name) });
     }
-    Ok(Place { group: Arc::new(group(&shown, &address)?), scheme })
+    let host = match &address.host {
+        Host::Unix(_) => "localhost".into(),
+        Host::Name(name) => (&**name).into(),
+        Host::Ip(_) => shown.rsplit_once(':').map_or(&*shown, |(ip, _)| ip).into(),
+    };
+    Ok(Place { group: Arc::new(group(&shown, &address)?), scheme, host })
 }
 
-/// The scheme, and the address behind it.
+/// The scheme, and the address after it.
 fn split(text: &[u8], schemes: Schemes) -> (&'static Scheme, &[u8]) {
-    let behind = |scheme: &Scheme| {
+    let after = |scheme: &Scheme| {
         let (start, rest) = text.split_at_checked(scheme.prefix.len())?;
         (scheme.is_written && start.eq_ignore_ascii_case(scheme.prefix.as_bytes())).then_some(rest)
     };
-    let written = schemes.iter().find_map(|scheme| behind(scheme).map(|rest| (scheme, rest)));
+    let written = schemes.iter().find_map(|scheme| after(scheme).map(|rest| (scheme, rest)));
     written.unwrap_or((&schemes[0], text))
 }
 
@@ -152,8 +173,10 @@ mod tests {
     use std::sync::Arc;
     use upstream::{Group, Keepalive, Server};
 
-    const SCHEMES: &[Scheme] =
-        &[Scheme { prefix: "plain://", is_written: true }, Scheme { prefix: "secure://", is_written: true }];
+    const SCHEMES: &[Scheme] = &[
+        Scheme { prefix: "plain://", is_written: true, is_secure: false },
+        Scheme { prefix: "secure://", is_written: true, is_secure: true },
+    ];
 
     #[test]
     fn groups_and_addresses() {
@@ -169,8 +192,8 @@ mod tests {
         assert_eq!(name("other"), Err("no port in upstream \"other\"".into()));
         assert_eq!(name("PLAIN://php"), Ok("php".into()));
         let secure = find(b"secure://127.0.0.1:9000", SCHEMES, &[], found).unwrap();
-        assert_eq!(&*secure.group.name, "127.0.0.1:9000");
-        assert!(secure.scheme.prefix == "secure://" && name("other://php").is_err());
+        assert_eq!((&*secure.group.name, &*secure.host), ("127.0.0.1:9000", "127.0.0.1"));
+        assert!(secure.scheme.is_secure && name("other://php").is_err());
         assert!(name("127.0.0.1:9000/uri").is_err() && name("127.0.0.1:99999").is_err());
     }
 }

@@ -1,0 +1,57 @@
+//! TLS to the servers of a request, for all protocols that have it.
+
+use conf::Diagnostic;
+use contract::{Exchange, Template, View};
+use std::sync::{Arc, OnceLock};
+use upstream::{ClientPolicy, Secured, TlsOptions};
+
+/// How the servers of one directive are spoken to over TLS. The files are read once, by the first scope that needs
+/// them: a later one may be compiled where they cannot be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policies(Arc<OnceLock<Arc<ClientPolicy>>>);
+
+impl Policies {
+    /// The policy of a scope.
+    pub(crate) fn of(&self, view: &View<'_>, options: &TlsOptions) -> Result<Arc<ClientPolicy>, Diagnostic> {
+        if let Some(policy) = self.0.get() {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = options.policy(view)?;
+        Ok(Arc::clone(self.0.get_or_init(|| policy)))
+    }
+}
+
+/// How the servers of one request are spoken to over TLS: with this name, or else with that of the host.
+pub(crate) fn secured(
+    policy: &Arc<ClientPolicy>,
+    name: Option<&Template>,
+    host: &Arc<str>,
+    exchange: &Exchange,
+) -> Secured {
+    let name = match name {
+        Some(name) => without_port(&String::from_utf8_lossy(&name.evaluate(exchange))).into(),
+        None => Arc::clone(host),
+    };
+    Secured { policy: Arc::clone(policy), name }
+}
+
+/// A host without the port that may follow it.
+fn without_port(host: &str) -> &str {
+    let end = host.starts_with('[').then(|| host.find(']')).flatten().unwrap_or(0);
+    let colon = host[end..].find(':').map_or(host.len(), |colon| end + colon);
+    &host[..colon]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn ports_are_removed() {
+        for (host, name) in
+            [("a:80", "a"), ("a", "a"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("[::1", "["), ("", "")]
+        {
+            assert_eq!(without_port(host), name, "{host}");
+        }
+    }
+}
