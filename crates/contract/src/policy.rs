@@ -22,6 +22,8 @@ pub struct Policy {
     pub tls: Option<Box<TlsPolicy>>,
     /// How heads of requests are read.
     pub head: HeadPolicy,
+    /// HTTP/2.
+    pub http2: Http2Policy,
     /// How bodies of requests are read.
     pub request_body: RequestBodyPolicy,
     /// How long connections are kept.
@@ -72,6 +74,19 @@ pub struct HeadPolicy {
     pub underscores_in_headers: bool,
     pub merge_slashes: bool,
     pub strict_line_ends: bool,
+}
+
+/// HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Policy {
+    /// Whether clients may speak it.
+    pub is_enabled: bool,
+    /// How many requests of a connection are served at a time.
+    pub max_concurrent_streams: u32,
+    /// How much of a body a client may send before anything asks for it, in bytes.
+    pub body_preread_size: u32,
+    /// How much content one frame of a response has, in bytes.
+    pub chunk_size: usize,
 }
 
 /// How bodies of requests are read.
@@ -214,6 +229,7 @@ impl Policy {
             default_type: Bytes::from_static(b"text/plain"),
             tls: None,
             head: HeadPolicy::default(),
+            http2: Http2Policy::default(),
             request_body: RequestBodyPolicy::default(),
             keepalive: KeepalivePolicy::default(),
             lingering: LingeringPolicy::default(),
@@ -255,6 +271,17 @@ impl Default for HeadPolicy {
             underscores_in_headers: false,
             merge_slashes: true,
             strict_line_ends: false,
+        }
+    }
+}
+
+impl Default for Http2Policy {
+    fn default() -> Http2Policy {
+        Http2Policy {
+            is_enabled: false,
+            max_concurrent_streams: 128,
+            body_preread_size: 64 * 1024,
+            chunk_size: 8 * 1024,
         }
     }
 }

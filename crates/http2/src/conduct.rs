@@ -120,10 +120,6 @@ fn frames_that_end_the_connection() {
     ] {
         assert_eq!(Client::new().send(&input), Err(code), "{input:?}");
     }
-    let mut connection = Connection::new(LIMITS, &mut Vec::new());
-    let input = [PREFACE, &get(1)].concat();
-    let result = connection.read(&input, &mut HeaderList::default(), &mut Vec::new());
-    assert_eq!(result.unwrap_err().code, Code::PROTOCOL_ERROR, "settings come first");
 }
 
 #[test]
@@ -160,6 +156,8 @@ fn frames_for_streams_that_ended() {
     client.send(&[get(1), post(3)].concat()).unwrap();
     client.answer(1);
     client.answer(3);
+    assert_eq!(client.resets(), []);
+    assert_eq!(client.send(&frame(kind::DATA, 0, 3, b"x")), Ok(vec![]));
     assert_eq!(client.resets(), [(3, Code::NO_ERROR)], "the rest of the content is not wanted");
     for late in [frame(kind::DATA, 1, 3, b"x"), frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])] {
         assert_eq!(client.send(&late), Ok(vec![]));
@@ -303,4 +301,33 @@ fn a_long_head_is_continued() {
     let mut list = HeaderList::new(100_000);
     crate::hpack::Decoder::new(4096).decode(&block, &mut list).unwrap();
     assert_eq!((list.len(), list.iter().nth(1).unwrap().0), (41, &b"x-long-0"[..]));
+}
+
+#[test]
+fn what_an_answered_client_sends_on_is_still_judged() {
+    for (last, code) in [
+        (frame(kind::DATA, 1, 1, b"abc"), None),
+        (frame(kind::DATA, 1, 1, b"ab"), Some(Code::PROTOCOL_ERROR)),
+        (frame(kind::DATA, 0, 1, b"ab"), Some(Code::NO_ERROR)),
+        (post(1), Some(Code::PROTOCOL_ERROR)),
+        (frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]), None),
+        (frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 0]), Some(Code::PROTOCOL_ERROR)),
+    ] {
+        let mut client = Client::new();
+        client.send(&post(1)).unwrap();
+        client.connection.expect(1, 3);
+        client.answer(1);
+        assert_eq!((client.connection.streams(), client.resets()), (1, vec![]));
+        assert_eq!(client.send(&last), Ok(vec![]));
+        let expected: Vec<_> = code.into_iter().map(|code| (1, code)).collect();
+        assert_eq!((client.connection.streams(), client.resets()), (0, expected), "{last:?}");
+    }
+    // New streams displace them.
+    let mut client = Client::new();
+    for id in [1, 3, 5, 7] {
+        client.send(&post(id)).unwrap();
+        client.answer(id);
+    }
+    assert_eq!(client.send(&get(9)).unwrap().len(), 1);
+    assert_eq!(client.resets(), [(1, Code::NO_ERROR)]);
 }

@@ -56,8 +56,6 @@ pub struct Connection {
 enum Stage {
     /// The client's first bytes are awaited.
     Preface,
-    /// The first frame is awaited, which has the settings.
-    Settings,
     Open,
 }
 
@@ -157,7 +155,7 @@ impl Connection {
                 true => PREFACE.len(),
                 false => return Ok(Read { consumed, event: None }),
             };
-            self.stage = Stage::Settings;
+            self.stage = Stage::Open;
         }
         while let Some((length, event)) = self.read_frame(&input[consumed..], list, out)? {
             let event = event.map(|event| event.moved_by(consumed));
@@ -194,6 +192,11 @@ impl Connection {
     /// Whether no further streams are served.
     pub fn has_ended(&self) -> bool {
         self.last_served != MAX
+    }
+
+    /// Cancels all streams and sends nothing: the client is gone, or the connection ends.
+    pub fn lose(&mut self) {
+        self.streams.cancel();
     }
 
     /// How many streams were not released.

@@ -5,7 +5,7 @@ use crate::frame::MAX;
 /// How many streams are remembered that ended last.
 const CLOSED: usize = 32;
 
-/// A stream, until its user has released it.
+/// A stream, until its user has released it and the peer has ended it.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: u32,
@@ -21,6 +21,8 @@ pub(crate) struct Stream {
     pub(crate) is_local_open: bool,
     /// Whether it was cancelled, by the peer or by us.
     pub(crate) is_reset: bool,
+    /// Whether its user has released it. Then only the peer's side is left, and what comes is discarded.
+    pub(crate) is_released: bool,
 }
 
 /// All streams of a connection, the oldest first.
@@ -70,6 +72,17 @@ impl Streams {
         self.open.binary_search_by_key(&id, |stream| stream.id).ok()
     }
 
+    /// The oldest stream that only the peer has not ended.
+    pub(crate) fn oldest_released(&self) -> Option<u32> {
+        self.open.iter().find(|stream| stream.is_released).map(|stream| stream.id)
+    }
+
+    /// Takes note that the peer has cancelled a stream which we had cancelled.
+    pub(crate) fn note_ended(&mut self, id: u32) {
+        let known = self.closed.iter_mut().find(|(closed, _)| *closed == id);
+        known.into_iter().for_each(|(_, is_ended)| *is_ended = true);
+    }
+
     /// Removes a stream, and remembers it for a while.
     pub(crate) fn close(&mut self, id: u32) -> Option<Stream> {
         let stream = self.open.remove(self.place(id)?);
@@ -106,6 +119,11 @@ impl Streams {
             stream.send_window += difference;
         }
         self.open.iter().all(|stream| stream.send_window <= i64::from(MAX))
+    }
+
+    /// Takes all streams for cancelled.
+    pub(crate) fn cancel(&mut self) {
+        self.open.iter_mut().for_each(|stream| stream.is_reset = true);
     }
 
     pub(crate) fn memory(&self) -> usize {

@@ -39,6 +39,7 @@ pub mod authorization {
 /// The process, its connections, and TLS.
 pub mod connection {
     pub mod client;
+    pub mod http2;
     pub mod keepalive;
     pub mod lingering;
     pub mod process;
@@ -159,6 +160,7 @@ pub static ALL: &[&Module] = &[
     &files::root::MODULE,
     &files::types::MODULE,
     &connection::client::MODULE,
+    &connection::http2::MODULE,
     &connection::keepalive::MODULE,
     &connection::lingering::MODULE,
     &connection::sending::MODULE,

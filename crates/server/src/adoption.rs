@@ -1,4 +1,4 @@
-//! A worker that serves takes another configuration over: it is compiled beside the serving threads, which then go
+//! A worker that serves takes another configuration over: it is compiled next to the serving threads, which then go
 //! over to it, each at once.
 
 use crate::successor::{Replay, Settings, Successor};

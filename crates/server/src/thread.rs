@@ -37,6 +37,8 @@ pub(crate) struct Thread {
     pub(crate) places: Places,
     /// Requests that ended, for further ones.
     pub(crate) requests: Requests,
+    /// The fields of the block that is being read, in HTTP/2.
+    pub(crate) header_list: RefCell<http2::HeaderList>,
     pub(crate) pulse: Arc<Pulse>,
 }
 
@@ -87,6 +89,7 @@ impl Thread {
             draining: Cell::new(false),
             places: Places::new(settings.connections),
             requests: Requests::default(),
+            header_list: RefCell::default(),
             pulse,
         })
     }

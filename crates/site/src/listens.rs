@@ -50,6 +50,10 @@ pub(crate) fn parse_listen(args: &Args<'_>, loading: &mut Loading) -> Result<Lis
             (b"bind", None) => has_options = true,
             (name, None) if let Some(protocol) = Protocols::of_parameter(name) => {
                 protocols = protocols.or(protocol);
+                if protocol == Protocols::HTTP2 {
+                    let text = "the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead";
+                    loading.note(Diagnostic::warn(text).at(args.node.span).under(word.span));
+                }
             }
             (name, value) => {
                 has_options |= socket_option(&mut options, name, value, (args, word), loading)?;

@@ -15,8 +15,11 @@ impl Protocols {
     /// Connections begin with a header of the PROXY protocol (`proxy_protocol`).
     pub const PROXY: Protocols = Protocols(1 << 1);
 
-    const PARAMETERS: [(&[u8], Protocols); 2] =
-        [(b"ssl", Protocols::SSL), (b"proxy_protocol", Protocols::PROXY)];
+    /// Clients may speak HTTP/2 (`http2`).
+    pub const HTTP2: Protocols = Protocols(1 << 2);
+
+    const PARAMETERS: [(&[u8], Protocols); 3] =
+        [(b"ssl", Protocols::SSL), (b"proxy_protocol", Protocols::PROXY), (b"http2", Protocols::HTTP2)];
 
     /// The protocol that a parameter of `listen` enables.
     pub(crate) fn of_parameter(name: &[u8]) -> Option<Protocols> {

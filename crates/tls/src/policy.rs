@@ -132,6 +132,8 @@ impl Digest {
 #[derive(Clone, Debug)]
 pub struct ServerPolicy {
     pub(crate) config: Arc<ServerConfig>,
+    /// The same, which offers HTTP/2 besides.
+    offers_http2: Arc<ServerConfig>,
     /// What certificates of clients are checked against.
     pub(crate) clients: Option<Trust>,
 }
@@ -196,7 +198,16 @@ impl ServerPolicy {
             config.ticketer = Arc::new(Tickets::new(stamp).map_err(|_| PolicyError::Library)?);
         }
         let clients = settings.clients.map(|clients| clients.trust.clone());
-        Ok(ServerPolicy { config: Arc::new(config), clients })
+        let mut offers_http2 = config.clone();
+        offers_http2.alpn_protocols.insert(0, b"h2".to_vec());
+        Ok(ServerPolicy { config: Arc::new(config), offers_http2: Arc::new(offers_http2), clients })
+    }
+
+    /// The policy for connections that may speak HTTP/2, where the client knows it. Sessions and tickets are the same.
+    #[must_use]
+    pub fn offering_http2(&self) -> ServerPolicy {
+        let config = Arc::clone(&self.offers_http2);
+        ServerPolicy { offers_http2: Arc::clone(&config), config, clients: self.clients.clone() }
     }
 }
 

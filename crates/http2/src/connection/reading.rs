@@ -1,6 +1,6 @@
 //! Reading frames.
 
-use super::{Connection, Event, OpenBlock, Stage, WINDOW_LOW};
+use super::{Connection, Event, OpenBlock, WINDOW_LOW};
 use crate::budget::{
     CANCELLED_STREAM, CHEAP_FRAME, CONTINUATION_FRAME, EMPTY_DATA, REFUSED_STREAM, SETTINGS_FRAME, TINY_DATA,
 };
@@ -68,14 +68,8 @@ impl Connection {
         Ok(Some((length, event)))
     }
 
-    /// Settings come first, and nothing comes between the frames of a block.
-    fn check_order(&mut self, head: FrameHead) -> Result<(), Failure> {
-        if self.stage == Stage::Settings {
-            if head.kind != kind::SETTINGS || head.has(flag::ACK) {
-                return Err(Failure::protocol("client sent no SETTINGS frame first"));
-            }
-            self.stage = Stage::Open;
-        }
+    /// Nothing comes between the frames of a block.
+    fn check_order(&self, head: FrameHead) -> Result<(), Failure> {
         match (&self.block, head.kind) {
             (Some(block), kind::CONTINUATION) if block.stream != head.stream => {
                 Err(Failure::protocol("client sent CONTINUATION frame with incorrect identifier"))
@@ -130,6 +124,11 @@ impl Connection {
         }
         let is_wrong = !stream.takes(content.len() as u64, ends);
         stream.is_remote_open = !ends;
+        if stream.is_released {
+            let code = if is_wrong { Code::PROTOCOL_ERROR } else { Code::NO_ERROR };
+            self.discard(head.stream, code, out);
+            return Ok(None);
+        }
         let start = HEAD_LENGTH + skipped;
         let bytes = start..start + content.len();
         Ok(Some(Event::Data { stream: head.stream, bytes, ends, is_wrong }))
@@ -230,6 +229,11 @@ impl Connection {
 
     fn open(&mut self, block: Block<'_>, out: &mut Vec<u8>) -> Outcome {
         let Block { stream: id, ends, bytes } = block;
+        if self.streams.len() >= self.limits.streams as usize
+            && let Some(oldest) = self.streams.oldest_released()
+        {
+            self.discard(oldest, Code::NO_ERROR, out);
+        }
         if self.streams.len() >= self.limits.streams as usize {
             self.budget.spend(REFUSED_STREAM)?;
             self.streams.note_closed(id, ends);
@@ -244,6 +248,7 @@ impl Connection {
             is_remote_open: !ends,
             is_local_open: true,
             is_reset: false,
+            is_released: false,
         });
         Ok(Some(Event::Request { stream: id, ends, length: bytes.len() }))
     }
@@ -258,6 +263,11 @@ impl Connection {
             return Ok(None);
         }
         let is_wrong = !stream.takes(0, true);
+        if stream.is_released {
+            let code = if is_wrong { Code::PROTOCOL_ERROR } else { Code::NO_ERROR };
+            self.discard(id, code, out);
+            return Ok(None);
+        }
         Ok(Some(Event::Trailers { stream: id, is_wrong }))
     }
 
@@ -294,9 +304,14 @@ impl Connection {
         }
         let Some(stream) = self.streams.get_mut(head.stream) else {
             self.budget.spend(CHEAP_FRAME)?;
+            self.streams.note_ended(head.stream);
             return Ok(None);
         };
         stream.is_remote_open = false;
+        if stream.is_released {
+            self.streams.close(head.stream);
+            return Ok(None);
+        }
         if std::mem::replace(&mut stream.is_reset, true) {
             return Ok(None);
         }
@@ -370,6 +385,10 @@ impl Connection {
             return Err(Failure::protocol("client sent WINDOW_UPDATE frame for idle stream"));
         }
         let Some(stream) = self.streams.get_mut(head.stream).filter(|stream| !stream.is_reset) else {
+            if increment == 0 {
+                self.budget.spend(CANCELLED_STREAM)?;
+                write_reset(head.stream, Code::PROTOCOL_ERROR, out);
+            }
             return Ok(None);
         };
         if increment == 0 {
@@ -382,6 +401,14 @@ impl Connection {
         Ok(Some(Event::Window { stream: head.stream }))
     }
 
+    /// Ends a stream that its user has released. The client learns of it unless it has ended the stream in order.
+    fn discard(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
+        let is_open = self.streams.close(id).is_some_and(|stream| stream.is_remote_open);
+        if is_open || code != Code::NO_ERROR {
+            write_reset(id, code, out);
+        }
+    }
+
     fn is_idle(&self, id: u32) -> bool {
         self.streams.absent(id) == Absent::Idle
     }
@@ -391,6 +418,10 @@ impl Connection {
         self.budget.spend(CANCELLED_STREAM)?;
         write_reset(id, code, out);
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };
+        if stream.is_released {
+            self.streams.close(id);
+            return Ok(None);
+        }
         match std::mem::replace(&mut stream.is_reset, true) {
             true => Ok(None),
             false => Ok(Some(Event::Reset { stream: id, code })),

@@ -114,18 +114,18 @@ impl Connection {
         count
     }
 
-    /// Gives up a stream: it is over on our side. Where it has not ended, it is cancelled with this code. Where only the
-    /// client has not ended it, the client learns that the rest is not wanted.
+    /// Gives up a stream: it is over on our side. Where we have not ended it, it is cancelled with this code. Where only the
+    /// client has not ended it, what comes of it is discarded, and the client learns that the rest is not wanted.
     pub fn release(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
-        let Some(stream) = self.streams.close(id) else { return };
-        if stream.is_reset {
+        let Some(stream) = self.streams.get_mut(id) else { return };
+        let is_malformed = code == Code::PROTOCOL_ERROR;
+        if stream.is_remote_open && !stream.is_local_open && !stream.is_reset && !is_malformed {
+            stream.is_released = true;
             return;
         }
-        if stream.is_local_open {
-            write_reset(id, code, out);
-        } else if stream.is_remote_open || code == Code::PROTOCOL_ERROR {
-            let code = if code == Code::PROTOCOL_ERROR { code } else { Code::NO_ERROR };
+        if !stream.is_reset && (stream.is_local_open || is_malformed) {
             write_reset(id, code, out);
         }
+        self.streams.close(id);
     }
 }

@@ -13,6 +13,7 @@ use http::uri::{Target, parse_target};
 use http::{Status, Version};
 use journal::Level;
 use journal::clock::Time;
+use site::Protocols;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -88,6 +89,48 @@ pub(crate) fn begin(io: &Io, begun: &mut Begun) {
             find_host(head, target);
             refuse(io, begun, Read::All, error, Level::Info);
         }
+    }
+}
+
+/// Starts a request of a stream of HTTP/2, whose head is complete or malformed.
+pub(super) fn begin_stream(io: &Io, begun: &mut Begun, ends: bool, malformed: Option<HeadError>) {
+    if let Some(error) = malformed {
+        broken(io, begun, error);
+        begun.message.is_malformed = error.status == Status::BAD_REQUEST;
+        return;
+    }
+    let merge_slashes = io.default_policy().head.merge_slashes;
+    let Begun { request, target, .. } = begun;
+    let head = &request.flow.exchange.request.head;
+    if let Err(error) = parse_target(head.target(), merge_slashes, target) {
+        return broken(io, begun, error.into());
+    }
+    let framing = match examine(head, target) {
+        Ok(framing) => framing,
+        Err(error) => {
+            find_host(head, target);
+            return refuse(io, begun, Read::All, error, Level::Info);
+        }
+    };
+    let body = match framing.body {
+        BodyLength::Length(1..) if ends => {
+            let reason = "client prematurely closed stream";
+            let error = HeadError { status: Status::BAD_REQUEST, reason, line_known: true };
+            refuse(io, begun, Read::All, error, Level::Info);
+            begun.message.is_malformed = true;
+            return;
+        }
+        BodyLength::None if !ends => BodyLength::Chunked,
+        other => other,
+    };
+    whole(io, begun, Framing { body, ..framing });
+    let exchange = &begun.request.flow.exchange;
+    let is_enabled = exchange.scope.policy.http2.is_enabled || io.hosts().protocols.has(Protocols::HTTP2);
+    if !is_enabled && begun.message.refused.is_none() {
+        let text =
+            "client attempted to request the server name for which the negotiated protocol is disabled";
+        exchange.log(Level::Info, text);
+        begun.message.refused = Some(Status::MISDIRECTED_REQUEST);
     }
 }
 

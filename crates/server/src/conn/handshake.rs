@@ -84,9 +84,11 @@ impl Io {
         if let Some(start) = &mut self.start {
             start.name = name.map(String::into_boxed_str);
         }
+        let speaks_http2 = self.speaks_http2();
         let encryption = self.hosts().encryption(self.named.as_ref()).clone();
         let Transport::Tls(tls) = &mut self.stream else { return Ok(()) };
         match encryption {
+            Encryption::Accept(policy) if speaks_http2 => tls.accept(&policy.offering_http2()),
             Encryption::Accept(policy) => tls.accept(&policy),
             Encryption::Reject | Encryption::None => {
                 tls.reject();

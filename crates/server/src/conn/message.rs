@@ -16,6 +16,8 @@ pub(crate) struct Message {
     pub(crate) framing: Framing,
     /// What is wrong with the request itself.
     pub(crate) refused: Option<Status>,
+    /// Whether the request breaks the rules of HTTP/2.
+    pub(crate) is_malformed: bool,
     /// What is left to read of the body; it is made when the location, and so its limit, is known.
     decoder: Option<Box<BodyDecoder>>,
     /// Whether the body was read to its end.
@@ -28,9 +30,9 @@ pub(crate) struct Message {
     pub(crate) left: bool,
     /// How the response is framed.
     pub(crate) answer: Option<Answer>,
-    /// Content that is being sent behind the output, from where it is.
+    /// Content that is being sent after the output, from where it is.
     pub(crate) content: Bytes,
-    /// The part of a file that is being sent behind the output.
+    /// The part of a file that is being sent after the output.
     pub(crate) part: Option<Box<Part>>,
     /// Whether the protocol was changed: bytes are not framed any more.
     pub(crate) is_tunnel: bool,
@@ -72,6 +74,7 @@ impl Default for Message {
         Message {
             framing: UNFRAMED,
             refused: None,
+            is_malformed: false,
             decoder: None,
             body_done: false,
             first: Bytes::new(),
@@ -150,6 +153,11 @@ impl Message {
     /// Whether the body is passed on as it comes, and the client has to send more of it.
     pub(crate) fn is_awaited(&self, exchange: &Exchange) -> bool {
         exchange.request.streaming.is_some() && !self.body_done
+    }
+
+    /// The code that a stream of HTTP/2 is cancelled with after the answer, unless it ends in order.
+    pub(crate) fn code(&self) -> http2::Code {
+        if self.is_malformed { http2::Code::PROTOCOL_ERROR } else { http2::Code::INTERNAL_ERROR }
     }
 
     /// Notes that this request is the last one of its connection, and why.

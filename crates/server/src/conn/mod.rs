@@ -3,6 +3,7 @@
 mod client_certificate;
 mod close;
 mod exchange;
+mod h2;
 mod handshake;
 mod http1;
 mod message;
@@ -25,6 +26,7 @@ use contract::{Body, Peer, Policy};
 use engine::{Flow, Pace, Progress};
 use exchange::Begun;
 use h1::{HeadError, HeadParser, HeadProgress};
+use h2::{Beginning, Ended, Multiplexed};
 use handshake::Start;
 use journal::Level;
 use journal::clock::{self, Time};
@@ -70,6 +72,8 @@ enum State {
     Reading(Box<Io>),
     /// While a request has to wait, or its client.
     Serving(Serving),
+    /// In HTTP/2.
+    Multiplexed(Box<Multiplexed>),
     /// While the client has to take the answers to its requests; then it may send more, unless the connection closes.
     Flushing(Box<Flushing>),
     /// While the connection closes.
@@ -208,14 +212,17 @@ impl Connection {
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
         match &self.state {
             State::Reading(io) if !io.gives_way => io.idle_since_ms(),
+            State::Multiplexed(multiplexed) => multiplexed.idle_since_ms(),
             _ => None,
         }
     }
 
     /// Closes the connection when it is polled next, unless a request arrived meanwhile.
     pub(crate) fn give_way(&mut self) {
-        if let State::Reading(io) = &mut self.state {
-            io.gives_way = true;
+        match &mut self.state {
+            State::Reading(io) => io.gives_way = true,
+            State::Multiplexed(multiplexed) => multiplexed.give_way(),
+            _ => {}
         }
     }
 }
@@ -261,6 +268,7 @@ impl State {
             State::Reading(io) => Some(io),
             State::Flushing(flushing) => Some(&flushing.io),
             State::Serving(serving) => Some(&serving.io),
+            State::Multiplexed(multiplexed) => Some(multiplexed.io()),
             State::Closing(closing) => Some(&closing.io),
             State::Closed => None,
         }
@@ -272,6 +280,7 @@ impl State {
             State::Reading(mut io) => match io.poll_input(cx) {
                 Poll::Pending => Polled::Pending(State::Reading(io)),
                 Poll::Ready(Input::Over) => Polled::Next(State::Closed),
+                Poll::Ready(Input::Http2) => Polled::Next(State::Multiplexed(Box::new(Multiplexed::new(io)))),
                 Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(io, false)),
                 Poll::Ready(Input::Head(begun, error)) => Polled::Next(match answer(io, begun, error) {
                     Turn::Again(io) => State::Reading(io),
@@ -291,6 +300,15 @@ impl State {
                         }
                         Served::Closed => State::Closed,
                     })
+                }
+            },
+            State::Multiplexed(mut multiplexed) => match multiplexed.poll(cx) {
+                Poll::Pending => Polled::Pending(State::Multiplexed(multiplexed)),
+                Poll::Ready(Ended::Closed) => Polled::Next(State::Closed),
+                Poll::Ready(Ended::Closing(unread)) => {
+                    let io = multiplexed.into_io();
+                    let scope = Arc::clone(&io.default_server().scope);
+                    Polled::Next(State::Closing(Box::new(Closing::new(io, scope, unread))))
                 }
             },
             State::Flushing(mut flushing) => match flushing.io.poll_flush(cx, &mut flushing.pace, false) {
@@ -323,6 +341,8 @@ impl State {
 enum Input {
     /// The head of a request is complete, or breaks the rules.
     Head(Box<Begun>, Option<HeadError>),
+    /// The client speaks HTTP/2.
+    Http2,
     /// The client has to take answers first.
     Unsent,
     /// The client went away, or was too slow.
@@ -370,6 +390,7 @@ impl Io {
         }
         if self.start.is_some() {
             match self.poll_open(cx) {
+                Poll::Ready(None) if self.has_agreed_on_http2() => return Poll::Ready(Input::Http2),
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return Poll::Ready(stop),
                 Poll::Pending => return self.poll_patience(cx),
@@ -382,7 +403,7 @@ impl Io {
                 return Poll::Ready(stop);
             }
             if !self.input.is_empty()
-                && let Some(head) = self.parse()
+                && let Some(head) = self.read_head()
             {
                 return Poll::Ready(head);
             }
@@ -442,6 +463,24 @@ impl Io {
         // A head that comes in parts takes no further memory as long as there is some left.
         let least = if self.input.is_empty() { READ_SIZE } else { READ_SIZE / 4 };
         self.stream.poll_read_into(cx, &mut self.input, least)
+    }
+
+    /// Whether the handshake chose HTTP/2.
+    fn has_agreed_on_http2(&self) -> bool {
+        self.info.tls.as_ref().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"))
+    }
+
+    /// Parses a head out of the input, unless the client begins with HTTP/2.
+    fn read_head(&mut self) -> Option<Input> {
+        let is_first = self.info.requests.get() == 0 && self.info.tls.is_none() && self.started.is_none();
+        if is_first && self.speaks_http2() {
+            match h2::beginning(self.input.bytes()) {
+                Beginning::Http1 => {}
+                Beginning::Http2 => return Some(Input::Http2),
+                Beginning::Unknown => return None,
+            }
+        }
+        self.parse()
     }
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.

@@ -1,13 +1,13 @@
 //! From a finished exchange to the bytes of a response that is in memory.
 
-use contract::{Body, Piece};
+use contract::{Body, Exchange, Piece};
 use engine::Flow;
 use h1::{Connection, HeadOptions, encode_chunk_head, encode_head, encode_last_chunk, frame_response};
-use http::Status;
+use http::{HTTP_DATE_LENGTH, Status};
 use journal::clock::{self, Time};
 use wire::Buffer;
 
-/// A body up to this many bytes is copied behind its head, so that both leave in one write.
+/// A body up to this many bytes is copied after its head, so that both leave in one write.
 const COPY_LIMIT: u64 = 64 * 1024;
 
 /// How a response goes out.
@@ -35,7 +35,7 @@ impl Answer {
     }
 }
 
-/// Whether a body can be copied behind its head.
+/// Whether a body can be copied after its head.
 pub(crate) fn fits_in_memory(body: &Body) -> bool {
     let in_memory = |piece: &Piece| matches!(piece, Piece::Bytes(_));
     body.pieces().is_some_and(|pieces| pieces.iter().all(in_memory))
@@ -55,9 +55,14 @@ pub(crate) fn encode_in_memory(output: &mut Buffer, flow: &mut Flow, answer: &An
     append_end(output, flow, answer);
 }
 
-/// Appends the head of a response.
-pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
-    let exchange = &mut flow.exchange;
+/// What a head says beyond the response.
+pub(crate) struct ResponseFields {
+    pub(crate) date: Option<[u8; HTTP_DATE_LENGTH]>,
+    pub(crate) server: Option<&'static str>,
+}
+
+/// Removes from a response what is not sent, and finds what the server says besides.
+pub(crate) fn response_fields(exchange: &mut Exchange) -> ResponseFields {
     // What is not sent is taken away here, and not where the head is written, so that a log shows what was sent.
     let response = &mut exchange.response;
     if !response.status.is_dated() {
@@ -67,12 +72,21 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     if response.status == Status::NO_CONTENT && response.reason().is_none() {
         (response.content_type, response.content_length) = (None, None);
     }
-    let date = clock::http_date(Time::now());
     let with_version = concat!("Fulmar/", env!("CARGO_PKG_VERSION"));
     let server = match exchange.scope.policy.server_tokens {
         true => with_version,
         false => "Fulmar",
     };
+    ResponseFields {
+        date: (!exchange.wire.omits_date).then(|| clock::http_date(Time::now())),
+        server: (!exchange.wire.omits_server).then_some(server),
+    }
+}
+
+/// Appends the head of a response.
+pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer) {
+    let exchange = &mut flow.exchange;
+    let ResponseFields { date, server } = response_fields(exchange);
     let connection = match (exchange.response.status, answer.keep_alive) {
         (Status::SWITCHING_PROTOCOLS, _) => Connection::Upgrade,
         (_, true) => Connection::KeepAlive { announced: exchange.scope.policy.keepalive.announced },
@@ -80,8 +94,8 @@ pub(crate) fn append_head(output: &mut Buffer, flow: &mut Flow, answer: &Answer)
     };
     let options = HeadOptions {
         version: exchange.request.head.version,
-        date: (!exchange.wire.omits_date).then_some(&date),
-        server: (!exchange.wire.omits_server).then_some(server),
+        date: date.as_ref(),
+        server,
         connection,
         chunked: answer.chunked,
         reason: exchange.response.reason(),

@@ -1,0 +1,589 @@
+//! A connection in HTTP/2: several requests at a time, each a stream.
+//!
+//! Only the connection writes frames. A stream that has something to send is polled in its turn, and adds a bounded amount to
+//! the connection's buffer, which leaves in one write. A stream that waits is woken by itself.
+
+mod bells;
+mod end;
+mod outgoing;
+mod shared;
+mod stream;
+
+use super::exchange::{self, Begun};
+use super::respond;
+use super::{Io, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE, TURN_REQUESTS};
+use bells::Woken;
+use bytes::Bytes;
+use contract::counters::{self, Count};
+use contract::policy::HeadPolicy;
+use contract::{Body, Piece};
+use end::{Transfer, Upload, has_body};
+use engine::{Pace, Progress};
+use h1::HeadError;
+use http2::{Code, Event, Failure, Limits, PREFACE, RequestRules, read_request};
+use journal::Level;
+use journal::clock::Time;
+use outgoing::Outgoing;
+use shared::Shared;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use stream::Stream;
+
+/// How often a turn goes around before other connections have theirs.
+const ROUNDS: usize = 32;
+
+/// What the fields of a head may count besides their texts, in bytes (RFC 9113, section 6.5.2).
+const LIST_OVERHEAD: usize = 8 * 1024;
+
+/// What a second without a flood earns a client.
+const EARNED_PER_SECOND: u32 = 100;
+
+/// A connection in HTTP/2.
+pub(crate) struct Multiplexed {
+    shared: Shared,
+    /// The requests in progress, the oldest first.
+    #[expect(clippy::vec_box, reason = "the others move when one ends")]
+    streams: Vec<Box<Stream>>,
+    /// The streams that have something to do.
+    queue: VecDeque<u32>,
+    woken: Arc<Woken>,
+    /// How slowly the client takes what is sent.
+    pace: Pace,
+    stage: Stage,
+    /// How many requests were begun in this turn.
+    begun: usize,
+    /// When the client was last given back some of its budget.
+    earned_at: Instant,
+    /// Until when requests are awaited that may be on their way, where the connection is to end.
+    leaves_at: Option<Instant>,
+    /// Whether the time for the next request runs.
+    is_waiting: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The client broke the rules, and gets the reason.
+    Failed,
+    /// The client is gone.
+    Lost,
+}
+
+/// How a connection ends.
+pub(crate) enum Ended {
+    /// What is left to write is written. The flag says whether the client may still be sending.
+    Closing(bool),
+    Closed,
+}
+
+/// What a client begins with, as far as that is known.
+pub(super) enum Beginning {
+    Http1,
+    Http2,
+    /// The first bytes are those of the preface.
+    Unknown,
+}
+
+/// Whether a client in clear begins with the preface of HTTP/2 (RFC 9113, section 3.3).
+pub(super) fn beginning(input: &[u8]) -> Beginning {
+    let seen = &input[..input.len().min(PREFACE.len())];
+    match PREFACE.starts_with(seen) {
+        true if seen.len() == PREFACE.len() => Beginning::Http2,
+        true => Beginning::Unknown,
+        false => Beginning::Http1,
+    }
+}
+
+impl Multiplexed {
+    pub(crate) fn new(mut io: Box<Io>) -> Multiplexed {
+        let policy = io.default_policy();
+        let (count, size) = policy.head.large_client_header_buffers;
+        let limits = Limits {
+            streams: policy.http2.max_concurrent_streams,
+            window: policy.http2.body_preread_size,
+            list_size: count.saturating_mul(size).saturating_add(LIST_OVERHEAD),
+        };
+        let pace = Pace::new(policy.sending.send_timeout, 0);
+        io.started = None;
+        let mut machine = None;
+        io.output.append(|out| machine = Some(http2::Connection::new(limits, out)));
+        let machine = machine.unwrap_or_else(|| http2::Connection::new(limits, &mut Vec::new()));
+        Multiplexed {
+            shared: Shared { io, machine },
+            streams: Vec::new(),
+            queue: VecDeque::new(),
+            woken: Arc::default(),
+            pace,
+            stage: Stage::Open,
+            begun: 0,
+            earned_at: Time::now().instant,
+            leaves_at: None,
+            is_waiting: false,
+        }
+    }
+
+    pub(crate) fn io(&self) -> &Io {
+        &self.shared.io
+    }
+
+    pub(crate) fn into_io(self) -> Box<Io> {
+        self.shared.io
+    }
+
+    /// Since when no request is in progress, in milliseconds of uptime.
+    pub(crate) fn idle_since_ms(&self) -> Option<u64> {
+        let io = &self.shared.io;
+        (self.is_waiting && !io.gives_way).then(|| io.idle_since_ms()).flatten()
+    }
+
+    /// Closes the connection when it is polled next, unless a request arrived meanwhile.
+    pub(crate) fn give_way(&mut self) {
+        self.shared.io.gives_way = true;
+    }
+
+    /// Goes on; ready when the connection ends.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        self.woken.set_connection(cx);
+        self.shared.io.follow();
+        self.begun = 0;
+        for _ in 0..ROUNDS {
+            let mut has_moved = self.stage == Stage::Open && self.read(cx);
+            has_moved |= self.serve();
+            has_moved |= self.write(cx);
+            if has_moved && self.begun < TURN_REQUESTS {
+                continue;
+            }
+            if has_moved {
+                break;
+            }
+            match self.rest(cx) {
+                Rest::Again => {}
+                Rest::Waits => return Poll::Pending,
+                Rest::Ended(ended) => return Poll::Ready(ended),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads frames, and acts on them. Returns whether there were any.
+    fn read(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_read = self.read_frames();
+        if self.stage != Stage::Open || self.has_enough() {
+            return has_read;
+        }
+        match self.shared.io.poll_read(cx) {
+            Poll::Ready(Ok(1..)) => {
+                has_read = true;
+                self.is_waiting = false;
+                self.replenish();
+                self.read_frames();
+            }
+            Poll::Ready(Ok(0) | Err(_)) => {
+                self.lose(Stage::Lost);
+                has_read = true;
+            }
+            Poll::Pending => self.shared.io.input.shrink(),
+        }
+        has_read
+    }
+
+    /// Whether other work comes first: answers pile up, or other connections wait.
+    fn has_enough(&self) -> bool {
+        self.shared.io.output.bytes().len() >= OUTPUT_LIMIT || self.begun >= TURN_REQUESTS
+    }
+
+    fn read_frames(&mut self) -> bool {
+        let thread = Rc::clone(self.shared.io.thread());
+        let mut has_read = false;
+        while !self.shared.io.input.is_empty() && !self.has_enough() {
+            let Shared { io, machine } = &mut self.shared;
+            let Io { input, output, .. } = &mut **io;
+            let mut read = Ok(http2::Read { consumed: 0, event: None });
+            output.append(|out| {
+                read = machine.read(input.bytes(), &mut thread.header_list.borrow_mut(), out);
+            });
+            output.release();
+            match read {
+                Ok(http2::Read { consumed: 0, event: None }) => break,
+                Ok(http2::Read { consumed, event }) => {
+                    if let Some(event) = event {
+                        self.act(event);
+                    }
+                    self.shared.io.input.consume(consumed);
+                    has_read = true;
+                }
+                Err(failure) => {
+                    self.fail(failure);
+                    return true;
+                }
+            }
+        }
+        self.shared.io.input.release();
+        has_read
+    }
+
+    /// A client that sends something useless now and then is no danger.
+    fn replenish(&mut self) {
+        let now = Time::now().instant;
+        let seconds = now.saturating_duration_since(self.earned_at).as_secs();
+        if seconds > 0 {
+            self.earned_at = now;
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            self.shared.machine.earn(seconds.saturating_mul(EARNED_PER_SECOND));
+        }
+    }
+
+    fn act(&mut self, event: Event) {
+        match event {
+            Event::Request { stream, ends, length } => self.begin(stream, ends, length),
+            Event::Data { stream, bytes, ends, is_wrong } => {
+                let Some(place) = self.place(stream) else { return };
+                let bytes = &self.shared.io.input.bytes()[bytes];
+                self.streams[place].transfer.upload.add(bytes, ends, is_wrong);
+                self.enqueue(place);
+            }
+            Event::Trailers { stream, is_wrong } => {
+                let Some(place) = self.place(stream) else { return };
+                self.streams[place].transfer.upload.add(&[], true, is_wrong);
+                self.enqueue(place);
+            }
+            Event::Reset { stream, .. } => {
+                if let Some(place) = self.place(stream) {
+                    self.enqueue(place);
+                }
+            }
+            Event::Window { stream: 0 } => {
+                for place in 0..self.streams.len() {
+                    if self.streams[place].transfer.awaits_window {
+                        self.enqueue(place);
+                    }
+                }
+            }
+            Event::Window { stream } => {
+                if let Some(place) = self.place(stream)
+                    && self.streams[place].transfer.awaits_window
+                {
+                    self.enqueue(place);
+                }
+            }
+            Event::Goaway => {}
+        }
+    }
+
+    fn place(&self, stream: u32) -> Option<usize> {
+        self.streams.binary_search_by_key(&stream, |other| other.transfer.stream).ok()
+    }
+
+    fn enqueue(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        if !std::mem::replace(&mut stream.is_queued, true) {
+            self.queue.push_back(stream.transfer.stream);
+        }
+    }
+
+    /// Begins a request: answers it at once if its answer is in memory, else makes it a stream in progress.
+    fn begin(&mut self, stream: u32, ends: bool, length: usize) {
+        self.begun += 1;
+        self.is_waiting = false;
+        let io = &mut self.shared.io;
+        (io.waits, io.gives_way) = (false, false);
+        io.timer.clear();
+        counters::add(Count::Requests);
+        io.counted.activity.answers();
+        let mut begun = exchange::unread(io);
+        (io.started, io.head_length, io.pipelined) = (Some(Time::now()), length, false);
+        let rules = rules(&io.default_policy().head);
+        let head = &mut begun.request.flow.exchange.request.head;
+        let malformed = read_request(&io.thread().header_list.borrow(), &rules, head).err();
+        let malformed = malformed.map(|error| HeadError {
+            status: error.status,
+            reason: error.reason,
+            line_known: !head.line().is_empty(),
+        });
+        exchange::begin_stream(io, &mut begun, ends, malformed);
+        io.started = None;
+        self.end_by_settings();
+        if let Some(length) = begun.request.flow.exchange.request.content_length {
+            self.shared.machine.expect(stream, length);
+        }
+        // A fault of a handler ends its own request only.
+        let Ok(progress) = catch_unwind(AssertUnwindSafe(|| begun.advance(false))) else {
+            return self.shared.release(stream, Code::INTERNAL_ERROR);
+        };
+        match progress {
+            Progress::Respond(body) if self.can_answer(stream, &begun, &body) => {
+                self.answer(stream, begun, &body);
+            }
+            other => self.add(stream, begun, ends, other),
+        }
+    }
+
+    /// Ends the connection with this request where the settings allow no further ones.
+    fn end_by_settings(&mut self) {
+        let Shared { io, machine } = &mut self.shared;
+        let policy = &io.default_policy().keepalive;
+        let age_ms = Time::now().uptime_ms.saturating_sub(io.info.accepted.uptime_ms);
+        let is_last = policy.timeout.is_zero()
+            || io.info.requests.get() >= policy.requests
+            || Duration::from_millis(age_ms) > policy.time;
+        if is_last {
+            io.output.append(|out| machine.end(out));
+        }
+    }
+
+    /// Whether a response can be written at once: it is in memory, and the windows have room for it.
+    fn can_answer(&self, stream: u32, begun: &Begun, body: &Body) -> bool {
+        let exchange = &begun.request.flow.exchange;
+        let room = self.shared.machine.room(stream) as u64;
+        respond::fits_in_memory(body)
+            && !engine::is_limited(exchange)
+            && exchange.scope.policy.post_action.is_none()
+            && !exchange.response.expects_trailers
+            && body.length().is_some_and(|length| length <= room)
+            && self.shared.io.output.bytes().len() < OUTPUT_LIMIT
+    }
+
+    fn answer(&mut self, stream: u32, mut begun: Box<Begun>, body: &Body) {
+        let flow = &mut begun.request.flow;
+        let pieces = body.pieces().filter(|_| has_body(&flow.exchange)).unwrap_or_default();
+        let mut contents = pieces.iter().filter_map(|piece| match piece {
+            Piece::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
+            _ => None,
+        });
+        let mut next: Option<&Bytes> = contents.next();
+        self.shared.response(stream, next.is_none(), flow);
+        while let Some(bytes) = next {
+            next = contents.next();
+            self.shared.data(stream, bytes, next.is_none(), &mut flow.exchange);
+        }
+        flow.log();
+        self.shared.release(stream, begun.message.code());
+        self.shared.io.end(begun);
+    }
+
+    /// Makes a request a stream in progress.
+    fn add(&mut self, stream: u32, begun: Box<Begun>, ends: bool, progress: Progress) {
+        let mut upload = Upload::default();
+        upload.is_whole = ends || begun.message.refused.is_some();
+        let transfer = Transfer {
+            stream,
+            upload,
+            outgoing: Outgoing::default(),
+            timer: self.shared.timer(),
+            quantum: 0,
+            wants_turn: false,
+            awaits_window: false,
+            expects_continue: begun.message.framing.expect_continue && !ends,
+        };
+        let origin = (self.woken.waker(stream), Rc::clone(&self.shared.io.serving));
+        self.streams.push(Box::new(Stream::new(begun, progress, transfer, origin)));
+        self.enqueue(self.streams.len() - 1);
+    }
+
+    /// Polls streams that have something to do, each once. Returns whether there were any.
+    fn serve(&mut self) -> bool {
+        let mut woken = Vec::new();
+        self.woken.take(&mut woken);
+        for stream in woken {
+            if let Some(place) = self.place(stream) {
+                self.enqueue(place);
+            }
+        }
+        let mut has_served = false;
+        for _ in 0..self.queue.len() {
+            if self.stage == Stage::Open && self.shared.io.output.bytes().len() >= OUTPUT_LIMIT {
+                break;
+            }
+            let Some(stream) = self.queue.pop_front() else { break };
+            let Some(place) = self.place(stream) else { continue };
+            has_served = true;
+            self.poll_stream(place);
+        }
+        has_served
+    }
+
+    fn poll_stream(&mut self, place: usize) {
+        let (stream, shared) = (&mut self.streams[place], &mut self.shared);
+        stream.is_queued = false;
+        let polled = match stream.serving.is_over() {
+            true => Ok(Poll::Ready(Code::INTERNAL_ERROR)),
+            // A fault of the server ends one stream only.
+            false => catch_unwind(AssertUnwindSafe(|| stream.poll(shared))),
+        };
+        let code = match polled {
+            Ok(Poll::Pending) => {
+                if stream.transfer.wants_turn {
+                    self.enqueue(place);
+                }
+                return;
+            }
+            Ok(Poll::Ready(code)) => Some(code),
+            Err(_) => None,
+        };
+        let stream = self.streams.remove(place);
+        self.shared.release(stream.transfer.stream, code.unwrap_or(Code::INTERNAL_ERROR));
+        match code {
+            Some(_) => stream.end(&self.shared),
+            // Its state is unknown.
+            None => drop(catch_unwind(AssertUnwindSafe(|| drop(stream)))),
+        }
+        if self.streams.is_empty() {
+            self.streams = Vec::new();
+        }
+    }
+
+    /// Writes what there is, as far as the client takes it. Returns whether it took any.
+    fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_written = false;
+        while self.stage == Stage::Open && !self.shared.io.output.is_empty() {
+            let Io { stream, timer, input, output, .. } = &mut *self.shared.io;
+            let polled = input.release_if_pending(stream.poll_write(cx, output.bytes()));
+            match self.pace.limit(timer, cx, polled) {
+                Poll::Ready(Ok(Ok(count))) => {
+                    self.pace.moved(count as u64, Some(timer));
+                    output.consume(count);
+                    has_written = true;
+                }
+                Poll::Ready(Ok(Err(_))) => self.lose(Stage::Lost),
+                Poll::Ready(Err(_)) => {
+                    self.shared.log(Level::Info, "client timed out (110: Connection timed out)");
+                    let error = std::io::ErrorKind::TimedOut.into();
+                    let io = &self.shared.io;
+                    io.reset_if_timed_out(&error, &io.default_policy().lingering);
+                    self.lose(Stage::Lost);
+                }
+                Poll::Pending => return has_written,
+            }
+        }
+        self.shared.io.output.release();
+        has_written
+    }
+
+    /// Tells the client why the connection ends.
+    fn fail(&mut self, failure: Failure) {
+        self.shared.log(Level::Info, failure.reason);
+        let Shared { io, machine } = &mut self.shared;
+        io.output.append(|out| machine.fail(failure, out));
+        self.lose(Stage::Failed);
+    }
+
+    /// Cancels all streams. Those that go on without their client come to their end.
+    fn lose(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.shared.machine.lose();
+        (0..self.streams.len()).for_each(|place| self.enqueue(place));
+    }
+
+    /// Nothing is there to do: waits, or ends.
+    fn rest(&mut self, cx: &mut Context<'_>) -> Rest {
+        let is_idle = self.streams.is_empty();
+        match self.stage {
+            Stage::Lost if is_idle => return Rest::Ended(Ended::Closed),
+            Stage::Failed if is_idle => return Rest::Ended(Ended::Closing(true)),
+            Stage::Lost | Stage::Failed => {
+                let _: Poll<()> = self.shared.io.timer.poll(cx);
+                return Rest::Waits;
+            }
+            Stage::Open => {}
+        }
+        if !self.shared.io.output.is_empty() {
+            return Rest::Waits;
+        }
+        let has_ended = self.shared.machine.has_ended();
+        if is_idle && has_ended {
+            return Rest::Ended(Ended::Closing(false));
+        }
+        if self.is_leaving() && !has_ended {
+            return self.leave(cx);
+        }
+        if is_idle { self.wait(cx) } else { self.watch(cx) }
+    }
+
+    fn is_leaving(&self) -> bool {
+        let io = &self.shared.io;
+        io.is_leaving() || !io.speaks_http2()
+    }
+
+    /// Ends the connection in two steps, so that no request is lost that is on its way.
+    fn leave(&mut self, cx: &mut Context<'_>) -> Rest {
+        let Shared { io, machine } = &mut self.shared;
+        let now = Time::now().instant;
+        let Some(until) = self.leaves_at else {
+            self.leaves_at = Some(now + ON_ITS_WAY);
+            io.output.append(|out| machine.announce_end(out));
+            return Rest::Again;
+        };
+        let left = until.saturating_duration_since(now);
+        if left.is_zero() {
+            io.output.append(|out| machine.end(out));
+            return Rest::Again;
+        }
+        self.is_waiting = false;
+        io.timer.set(left);
+        self.watch(cx)
+    }
+
+    /// Waits for the streams.
+    fn watch(&mut self, cx: &mut Context<'_>) -> Rest {
+        match self.shared.io.timer.poll(cx) {
+            Poll::Ready(()) => Rest::Again,
+            Poll::Pending => Rest::Waits,
+        }
+    }
+
+    /// Waits for the next request.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Rest {
+        let Shared { io, machine } = &mut self.shared;
+        if io.gives_way {
+            io.output.append(|out| machine.end(out));
+            return Rest::Again;
+        }
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            (io.waits, io.waits_since_ms) = (true, Time::now().uptime_ms);
+            io.counted.activity.waits();
+            let policy = io.default_policy();
+            let is_partial = !io.input.is_empty() || machine.awaits_continuation();
+            let limit = match io.info.requests.get() == 0 || is_partial {
+                true => policy.head.client_header_timeout,
+                false => policy.keepalive.timeout,
+            };
+            io.timer.set(limit);
+        }
+        if io.timer.poll(cx).is_pending() {
+            return Rest::Waits;
+        }
+        io.output.append(|out| machine.end(out));
+        Rest::Again
+    }
+}
+
+/// What becomes of a connection that has nothing to do.
+enum Rest {
+    /// There is something to do after all.
+    Again,
+    Waits,
+    Ended(Ended),
+}
+
+fn rules(policy: &HeadPolicy) -> RequestRules {
+    RequestRules {
+        underscores: policy.underscores_in_headers,
+        ignore_invalid: policy.ignore_invalid_headers,
+        max_fields: policy.max_headers,
+    }
+}
+
+impl Io {
+    /// Whether clients of the server that is chosen so far may speak HTTP/2.
+    pub(super) fn speaks_http2(&self) -> bool {
+        self.hosts().protocols.has(site::Protocols::HTTP2) || self.default_policy().http2.is_enabled
+    }
+}
+
+/// A client reads no more than this at once; a larger buffer would be of no use.
+const _: () = assert!(http2::FRAME_SIZE <= READ_SIZE);

@@ -1,0 +1,60 @@
+//! What the streams of a connection share: its machine, and its buffers.
+
+use crate::conn::Io;
+use crate::conn::respond::response_fields;
+use engine::Flow;
+use http2::{BlockWriter, Code, ResponseOptions, write_response};
+use journal::{About, Level};
+use wire::Timer;
+
+/// What the streams of a connection share.
+pub(super) struct Shared {
+    pub(super) io: Box<Io>,
+    pub(super) machine: http2::Connection,
+}
+
+impl Shared {
+    pub(super) fn timer(&self) -> Timer {
+        Timer::new(&self.io.thread().timers)
+    }
+
+    /// Lets the client send more content on a stream that holds none.
+    pub(super) fn widen(&mut self, stream: u32, window: u32) {
+        let machine = &mut self.machine;
+        self.io.output.append(|out| machine.widen(stream, 0, window, out));
+    }
+
+    /// Appends a head or trailers.
+    pub(super) fn head(&mut self, stream: u32, ends: bool, write: impl FnOnce(&mut BlockWriter<'_>)) {
+        let machine = &mut self.machine;
+        self.io.output.append(|out| machine.head(stream, ends, write, out));
+    }
+
+    /// Appends the head of a response.
+    pub(super) fn response(&mut self, stream: u32, ends: bool, flow: &mut Flow) {
+        let exchange = &mut flow.exchange;
+        let fields = response_fields(exchange);
+        let options = ResponseOptions { date: fields.date.as_ref(), server: fields.server };
+        let before = self.io.output.bytes().len();
+        self.head(stream, ends, |block| write_response(&exchange.response, &options, block));
+        let length = (self.io.output.bytes().len() - before) as u64;
+        exchange.wire.head_sent = true;
+        exchange.wire.head_bytes += length;
+        exchange.wire.bytes += length;
+    }
+
+    /// Gives up a stream whose request is over.
+    pub(super) fn release(&mut self, stream: u32, code: Code) {
+        let machine = &mut self.machine;
+        self.io.output.append(|out| machine.release(stream, code, out));
+    }
+
+    /// Writes to the error log of the address.
+    pub(super) fn log(&self, level: Level, message: &str) {
+        let (client, server) = (self.io.info.peer.address(), self.io.place().address.to_string());
+        let members = [("client", &*client), ("server", &*server)];
+        let about = About { connection: Some(self.io.info.serial), members: &members };
+        let text = format!("{message} while processing HTTP/2 connection");
+        self.io.default_policy().error_log.write_about(level, &text, &about);
+    }
+}

@@ -1,0 +1,112 @@
+//! A request of a connection in HTTP/2 that cannot be answered at once: until its response was sent, and what follows
+//! that.
+
+use super::bells::StreamWaker;
+use super::end::{StreamEnd, Transfer};
+use super::shared::Shared;
+use crate::conn::exchange::Begun;
+use crate::thread::Serving;
+use engine::{After, Inside, Progress};
+use http2::Code;
+use journal::Level;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use wire::memory::Held;
+
+/// How much a stream sends before others have their turn, in bytes.
+const TURN: usize = 16 * 1024;
+
+/// A request that is being served.
+pub(super) struct Stream {
+    begun: Box<Begun>,
+    pub(super) transfer: Transfer,
+    stage: Stage,
+    waker: Arc<StreamWaker>,
+    /// What it is served by.
+    pub(super) serving: Rc<Serving>,
+    /// Whether it is to be polled.
+    pub(super) is_queued: bool,
+    /// The code to cancel the stream with, unless it ends in order.
+    code: Code,
+    held: Held,
+}
+
+enum Stage {
+    /// The response is made and sent.
+    Responding,
+    /// What follows the response is done (`post_action`).
+    FollowingUp,
+    /// Requests that nobody waits for come to their end.
+    RunningOut,
+}
+
+impl Stream {
+    pub(super) fn new(
+        mut begun: Box<Begun>,
+        progress: Progress,
+        transfer: Transfer,
+        (waker, serving): (Arc<StreamWaker>, Rc<Serving>),
+    ) -> Stream {
+        begun.request.start(progress);
+        let (stage, code) = (Stage::Responding, begun.message.code());
+        Stream { begun, transfer, stage, waker, serving, is_queued: false, code, held: Held::default() }
+    }
+
+    /// Goes on; ready when the request is over, with the code for the stream.
+    pub(super) fn poll(&mut self, shared: &mut Shared) -> Poll<Code> {
+        self.waker.rearm();
+        let waker = Waker::from(Arc::clone(&self.waker));
+        (self.transfer.quantum, self.transfer.wants_turn) = (TURN, false);
+        self.transfer.awaits_window = false;
+        let polled = self.poll_stages(&mut Context::from_waker(&waker), shared);
+        self.held.set(self.transfer.upload.memory() + self.transfer.outgoing.memory());
+        polled
+    }
+
+    fn poll_stages(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Poll<Code> {
+        loop {
+            let Stream { begun, transfer, stage, .. } = self;
+            let request = &mut begun.request;
+            let next = match stage {
+                Stage::Responding => {
+                    let after = ready!(request.poll(cx, &mut StreamEnd { shared, transfer }));
+                    self.responded(after)
+                }
+                Stage::FollowingUp => {
+                    ready!(request.poll_follow_up(cx, &mut Inside::default()));
+                    Stage::RunningOut
+                }
+                Stage::RunningOut => {
+                    ready!(request.poll_aside(cx));
+                    request.flow.log();
+                    return Poll::Ready(self.code);
+                }
+            };
+            self.stage = next;
+        }
+    }
+
+    fn responded(&mut self, after: After) -> Stage {
+        let Stream { begun, transfer, code, .. } = self;
+        let request = &mut begun.request;
+        if transfer.upload.is_wrong() {
+            *code = Code::PROTOCOL_ERROR;
+        }
+        match after {
+            After::Sent => {}
+            After::Cut(error) => {
+                let text = format!("{} while sending response to client", net::system_message(&error));
+                request.flow.exchange.log(Level::Info, &text);
+            }
+            After::Closed | After::Taken | After::Passed => return Stage::RunningOut,
+        }
+        request.follow_up();
+        Stage::FollowingUp
+    }
+
+    /// Ends the request with all that is attached to it; its memory serves further ones.
+    pub(super) fn end(self, shared: &Shared) {
+        shared.io.thread().requests.keep(self.begun, self.serving.is_current());
+    }
+}
