@@ -467,7 +467,7 @@ impl Io {
 
     /// Whether the handshake chose HTTP/2.
     fn has_agreed_on_http2(&self) -> bool {
-        self.info.tls.as_ref().is_some_and(|tls| tls.alpn.as_deref() == Some(b"h2"))
+        self.info.tls.as_ref().is_some_and(|tls| tls.agreed.alpn.as_deref() == Some(b"h2"))
     }
 
     /// Parses a head out of the input, unless the client begins with HTTP/2.
