@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lab::model::block::{self, Block};
+use lab::model::figure::Figure;
 use tempfile::TempDir;
 
 /// Two kinds of address, one of a contender with PHP inside, and an answer that is not what the load asks for.
@@ -76,7 +77,7 @@ fn shakespeare_is_served_by_three_servers() {
         assert!(names.contains(&"nginx") && names.contains(&"apache-event"), "{load}: {names:?}");
         for block in blocks {
             assert_eq!(block.failure, None, "{:?}", block.cell);
-            assert_eq!(block.figures[&lab::model::figure::Figure::Failed], 0.0, "{:?}", block.cell);
+            assert_eq!(block.figures[&Figure::Failed], 0.0, "{:?}", block.cell);
             let is_named = |name: &str| block.parts.iter().any(|part| part.contains(name));
             assert!(is_named("MariaDB 1") && is_named("php"), "{:?}", block.parts);
         }
@@ -84,6 +85,91 @@ fn shakespeare_is_served_by_three_servers() {
     let reason = |load: &str| of(load)[0].failure.clone().unwrap();
     assert!(reason("none").contains("status 404 instead of 200"), "{}", reason("none"));
     assert!(reason("other").contains("no \"Faust\" in the content"), "{}", reason("other"));
+}
+
+/// A shop: the hybrid answers files and PHP, as each of its servers alone does.
+const SHOP: &str = r#"
+id = "shop"
+title = "Shop"
+question = "Does it work?"
+contenders = ["nginx", "nginx-apache"]
+
+[[loads]]
+id = "product"
+title = "Products"
+path = "/product/{number}"
+numbers = 30
+contains = "in stock"
+clients = 2
+requests = 60
+application = "shop"
+options = { passing = "application" }
+backend_options = { passing = "application" }
+
+[[loads]]
+id = "mixed"
+title = "Mixed"
+path = "/catalogue/{number}.html"
+numbers = 10
+contains = "abcdefgh"
+clients = 2
+requests = 60
+keep_alive = true
+application = "shop"
+options = { passing = "application" }
+backend_options = { passing = "application" }
+"#;
+
+#[test]
+fn a_shop_is_served_by_nginx_and_by_the_hybrid() {
+    if have(&["mariadbd", "mariadb-install-db", "php", "apache2", "php-fpm"]) {
+        all_answer(SHOP, "MariaDB 1");
+    }
+}
+
+/// WordPress with its objects in Redis, where both are here: `make lab` installs them.
+const WORDPRESS: &str = r#"
+id = "posts"
+title = "Posts"
+question = "Does it work?"
+contenders = ["nginx", "apache-event"]
+
+[[loads]]
+id = "home"
+title = "Home page"
+path = "/"
+contains = "Post number 10"
+clients = 2
+requests = 6
+keep_alive = true
+application = "wordpress"
+options = { passing = "application" }
+"#;
+
+#[test]
+fn wordpress_is_served_with_its_objects_in_redis() {
+    let here =
+        ["/usr/share/wordpress/wp-load.php", "/usr/bin/redis-server", "/etc/php/8.2/cli/conf.d/20-redis.ini"];
+    if !here.iter().all(|path| Path::new(path).exists()) {
+        println!("skipped: WordPress, Redis or PHP's module for it is not here");
+        return;
+    }
+    if have(&["mariadbd", "mariadb-install-db", "php", "apache2", "php-fpm"]) {
+        all_answer(WORDPRESS, "Redis 7");
+    }
+}
+
+/// Runs an experiment, and sees that every contender that is here answers every request with these parts.
+fn all_answer(experiment: &str, part: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = run(&folder, experiment);
+    let measured: Vec<&Block> = blocks.iter().filter(|block| is_measured(block)).collect();
+    assert!(measured.iter().any(|block| block.cell.contender == "nginx"), "{experiment}");
+    for block in measured {
+        assert_eq!(block.failure, None, "{:?}", block.cell);
+        assert_eq!(block.figures[&Figure::Failed], 0.0, "{:?}", block.cell);
+        assert!(block.parts.iter().any(|named| named.contains(part)), "{:?}", block.parts);
+    }
 }
 
 /// What came of it, but for contenders that are not there.

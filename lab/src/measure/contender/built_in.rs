@@ -31,6 +31,7 @@ pub(super) const FOLDERS: &[Folder] = &[
     ),
     folder!("openlitespeed": "contender.toml"),
     folder!("cherokee": "contender.toml"),
+    folder!("hybrid": "contender.toml", "tuned.conf"),
     folder!("node": "contender.toml", "application.js"),
     folder!("php-fpm": "contender.toml", "fpm.conf"),
     folder!("mariadb": "contender.toml", "mariadb.cnf", "first.sql"),

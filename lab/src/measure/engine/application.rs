@@ -33,7 +33,11 @@ macro_rules! folder {
     };
 }
 
-const FOLDERS: &[Folder] = &[folder!("shakespeare": "settings.php", "index.php", "setup.php")];
+const FOLDERS: &[Folder] = &[
+    folder!("shakespeare": "settings.php", "index.php", "setup.php"),
+    folder!("wordpress": "settings.php", "wp-config.php", "lab.php", "object-cache.php", "setup.php"),
+    folder!("shop": "settings.php", "index.php", "setup.php"),
+];
 
 /// The file whose names are filled in: where the services are.
 const SETTINGS: &str = "settings.php";

@@ -1,0 +1,3 @@
+<?php
+const DATABASE_SOCKET = '{{mariadb}}/mariadb.sock';
+const REDIS_PORT = {{redis_port}};
