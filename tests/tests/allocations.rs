@@ -1,4 +1,5 @@
-//! What requests cost in allocations: a file that is in memory is served without any, and a request is passed on with few.
+//! What requests cost in allocations: a file that is in memory is served without any, and a request is passed on with few;
+//! and what a request holds that waits.
 
 mod allocator;
 
@@ -9,9 +10,10 @@ use net::channel::{Command, channel};
 use net::{BoundSocket, ListenOptions, SocketAddress};
 use server::{Settings, Worker, run};
 use site::{Options, Site, load};
-use std::net::SocketAddr;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tests::client::Client;
@@ -24,11 +26,21 @@ const ROW: usize = 20;
 /// How many a request may need that is passed on: its content.
 const PASSED_MAX: u64 = 1;
 
+/// How many connections wait at first, and how many then wait in addition. With the probe they fill the tables that grow
+/// by doubling.
+const WAITING: usize = 63;
+
+/// How many bytes a connection may hold that waits for an upstream, without the memory of the kernel.
+const WAITING_MAX: usize = 7300;
+
 /// How long it may take until the file is in memory: one that is younger than two seconds is not kept there.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// What the serving thread had allocated when the last request was logged, and when the one before was.
 static COUNTS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// How many bytes the serving thread had when the last request was logged.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 static COUNTING: Module =
     Module { name: "counting", directives: &[], variables: &[], compile: Some(compile) };
@@ -44,6 +56,7 @@ impl Handler for Count {
     fn run(&self, _: &mut Exchange) -> Step {
         COUNTS[1].store(COUNTS[0].load(Ordering::SeqCst), Ordering::SeqCst);
         COUNTS[0].store(allocator::count(), Ordering::SeqCst);
+        LIVE.store(allocator::live(), Ordering::SeqCst);
         Step::Next
     }
 }
@@ -106,6 +119,51 @@ fn an_answer_that_is_passed_on_needs_few() {
     assert!(counted.iter().all(|count| *count <= PASSED_MAX), "{counted:?}");
 }
 
+/// A request that waits for its upstream, which has the request and does not answer.
+#[test]
+fn a_connection_that_waits_for_an_upstream_holds_little() {
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    upstream.set_nonblocking(true).unwrap();
+    let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
+    let text = format!(
+        "error_log stderr crit; http {{ access_log off; server {{ listen {address}; location /wait {{ \
+         proxy_pass http://{}; proxy_set_header X-Real-IP $remote_addr; }} \
+         location / {{ return 200; }} }} }}",
+        upstream.local_addr().unwrap()
+    );
+    let mut held = Vec::new();
+    serve(text, sockets, || {
+        let mut waiting = Vec::new();
+        let mut probe = Client::connect(address);
+        probe.extend(2 * LIMIT);
+        for _ in 0..2 {
+            for _ in 0..WAITING {
+                let mut client = Client::connect(address);
+                client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\nUser-Agent: agent\r\n\r\n");
+                let mut accepted = None;
+                until(LIMIT, || {
+                    accepted = upstream.accept().ok();
+                    accepted.is_some()
+                });
+                let (mut connection, _) = accepted.expect("a connection to the upstream");
+                connection.set_nonblocking(false).unwrap();
+                connection.set_read_timeout(Some(LIMIT)).unwrap();
+                // The server has sent the request, and waits for the answer.
+                assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
+                waiting.push((client, connection));
+            }
+            probe.exchange("GET /").expect("an answer");
+            // The second answer follows the log of the first one.
+            probe.exchange("GET /").expect("an answer");
+            held.push(LIVE.load(Ordering::SeqCst));
+        }
+    });
+    let each = (held[1] - held[0]) / WAITING;
+    assert!((1000..=WAITING_MAX).contains(&each), "{each} bytes for each connection");
+}
+
 fn needs_none(directory: &Path, logs: &str, request: &str) {
     std::fs::write(directory.join("a.txt"), "x".repeat(1024)).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
@@ -127,6 +185,20 @@ fn counted_within(
     (sockets, address): (Vec<BoundSocket>, SocketAddr),
     request: &str,
 ) -> Vec<u64> {
+    let mut counted = Vec::new();
+    serve(configuration, sockets, || {
+        let mut client = Client::connect(address);
+        client.extend(2 * LIMIT);
+        until(LIMIT, || {
+            counted = (0..ROW).map(|_| allocations(&mut client, request)).collect();
+            counted.iter().all(|count| *count <= most)
+        });
+    });
+    counted
+}
+
+/// Runs a server of one thread with this configuration while the clients do their work.
+fn serve(configuration: String, sockets: Vec<BoundSocket>, clients: impl FnOnce()) {
     // The counts are everybody's.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,19 +210,13 @@ fn counted_within(
     let site = Arc::new(Site::compile(&mut loaded, &modules).unwrap());
     site.logs.iter().for_each(|file| file.open().unwrap());
     let (supervisor, channel) = channel().unwrap();
-    let settings = Settings { connections: 10, shutdown_timeout: None, request_memory: None, drains: false };
+    let settings =
+        Settings { connections: 1000, shutdown_timeout: None, request_memory: None, drains: false };
     let replay = Arc::new(|_: &[u8], _| Err(String::new()));
     let (sockets, processors) = (vec![sockets], Vec::new());
     let worker = Worker { site, sockets, threads: 1, processors, settings, replay, channel };
     let worker = std::thread::spawn(move || run(worker));
-    let mut client = Client::connect(address);
-    client.extend(2 * LIMIT);
-    let mut counted = Vec::new();
-    until(LIMIT, || {
-        counted = (0..ROW).map(|_| allocations(&mut client, request)).collect();
-        counted.iter().all(|count| *count <= most)
-    });
+    clients();
     supervisor.send(Command::Terminate).unwrap();
     worker.join().unwrap().unwrap();
-    counted
 }

@@ -96,9 +96,9 @@ impl HeadParser {
             return None;
         }
         let fitting = &rest[..rest.len().min(self.limit - self.received)];
-        let length = self.head.fields.push_usual(fitting)?;
+        let length = self.head.fields.push_usual(fitting, 1);
         self.received += length;
-        Some(length)
+        (length > 0).then_some(length)
     }
 
     fn count(&mut self, length: usize) -> Result<(), Error> {

@@ -99,7 +99,7 @@ impl HeadParser {
             if self.is_at_end(input) {
                 return Ok(self.complete());
             }
-            if self.takes_usual_line(input, head, limits) {
+            if self.takes_usual_lines(input, head, limits) {
                 continue;
             }
             let Some(line) = self.next_field_line(input, limits)? else { return Ok(HeadProgress::Partial) };
@@ -125,18 +125,18 @@ impl HeadParser {
         is_end
     }
 
-    /// Whether the next line is whole and written as most are, and fits; then it is kept.
-    fn takes_usual_line(&mut self, input: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> bool {
+    /// Whether the next lines are whole and written as most are, and fit; then they are kept.
+    fn takes_usual_lines(&mut self, input: &[u8], head: &mut RequestHead, limits: &HeadLimits) -> bool {
         let rest = input.get(self.line_start..).unwrap_or_default();
         let fitting = &rest[..rest.len().min(self.buffers.left)];
-        if self.scanned != self.line_start || head.fields.len() >= limits.max_fields {
+        if self.scanned != self.line_start {
             return false;
         }
-        let Some(length) = head.fields.push_usual(fitting) else { return false };
+        let length = head.fields.push_usual(fitting, limits.max_fields.saturating_sub(head.fields.len()));
         self.buffers.left -= length;
         self.line_start += length;
         self.scanned = self.line_start;
-        true
+        length > 0
     }
 
     fn complete(&mut self) -> HeadProgress {

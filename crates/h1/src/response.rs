@@ -64,12 +64,7 @@ pub fn parse_response(
     (head.version, head.status, reason) = parse_status_line(line.text).ok_or_else(no_status_line)?;
     head.reason.extend_from_slice(reason);
     loop {
-        if head.fields.len() < FIELDS_MAX
-            && let Some(length) = head.fields.push_usual(lines.fitting())
-        {
-            lines.at += length;
-            continue;
-        }
+        lines.at += head.fields.push_usual(lines.fitting(), FIELDS_MAX.saturating_sub(head.fields.len()));
         if lines.fitting().starts_with(b"\r\n") {
             return Ok(Some(lines.at + 2));
         }

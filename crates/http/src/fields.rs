@@ -3,8 +3,10 @@
 use crate::words::{any_marked, first_marked, where_control, where_not_in_name};
 use std::ops::Range;
 
-/// One field line: a name and a value without surrounding white space.
+/// One field line: a name and a value without surrounding white space. Only a list makes one, so that it is known not to
+/// break the framing of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field<'a> {
     /// The name as written; compare with [`Field::is`].
     pub name: &'a [u8],
@@ -104,22 +106,31 @@ impl Fields {
         self.add_span(start, name.len(), value.len())
     }
 
-    /// Adds the field whose line stands at the start of these bytes, if it is written as most are: a name of letters,
-    /// digits and hyphens, a colon, a space, a value without controls and without spaces around it, CR and LF. Gives the
-    /// length of the line; nothing is added where the line is not usual or not whole.
+    /// Adds a field of another list. It was checked when that list took it.
     #[inline]
-    pub fn push_usual(&mut self, bytes: &[u8]) -> Option<usize> {
-        let name_length = first_marked(bytes, where_not_in_name)?;
-        let value = bytes[name_length..].strip_prefix(COLON)?;
-        let value_length = first_marked(value, where_control)?;
-        let (value, rest) = value.split_at(value_length);
-        let has_spaces = value.first() == Some(&b' ') || value.last() == Some(&b' ');
-        if name_length == 0 || has_spaces || !rest.starts_with(LINE_END) {
-            return None;
+    pub fn push_checked(&mut self, field: &Field<'_>) -> Result<(), InvalidField> {
+        let start = self.arena.len();
+        self.arena.extend_from_slice(field.line);
+        self.add_span(start, field.name.len(), field.value.len())
+    }
+
+    /// Adds the fields whose lines stand at the start of these bytes, as far as they are written as most are: a name of
+    /// letters, digits and hyphens, a colon, a space, a value without controls and without spaces around it, CR and LF.
+    /// Stops at a line that is not usual or not whole, and after `most` lines. Gives the length of the lines.
+    #[inline]
+    pub fn push_usual(&mut self, bytes: &[u8], most: usize) -> usize {
+        let start = self.arena.len();
+        if u32::try_from(start + bytes.len()).is_err() {
+            return 0;
         }
-        let (start, length) = (self.arena.len(), name_length + COLON.len() + value_length + LINE_END.len());
-        self.arena.extend_from_slice(&bytes[..length]);
-        self.add_span(start, name_length, value_length).ok().map(|()| length)
+        let mut at = 0;
+        for _ in 0..most {
+            let Some((name_length, value_length)) = usual_line(&bytes[at..]) else { break };
+            self.note_span(start + at, name_length, value_length);
+            at += name_length + COLON.len() + value_length + LINE_END.len();
+        }
+        self.arena.extend_from_slice(&bytes[..at]);
+        at
     }
 
     /// Takes note of the line that was appended to the arena.
@@ -134,11 +145,17 @@ impl Fields {
             self.arena.truncate(start);
             return Err(InvalidField);
         }
+        self.note_span(start, name_length, value_length);
+        Ok(())
+    }
+
+    /// Takes note of a line whose place in the arena is known to be a number of 32 bits.
+    #[inline]
+    fn note_span(&mut self, start: usize, name_length: usize, value_length: usize) {
         let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let (start, lengths) = (number(start), (number(name_length), number(value_length)));
         self.spans.push(Span { start, name_length: lengths.0, value_length: lengths.1 });
         self.lengths |= length_bit(name_length);
-        Ok(())
     }
 
     /// Takes away every field of this name.
@@ -208,6 +225,17 @@ impl Fields {
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
+}
+
+/// The lengths of name and value in the line at the start of these bytes, if it is usual and whole.
+#[inline]
+fn usual_line(bytes: &[u8]) -> Option<(usize, usize)> {
+    let name_length = first_marked(bytes, where_not_in_name)?;
+    let value = bytes[name_length..].strip_prefix(COLON)?;
+    let value_length = first_marked(value, where_control)?;
+    let (value, rest) = value.split_at(value_length);
+    let has_spaces = value.first() == Some(&b' ') || value.last() == Some(&b' ');
+    (name_length > 0 && !has_spaces && rest.starts_with(LINE_END)).then_some((name_length, value_length))
 }
 
 /// Whether two names differ in nothing but the case. Most are spelled alike.
@@ -313,7 +341,7 @@ mod tests {
             ("A: \u{e4}\u{7f}\r\n", 8),
         ] {
             let mut fields = Fields::new();
-            assert_eq!(fields.push_usual(head.as_bytes()), Some(line), "{head:?}");
+            assert_eq!(fields.push_usual(head.as_bytes(), 1), line, "{head:?}");
             let (name, value) = head[..line].trim_end().split_once(':').unwrap();
             assert_eq!(fields.get(name), Some(value.trim().as_bytes()));
             assert_eq!(fields.iter().next().unwrap().line, &head.as_bytes()[..line]);
@@ -340,8 +368,24 @@ mod tests {
             "A:  \r\n",
         ] {
             let mut fields = Fields::new();
-            assert_eq!(fields.push_usual(head.as_bytes()), None, "{head:?}");
+            assert_eq!(fields.push_usual(head.as_bytes(), 9), 0, "{head:?}");
             assert!(fields.is_empty() && fields.arena.is_empty());
+        }
+    }
+
+    #[test]
+    fn usual_lines_are_taken_up_to_one_that_is_not() {
+        let head = b"A: b\r\nCc: \r\nD:e\r\nF: g\r\n\r\n";
+        for (most, length, count) in [(0, 0, 0), (1, 6, 1), (2, 12, 2), (9, 12, 2)] {
+            let mut fields = Fields::new();
+            fields.push(b"X", b"y").unwrap();
+            assert_eq!((fields.push_usual(head, most), fields.len()), (length, 1 + count));
+            let mut out = Vec::new();
+            fields.write_unframed(&mut out);
+            assert_eq!(out, [b"X: y\r\n", &head[..length]].concat());
+            let mut copy = Fields::new();
+            fields.iter().for_each(|field| copy.push_checked(&field).unwrap());
+            assert_eq!(copy.iter().collect::<Vec<_>>(), fields.iter().collect::<Vec<_>>());
         }
     }
 

@@ -72,20 +72,35 @@ fn uptime_ns(now: Instant) -> u64 {
 /// A turn of a thread, which does not block. While it lives, [`Time::now`] returns the time of its start, so that a request
 /// that is answered within the turn reads one clock once.
 #[derive(Debug)]
-pub struct Turn(());
+pub struct Turn {
+    /// Whether the turn is a part of another one, whose time it has.
+    is_inner: bool,
+}
 
 impl Turn {
-    /// Begins a turn now.
+    /// Begins a turn now, or within the turn that goes on.
     #[must_use]
     pub fn begin() -> Turn {
-        TURN.set(Some(Time::read()));
-        Turn(())
+        let is_inner = TURN.get().is_some();
+        if !is_inner {
+            TURN.set(Some(Time::read()));
+        }
+        Turn { is_inner }
+    }
+
+    /// Reads the clock again, and returns the time.
+    pub fn renew(&mut self) -> Time {
+        let time = Time::read();
+        TURN.set(Some(time));
+        time
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        TURN.set(None);
+        if !self.is_inner {
+            TURN.set(None);
+        }
     }
 }
 
@@ -187,10 +202,16 @@ mod tests {
 
     #[test]
     fn time_is_constant_during_a_turn_only() {
-        let turn = Turn::begin();
+        let mut turn = Turn::begin();
         let start = Time::now();
         while start.instant.elapsed() < 2 * WALL_VALID {}
         assert_eq!(Time::now().instant, start.instant);
+        drop(Turn::begin());
+        assert_eq!(Time::now().instant, start.instant, "a turn within another one has its time");
+        let renewed = turn.renew();
+        assert!(renewed.instant > start.instant);
+        assert_eq!(Time::now().instant, renewed.instant);
+        while renewed.instant.elapsed() < 2 * WALL_VALID {}
         drop(turn);
         let before = Instant::now();
         let now = Time::now();

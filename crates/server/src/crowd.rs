@@ -2,6 +2,7 @@
 //! of a table, and none waits behind those that have much to send.
 
 use crate::pulse::Pulse;
+use journal::clock::Turn;
 use net::Events;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -258,15 +259,18 @@ impl<T: Member> Crowd<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Polls them in turn, for as long as they may have the thread to themselves.
+    /// Polls them in turn, for as long as they may have the thread to themselves. A few of them share a reading of the
+    /// clock.
     fn poll_batch(&self, batch: &mut Vec<u32>, started: Instant) {
         let mut polled = 0;
+        let mut turn = Turn::begin();
         for &seat in batch.iter() {
             MEMBERS_READY.set(batch.len() - polled);
             polled += 1;
             self.poll_member(seat);
             // What members want of the runtime itself is counted for all of them together.
-            if !coop::has_budget_remaining() || (polled % LOOKS_AT_CLOCK == 0 && started.elapsed() > SLICE) {
+            let looks = polled % LOOKS_AT_CLOCK == 0;
+            if !coop::has_budget_remaining() || (looks && turn.renew().instant - started > SLICE) {
                 break;
             }
         }

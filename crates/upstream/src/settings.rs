@@ -1,9 +1,10 @@
 //! What the options of a protocol come to in one scope.
 
+use crate::kind::Kind;
 use crate::options::Options;
 use conf::{Diagnostic, Span};
 use contract::{Directive, View};
-use http::Status;
+use http::{Field, Fields, Status};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -299,6 +300,8 @@ pub struct FieldNames {
     names: Box<[Box<[u8]>]>,
     /// A bit for each length that names have, so that most that are not among them are known not to be.
     lengths: u64,
+    /// A bit for each kind of field that is among them.
+    kinds: u32,
 }
 
 impl FieldNames {
@@ -306,7 +309,28 @@ impl FieldNames {
         let mut names: Box<[_]> = names.into_iter().collect();
         names.sort();
         let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));
-        FieldNames { names, lengths }
+        let mut fields = Fields::new();
+        // A name that no field can have hides none.
+        for name in &names {
+            let _ = fields.push(name, b"");
+        }
+        let kinds = fields.iter().fold(0, |kinds, field| kinds | Kind::of(&field).bit());
+        FieldNames { names, lengths, kinds }
+    }
+
+    /// Whether the name of a field of this kind is among them.
+    #[inline]
+    pub fn has_field(&self, kind: Kind, field: &Field<'_>) -> bool {
+        match kind {
+            Kind::Own | Kind::Other => self.has(field.name),
+            // All fields of this kind have one name.
+            kind => self.has_kind(kind),
+        }
+    }
+
+    /// Whether the name is among them that all fields of this kind have.
+    pub fn has_kind(&self, kind: Kind) -> bool {
+        self.kinds & kind.bit() != 0
     }
 
     /// Whether this name is among them, in any case.

@@ -9,7 +9,7 @@ use http::{Field, Fields, Method, Status};
 use journal::Level;
 use std::borrow::Cow;
 use std::rc::Rc;
-use upstream::{Conversation, Dialogue, Ignored, Settings, Upload};
+use upstream::{Conversation, Dialogue, Ignored, Kind, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
@@ -161,65 +161,25 @@ pub(crate) fn is_idempotent(exchange: &Exchange) -> bool {
     !matches!(exchange.request.method, Method::Post | Method::Lock | Method::Patch)
 }
 
-/// What a field of an answer is, for those that are not simply passed on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It concerns the connection to the other server, or is the server's own framing.
-    Own,
-    Upgrade,
-    ContentType,
-    Date,
-    Etag,
-    LastModified,
-    Location,
-    Refresh,
-    Server,
-    Other,
+/// Tells which fields of an answer count: of those that it should have once, the first.
+#[derive(Default)]
+pub(crate) struct Counting {
+    /// A bit for each kind that was there.
+    seen: u32,
 }
 
-impl Kind {
-    fn of(field: &Field<'_>) -> Kind {
-        // A look at the length is all that most names need.
-        match field.name.len() {
-            2 if field.is("TE") => Kind::Own,
-            4 if field.is("Date") => Kind::Date,
-            4 if field.is("ETag") => Kind::Etag,
-            6 if field.is("Server") => Kind::Server,
-            7 if field.is("Upgrade") => Kind::Upgrade,
-            7 if field.is("Refresh") => Kind::Refresh,
-            7 if field.is("Trailer") => Kind::Own,
-            8 if field.is("Location") => Kind::Location,
-            10 if field.is("Connection") || field.is("Keep-Alive") => Kind::Own,
-            12 if field.is("Content-Type") => Kind::ContentType,
-            13 if field.is("Last-Modified") => Kind::LastModified,
-            14 if field.is("Content-Length") => Kind::Own,
-            16 if field.is("Proxy-Connection") => Kind::Own,
-            17 if field.is("Transfer-Encoding") => Kind::Own,
-            _ => Kind::Other,
-        }
-    }
-
-    /// Whether an answer has it once: of several, the first counts (nginx's list).
-    fn is_single(self) -> bool {
-        !matches!(self, Kind::Own | Kind::Upgrade | Kind::Other)
+impl Counting {
+    /// Whether the next field counts, which is of this kind.
+    pub(crate) fn counts(&mut self, kind: Kind) -> bool {
+        let is_first = self.seen & kind.bit() == 0;
+        self.seen |= kind.bit();
+        is_first || !kind.is_single()
     }
 }
 
 /// The fields of early hints that do not concern the connection to the other server.
 pub(crate) fn hints(fields: &Fields) -> impl Iterator<Item = Field<'_>> {
     fields.iter().filter(|field| !matches!(Kind::of(field), Kind::Own | Kind::Upgrade))
-}
-
-/// The fields of an answer that count, and what they are.
-pub(crate) fn counting(fields: &Fields) -> impl Iterator<Item = (Kind, Field<'_>)> {
-    // A bit for each kind that was there.
-    let mut seen = 0_u32;
-    fields.iter().map(|field| (Kind::of(&field), field)).filter(move |&(kind, _)| {
-        let bit = 1 << kind as u32;
-        let is_first = seen & bit == 0;
-        seen |= bit;
-        is_first || !kind.is_single()
-    })
 }
 
 /// An answer's own words for its status, unless an `error_page` has given it another one: that has its own words.

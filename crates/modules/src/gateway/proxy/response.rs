@@ -3,11 +3,12 @@
 use super::Proxy;
 use super::dialogue::HttpDialogue;
 use super::redirect::{rewrite, rewrite_refresh};
-use crate::shared::gateway::{Kind, counting, media_type, reason};
+use crate::shared::gateway::{Counting, media_type, reason};
 use contract::Exchange;
 use h1::tokens;
 use http::{Fields, Status};
 use journal::Level;
+use upstream::Kind;
 
 /// Sets the response's head.
 pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
@@ -21,12 +22,17 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut Ht
     let (mut has_server, mut has_date) = (false, false);
     // What most servers list is dropped in any case.
     let has_list = fields.all("Connection").any(|value| !value.eq_ignore_ascii_case(b"keep-alive"));
-    for (kind, field) in counting(fields) {
+    let mut counting = Counting::default();
+    for field in fields.iter() {
+        let kind = Kind::of(&field);
+        if !counting.counts(kind) {
+            continue;
+        }
         has_server |= kind == Kind::Server;
         has_date |= kind == Kind::Date;
         let is_listed = || tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token));
         let is_dropped = kind == Kind::Own || (has_list && is_listed());
-        if is_dropped && !(is_switch && kind == Kind::Upgrade) || hidden.has(field.name) {
+        if is_dropped && !(is_switch && kind == Kind::Upgrade) || hidden.has_field(kind, &field) {
             continue;
         }
         let value = match kind {
@@ -47,13 +53,13 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut Ht
         let passed = &mut exchange.response.fields;
         let pushed = match &value {
             Some(value) => passed.push(field.name, value),
-            None => passed.push_line(field.line, field.name, field.value),
+            None => passed.push_checked(&field),
         };
         if pushed.is_err() {
             exchange.log(Level::Error, "a field of the upstream's response cannot be passed on");
         }
     }
     // With `proxy_pass_header Server`, a missing `Server` field is not replaced by that of this server.
-    exchange.wire.omits_server |= !has_server && !hidden.has(b"server");
-    exchange.wire.omits_date |= !has_date && !hidden.has(b"date");
+    exchange.wire.omits_server |= !has_server && !hidden.has_kind(Kind::Server);
+    exchange.wire.omits_date |= !has_date && !hidden.has_kind(Kind::Date);
 }

@@ -1,12 +1,12 @@
 //! The application's head as the client sees it.
 
-use crate::shared::gateway::{Kind, counting, media_type, reason};
+use crate::shared::gateway::{Counting, media_type, reason};
 use bytes::Bytes;
 use contract::Exchange;
 use fcgi::Head;
 use http::{Fields, Method};
 use journal::Level;
-use upstream::Settings;
+use upstream::{Kind, Settings};
 
 /// The answer of an application.
 pub(crate) struct Answer<'a> {
@@ -53,14 +53,16 @@ pub(crate) fn describe(settings: &Settings, exchange: &mut Exchange, answer: Ans
     (response.status, response.reason) = (head.status, reason);
     response.content_length = length;
     let mut all_passed = true;
-    for (kind, field) in counting(fields) {
-        if kind == Kind::Own || settings.hidden.has(field.name) {
+    let mut counting = Counting::default();
+    for field in fields.iter() {
+        let kind = Kind::of(&field);
+        if !counting.counts(kind) || kind == Kind::Own || settings.hidden.has_field(kind, &field) {
             continue;
         }
         if kind == Kind::ContentType {
             response.content_type = media_type(field.value, before);
         } else {
-            all_passed &= response.fields.push_line(field.line, field.name, field.value).is_ok();
+            all_passed &= response.fields.push_checked(&field).is_ok();
         }
     }
     if !all_passed {
