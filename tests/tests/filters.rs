@@ -6,10 +6,14 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 use tests::binary::Server;
 use tests::origin::{After, Asked, Origin, ok, raw};
+use tests::raw::Raw;
 use tests::site::{Running, Site};
 use tests::wait;
 
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// More than the kernel keeps of what nobody reads, in bytes.
+const COPIED: usize = 32 * 1024 * 1024;
 
 /// More than a subrequest is given in memory.
 const LONG: usize = 9 * 1024 * 1024;
@@ -97,9 +101,40 @@ fn nobody_waits_for_a_copy() {
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome text");
     assert_eq!(client.response("POST").unwrap().text(), "answer");
     assert!(wait::until(PATIENCE, || origin.open() == 1), "no copy");
+    assert_eq!(client.exchange("GET /answer").unwrap().text(), "answer", "the connection is free");
     drop(let_go);
-    assert_eq!(client.exchange("GET /answer").unwrap().text(), "answer", "the connection stays");
+    assert!(wait::until(PATIENCE, || origin.open() == 0), "the copy is done");
     running.stop();
+}
+
+/// The client, and then the worker, are gone before the other server has taken the copy.
+#[test]
+fn a_copy_arrives_whole_after_its_client_has_left_and_the_worker_was_told_to() {
+    let hangs = Origin::start(|_| raw("", After::Hang));
+    let copies = Raw::listen();
+    let running = Site::new(&format!(
+        "client_max_body_size 64m;
+         server {{
+             listen 127.0.0.1:%%PORT%%;
+             location / {{ mirror /copy; proxy_pass http://{}; }}
+             location = /copy {{ internal; proxy_pass http://{}; }}
+         }}",
+        hangs.address(),
+        copies.address()
+    ))
+    .start(Server::Fulmar);
+    let mut client = running.connect();
+    client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {COPIED}\r\n\r\n").as_bytes());
+    client.send(&vec![b'x'; COPIED]);
+    let mut peer = copies.accept();
+    assert!(peer.until("\r\n\r\n").starts_with("POST /copy "));
+    assert!(wait::until(PATIENCE, || hangs.open() == 1), "the request is not passed on");
+    drop(client);
+    assert!(wait::until(PATIENCE, || hangs.open() == 0), "the request goes on without its client");
+    let stopping = std::thread::spawn(move || running.stop());
+    assert_eq!(peer.skip(COPIED as u64), COPIED as u64, "the copy is cut");
+    peer.send("HTTP/1.1 204 No Content\r\n\r\n");
+    stopping.join().unwrap();
 }
 
 #[test]

@@ -69,8 +69,8 @@ pub enum Work {
     RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
-    /// Requests inside of the server that nobody waits for. They run beside this one, which is over when they are;
-    /// what they answer goes nowhere.
+    /// Requests inside of the server that nobody waits for. They outlast this one and its client; what they answer goes
+    /// nowhere.
     Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),

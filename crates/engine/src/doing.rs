@@ -1,9 +1,10 @@
 //! The work that a handler or a body waits for. This is the only place that does it.
 
 use super::collecting::Collecting;
+use super::detached::Detached;
 use super::end::End;
 use super::hints;
-use super::inner::{self, Inner};
+use super::inner::Inner;
 use crate::pipeline::Flow;
 use contract::{Outcome, Subrequest, Task, Turn, Work};
 use http::Status;
@@ -40,14 +41,8 @@ pub(crate) enum Doing {
 pub(crate) struct Passed;
 
 impl Doing {
-    /// Begins work on behalf of a flow that is so many subrequests deep. What nobody waits for is added to `aside`.
-    pub(crate) fn start(
-        work: Work,
-        flow: &mut Flow,
-        depth: u32,
-        aside: &mut Vec<Inner>,
-        end: &mut dyn End,
-    ) -> Doing {
+    /// Begins work on behalf of a flow that is so many subrequests deep.
+    pub(crate) fn start(work: Work, flow: &mut Flow, depth: u32, end: &mut dyn End) -> Doing {
         let explains = end.explains();
         match work {
             Work::Sleep(_) | Work::RequestBody | Work::RequestStream if explains => {
@@ -65,7 +60,8 @@ impl Doing {
                 Doing::Each { wanted: all.into_iter(), depth, inner: None }
             }
             Work::Aside(all) => {
-                aside.extend(all.into_iter().filter_map(|wanted| Inner::new(flow, wanted, depth, explains)));
+                let detached = all.into_iter().filter_map(|wanted| Detached::new(flow, wanted, depth));
+                detached.for_each(|request| end.detach(request));
                 Doing::done(Outcome::Done)
             }
             Work::Job(job) => Doing::Job(Job::start(|| Ok(job()))),
@@ -146,10 +142,4 @@ impl Doing {
             (Ok(()), _) => Outcome::Failed(Status::INTERNAL_SERVER_ERROR),
         }
     }
-}
-
-/// Goes on with what nobody waits for; ready when all of it is done.
-pub(crate) fn poll_aside(aside: &mut Vec<Inner>, cx: &mut Context<'_>) -> Poll<()> {
-    aside.retain_mut(|inner| inner::poll_alone(inner, cx).is_pending());
-    if aside.is_empty() { Poll::Ready(()) } else { Poll::Pending }
 }

@@ -1,5 +1,6 @@
 //! What a request may ask of its sender.
 
+use crate::detached::Detached;
 use crate::pipeline::Flow;
 use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece};
@@ -63,6 +64,9 @@ pub trait End: BodyReader {
     /// Ready when nobody waits for the request any more. With `lasts` it goes on without the client, unless the client
     /// has to send more.
     fn poll_gone(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, lasts: bool) -> Poll<()>;
+
+    /// Takes over a detached request.
+    fn detach(&mut self, request: Detached);
 
     /// What limits the waiting for the client; none where no client is waited for.
     fn timer(&self) -> Option<&Timer>;

@@ -2,6 +2,7 @@
 //! body.
 
 use super::cold::FileReading;
+use super::detached::Detached;
 use super::doing::Doing;
 use super::end::{End, Sent};
 use super::request::{After, Request};
@@ -15,7 +16,6 @@ use http::Status;
 use journal::Level;
 use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::Timer;
@@ -34,7 +34,7 @@ const COLLECTED_MAX: usize = 8 * 1024 * 1024;
 struct Count(Cell<u32>);
 
 /// A request inside of the server.
-pub struct Inner {
+pub(crate) struct Inner {
     /// It is taken when the request is over.
     request: Option<Box<Request>>,
     parent: Inside,
@@ -43,7 +43,7 @@ pub struct Inner {
 
 impl Inner {
     /// A request on behalf of a flow that is itself so many subrequests deep; none if there are too many.
-    pub fn new(parent: &Flow, wanted: Subrequest, depth: u32, explains: bool) -> Option<Inner> {
+    pub(crate) fn new(parent: &Flow, wanted: Subrequest, depth: u32, explains: bool) -> Option<Inner> {
         if !may_run(parent, &wanted, depth) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Inner {
     }
 
     /// Ready with the response, which is whole unless the content is streamed.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
         let failed = Outcome::Failed(Status::INTERNAL_SERVER_ERROR);
         let Some(request) = &mut self.request else { return Poll::Ready(failed) };
         let after = ready!(request.poll(cx, &mut self.parent));
@@ -96,15 +96,7 @@ impl Inner {
     }
 }
 
-/// Goes on with a request that nobody waits for. One that panics ends, and is no reason to end others.
-pub(crate) fn poll_alone(inner: &mut Inner, cx: &mut Context<'_>) -> Poll<()> {
-    match catch_unwind(AssertUnwindSafe(|| inner.poll(cx).map(drop))) {
-        Ok(polled) => polled,
-        Err(_) => Poll::Ready(()),
-    }
-}
-
-fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
+pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
     let exchange = &parent.exchange;
     let count = exchange.attached::<Count>().unwrap_or_else(|| {
         exchange.attach(Count(Cell::new(0)));
@@ -121,7 +113,7 @@ fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
     false
 }
 
-fn log(flow: &mut Flow) {
+pub(crate) fn log(flow: &mut Flow) {
     if flow.exchange.scope.policy.log_subrequest {
         flow.log();
     }
@@ -161,8 +153,7 @@ struct Part {
 impl Source for Part {
     fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
         let Some(request) = &mut self.request else { return Pull::End };
-        let Request { flow, aside, depth, .. } = &mut **request;
-        let _: Poll<()> = super::doing::poll_aside(aside, turn.cx);
+        let Request { flow, depth, .. } = &mut **request;
         let mut parent = Inside::default();
         loop {
             if let Some(doing) = &mut self.doing {
@@ -176,7 +167,7 @@ impl Source for Part {
             let mut inner = Turn { cx: turn.cx, exchange: &mut flow.exchange, body: &mut NoBody };
             match self.source.pull(&mut inner) {
                 Pull::Await(work) => {
-                    self.doing = Some(Doing::start(work, flow, *depth, aside, &mut parent));
+                    self.doing = Some(Doing::start(work, flow, *depth, &mut parent));
                 }
                 Pull::Piece(piece) => {
                     flow.exchange.wire.bytes += piece.length();
@@ -213,6 +204,8 @@ pub struct Inside {
     body: Body,
     told: Option<Told>,
     held: Held,
+    /// Detached requests, to be taken over.
+    pub detached: Vec<Detached>,
 }
 
 impl Default for Inside {
@@ -225,6 +218,7 @@ impl Default for Inside {
             body: Body::Empty,
             told: None,
             held: Held::default(),
+            detached: Vec::new(),
         }
     }
 }
@@ -297,6 +291,10 @@ impl End for Inside {
         Poll::Pending
     }
 
+    fn detach(&mut self, request: Detached) {
+        self.detached.push(request);
+    }
+
     fn timer(&self) -> Option<&Timer> {
         None
     }
@@ -332,7 +330,6 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::{DEPTH_MAX, Inner};
-    use crate::Request;
     use crate::pipeline::Flow;
     use crate::prototypes;
     use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Subrequest};
@@ -343,7 +340,6 @@ mod tests {
     use std::future::poll_fn;
     use std::rc::Rc;
     use std::sync::Arc;
-    use std::task::{Context, Waker};
 
     fn flow(site: &Site) -> Flow {
         let server = Arc::clone(site.listens[0].hosts(None).default_server());
@@ -403,22 +399,5 @@ mod tests {
         ));
         let deep = run(&flow(&site), Subrequest::get("/s", Content::Collected), DEPTH_MAX);
         assert!(matches!(deep, Outcome::Failed(Status::INTERNAL_SERVER_ERROR)));
-    }
-
-    #[test]
-    fn what_runs_aside_ends_with_the_request() {
-        let site = prototypes::site("location / { delay 1s; body x; }");
-        let flow = flow(&site);
-        let owners = || Rc::strong_count(&flow.exchange.connection);
-        let before = owners();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let _entered = runtime.enter();
-        let mut request = Request::new(self::flow(&site), 0);
-        let inner = Inner::new(&flow, Subrequest::get("/", Content::Unused), 0, false);
-        request.aside.extend(inner);
-        assert!(request.poll_aside(&mut Context::from_waker(Waker::noop())).is_pending());
-        assert_eq!(owners(), before + 1);
-        request.clear();
-        assert_eq!(owners(), before, "it goes on");
     }
 }

@@ -5,6 +5,7 @@
 
 mod cold;
 mod collecting;
+mod detached;
 mod doing;
 mod end;
 mod error_page;
@@ -24,6 +25,7 @@ mod trials;
 mod tunnel;
 
 pub use cold::{Read, Unknown, read, warm};
+pub use detached::Detached;
 pub use end::{End, Sent};
 pub use inner::Inside;
 pub use pace::Pace;

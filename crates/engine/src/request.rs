@@ -1,8 +1,7 @@
 //! A request that has to wait: for work, for its client, or for both.
 
-use super::doing::{Doing, Passed, poll_aside};
+use super::doing::{Doing, Passed};
 use super::end::End;
-use super::inner::Inner;
 use super::pace::Pace;
 use super::sending::{Sending, poll_flush};
 use crate::pipeline::{Flow, Progress};
@@ -16,8 +15,6 @@ pub struct Request {
     /// The request on its way through the handlers.
     pub flow: Flow,
     state: State,
-    /// Requests that nobody waits for. They run at the same time as this one, and end with it.
-    pub aside: Vec<Inner>,
     /// How many subrequests deep it is.
     pub depth: u32,
     /// The length of the content that the log tells of, whatever follows the response.
@@ -55,14 +52,12 @@ pub enum After {
 impl Request {
     /// A request that is so many subrequests deep.
     pub fn new(flow: Flow, depth: u32) -> Request {
-        Request { flow, state: State::Idle, aside: Vec::new(), depth, length: None }
+        Request { flow, state: State::Idle, depth, length: None }
     }
 
     /// Forgets the request, and keeps the memory for another one.
     pub fn clear(&mut self) {
-        let Request { flow, state, aside, depth: _, length: _ } = self;
-        // What is attached to the request may end others.
-        aside.clear();
+        let Request { flow, state, depth: _, length: _ } = self;
         *state = State::Idle;
         flow.clear();
     }
@@ -80,16 +75,15 @@ impl Request {
 
     /// Goes on until the response was sent; ready with how it ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
-        let _: Poll<()> = poll_aside(&mut self.aside, cx);
         loop {
-            let Request { flow, state, aside, depth, .. } = self;
+            let Request { flow, state, depth, .. } = self;
             match state {
                 State::Idle | State::Closed => return Poll::Ready(After::Closed),
                 State::Clearing(_, pace) => {
                     let cleared = ready!(poll_flush(cx, flow, end, pace));
                     let State::Clearing(work, _) = std::mem::replace(state, State::Idle) else { continue };
                     *state = State::Waiting(match cleared {
-                        Ok(()) => Doing::start(work, flow, *depth, aside, end),
+                        Ok(()) => Doing::start(work, flow, *depth, end),
                         Err(error) => {
                             end.discard(&error);
                             Doing::Done(Some(Outcome::Failed(Status::CLIENT_CLOSED)))
@@ -118,7 +112,7 @@ impl Request {
                             }
                         }
                     }
-                    let sent = ready!(sending.poll(cx, flow, end, (aside, *depth)));
+                    let sent = ready!(sending.poll(cx, flow, end, *depth));
                     self.state = State::Idle;
                     return Poll::Ready(sent.map_or_else(After::Cut, |()| After::Sent));
                 }
@@ -150,11 +144,11 @@ impl Request {
     /// Goes on with what follows the response; ready when that is over. It goes on without the client.
     pub fn poll_follow_up(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<()> {
         loop {
-            let Request { flow, state, aside, depth, .. } = self;
+            let Request { flow, state, depth, .. } = self;
             match state {
                 State::Clearing(..) => {
                     let State::Clearing(work, _) = std::mem::replace(state, State::Idle) else { continue };
-                    *state = State::Waiting(Doing::start(work, flow, *depth, aside, end));
+                    *state = State::Waiting(Doing::start(work, flow, *depth, end));
                 }
                 State::Waiting(doing) => {
                     let polled = ready!(doing.poll(cx, flow, end));
@@ -166,11 +160,6 @@ impl Request {
                 State::Idle | State::Sending(_) | State::Closed => return Poll::Ready(()),
             }
         }
-    }
-
-    /// Ready when all requests that nobody waits for are over.
-    pub fn poll_aside(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        poll_aside(&mut self.aside, cx)
     }
 }
 

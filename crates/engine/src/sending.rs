@@ -2,7 +2,6 @@
 
 use super::doing::{Doing, Passed};
 use super::end::{End, Sent};
-use super::inner::Inner;
 use super::pace::Pace;
 use super::throttle::{self, Throttle};
 use super::tunnel::Tunnelling;
@@ -84,7 +83,7 @@ impl Sending {
         cx: &mut Context<'_>,
         flow: &mut Flow,
         end: &mut dyn End,
-        (aside, depth): (&mut Vec<Inner>, u32),
+        depth: u32,
     ) -> Poll<io::Result<()>> {
         loop {
             let Sending { pace, rest, doing, .. } = self;
@@ -112,7 +111,7 @@ impl Sending {
                     match pulled? {
                         Pull::Piece(piece) => Some(piece),
                         Pull::Await(work) => {
-                            *doing = Some(Doing::start(work, flow, depth, aside, end));
+                            *doing = Some(Doing::start(work, flow, depth, end));
                             continue;
                         }
                         Pull::End => None,

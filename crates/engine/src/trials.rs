@@ -1,6 +1,6 @@
 //! The whole engine with a sender in memory, which is neither a connection nor a request.
 
-use super::{After, End, Request, Sent};
+use super::{After, Detached, End, Request, Sent};
 use crate::pipeline::{Flow, Progress};
 use crate::prototypes;
 use bytes::Bytes;
@@ -27,6 +27,7 @@ struct Memory {
     /// What comes of the request's body.
     upload: VecDeque<Bytes>,
     upload_ended: bool,
+    detached: Vec<Detached>,
     /// The interim responses, which leave as soon as the client takes something.
     interim: Vec<(Status, String)>,
     gone: bool,
@@ -137,6 +138,10 @@ impl End for Memory {
 
     fn poll_gone(&mut self, _: &mut Context<'_>, _: &mut Exchange, lasts: bool) -> Poll<()> {
         if self.gone && !lasts { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn detach(&mut self, request: Detached) {
+        self.detached.push(request);
     }
 
     fn timer(&self) -> Option<&Timer> {
@@ -326,6 +331,18 @@ fn work_is_waited_for_and_then_handlers_go_on() {
     assert!(poll(&mut request, &mut end).is_pending() && !end.has_head);
     assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
     assert_eq!(end.text(), "x");
+}
+
+#[test]
+fn what_nobody_waits_for_is_the_senders() {
+    let (mut request, mut end) = (request("location / { mirror /copy; body x; }"), Memory::new(100));
+    end.upload_ended = true;
+    let progress = request.flow.run();
+    request.start(progress);
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    drop(request);
+    assert_eq!((end.text(), end.detached.len()), ("100x", 1));
+    assert!(end.detached[0].poll(&mut Context::from_waker(Waker::noop())).is_ready());
 }
 
 #[test]

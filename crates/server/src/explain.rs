@@ -7,8 +7,7 @@ use crate::conn::{Answer, append_head, fill, limits};
 use bytes::Bytes;
 use contract::policy::HeadPolicy;
 use contract::{Body, BodyReader, Connection, Event, Events, Exchange, Peer, Piece, Request};
-use engine::Flow;
-use engine::{self, After, Sent};
+use engine::{self, After, Detached, Flow, Sent};
 use h1::{BodyLength, Framing, HeadError, HeadParser, HeadProgress, examine};
 use http::uri::{Target, parse_target};
 use http::{RequestHead, Status};
@@ -227,6 +226,8 @@ impl engine::End for Watcher {
     fn poll_gone(&mut self, _: &mut Context<'_>, _: &mut Exchange, _: bool) -> Poll<()> {
         Poll::Pending
     }
+
+    fn detach(&mut self, _: Detached) {}
 
     fn timer(&self) -> Option<&Timer> {
         None

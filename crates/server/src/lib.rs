@@ -6,6 +6,7 @@ mod adoption;
 mod commands;
 mod conn;
 mod crowd;
+mod detached;
 mod explain;
 mod logs;
 mod places;

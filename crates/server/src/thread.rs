@@ -1,7 +1,8 @@
 //! A thread of the worker: its sockets, its timers, its connections, and the site that it serves.
 
 use crate::conn::{Connection, Requests};
-use crate::crowd::Crowd;
+use crate::crowd::{self, Crowd};
+use crate::detached::Detached;
 use crate::places::Places;
 use crate::pulse::Pulse;
 use crate::services::Services;
@@ -11,10 +12,12 @@ use contract::counters::{self, Activity, Count};
 use journal::Level;
 use net::{BoundSocket, Events, Listener};
 use site::Site;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Weak, mpsc};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc as events, watch};
@@ -40,6 +43,10 @@ pub(crate) struct Thread {
     /// The fields of the block that is being read, in HTTP/2.
     pub(crate) header_list: RefCell<http2::HeaderList>,
     pub(crate) pulse: Arc<Pulse>,
+    /// How many detached requests are under way.
+    pub(crate) detached: Rc<Cell<usize>>,
+    /// Adds a detached request to the tasks of the thread, once it has any.
+    adopt: OnceCell<Box<dyn Fn(Detached)>>,
 }
 
 /// A site, for as long as anything of the thread is served by it.
@@ -91,7 +98,22 @@ impl Thread {
             requests: Requests::default(),
             header_list: RefCell::default(),
             pulse,
+            detached: Rc::default(),
+            adopt: OnceCell::new(),
         })
+    }
+
+    /// Goes on with a detached request under this site, unless there are too many.
+    pub(crate) fn detach(&self, request: engine::Detached, serving: &Rc<Serving>) {
+        match (Detached::new(request, serving, self), self.adopt.get()) {
+            (Some(detached), Some(adopt)) => adopt(detached),
+            _ => serving.site.log(Level::Error, "a copy of a request is dropped: too many are under way"),
+        }
+    }
+
+    /// Whether nothing goes on that began here.
+    fn is_idle(&self) -> bool {
+        self.places.taken() == 0 && self.detached.get() == 0
     }
 
     /// What serves new connections.
@@ -240,10 +262,53 @@ pub(crate) fn serve(
     result
 }
 
+/// What a thread has in progress.
+enum Task {
+    Connection(Connection),
+    Detached(Box<Detached>),
+}
+
+impl Task {
+    /// See [`Connection::idle_since_ms`].
+    fn idle_since_ms(&self) -> Option<u64> {
+        match self {
+            Task::Connection(connection) => connection.idle_since_ms(),
+            Task::Detached(_) => None,
+        }
+    }
+
+    /// See [`Connection::give_way`].
+    fn give_way(&mut self) {
+        if let Task::Connection(connection) = self {
+            connection.give_way();
+        }
+    }
+}
+
+impl Future for Task {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut *self {
+            Task::Connection(connection) => Pin::new(connection).poll(cx),
+            Task::Detached(detached) => Pin::new(detached).poll(cx),
+        }
+    }
+}
+
+impl crowd::Member for Task {
+    fn number(&self) -> u64 {
+        match self {
+            Task::Connection(connection) => connection.number(),
+            Task::Detached(detached) => detached.number(),
+        }
+    }
+}
+
 /// What a thread cannot serve without.
 struct Tasks {
     timers: JoinHandle<()>,
-    crowd: Rc<Crowd<Connection>>,
+    crowd: Rc<Crowd<Task>>,
     connections: JoinHandle<io::Error>,
     accepting: JoinSet<()>,
     doors: Vec<Door>,
@@ -263,6 +328,13 @@ impl Tasks {
         timers.make_current();
         let timers = spawn_local(async move { timers.run().await });
         let mut tasks = Tasks::new(timers, index, Arc::clone(&thread.pulse))?;
+        let crowd = Rc::downgrade(&tasks.crowd);
+        let adopt = move |detached| {
+            if let Some(crowd) = crowd.upgrade() {
+                crowd.add(Task::Detached(Box::new(detached)));
+            }
+        };
+        let _ = thread.adopt.set(Box::new(adopt));
         listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
         tasks.services.start(&thread.serving().site);
         Ok(tasks)
@@ -346,12 +418,7 @@ pub(crate) fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
     sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
 }
 
-async fn accept(
-    thread: Rc<Thread>,
-    crowd: Rc<Crowd<Connection>>,
-    place: Rc<Cell<usize>>,
-    listener: Listener,
-) {
+async fn accept(thread: Rc<Thread>, crowd: Rc<Crowd<Task>>, place: Rc<Cell<usize>>, listener: Listener) {
     loop {
         match listener.accept(crowd.events()).await {
             Ok((stream, peer)) => {
@@ -362,7 +429,7 @@ async fn accept(
                     counted = Counted::new(&thread);
                 }
                 if let Some(counted) = counted {
-                    crowd.add(Connection::new(counted, place.get(), stream, &peer));
+                    crowd.add(Task::Connection(Connection::new(counted, place.get(), stream, &peer)));
                 } else if thread.places.complains(Instant::now()) {
                     let text = format!("{} worker_connections are not enough", thread.places.limit());
                     thread.log(Level::Error, &text);
@@ -380,7 +447,7 @@ async fn accept(
 }
 
 /// Closes idle connections where places run out, the ones that have been idle for longest first. Returns whether it did.
-fn make_room(thread: &Thread, crowd: &Crowd<Connection>) -> bool {
+fn make_room(thread: &Thread, crowd: &Crowd<Task>) -> bool {
     let now = Instant::now();
     let Some(wanted) = thread.places.asks(now) else { return false };
     if thread.places.complains(now) {
@@ -388,12 +455,12 @@ fn make_room(thread: &Thread, crowd: &Crowd<Connection>) -> bool {
         let text = format!("{limit} worker_connections are not enough, reusing connections");
         thread.log(Level::Warn, &text);
     }
-    let idle = crowd.lowest(wanted, Connection::idle_since_ms);
+    let idle = crowd.lowest(wanted, Task::idle_since_ms);
     if idle.len() < wanted {
         // Connections that only wait for their client to close look at the places by themselves.
         thread.timers.wake_all();
     }
-    idle.into_iter().for_each(|seat| crowd.change(seat, Connection::give_way));
+    idle.into_iter().for_each(|seat| crowd.change(seat, Task::give_way));
     true
 }
 
@@ -422,7 +489,7 @@ async fn until_told(
     thread.draining.set(true);
     thread.timers.wake_all();
     let drained = async {
-        while thread.places.taken() > 0 {
+        while !thread.is_idle() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -1,9 +1,10 @@
 //! Copies of requests: `mirror`.
 //!
 //! Each URI is asked for in addition to the request itself, by a request inside of the server with the same method, fields and
-//! body. What it answers goes nowhere, and nobody waits for it before the client has its own answer; the request ends,
-//! and with it what a connection may ask next, when its copies have. So another server can be given the traffic of the
-//! one that serves. `off` ends what an outer level asks for.
+//! body. What it answers goes nowhere, and nobody waits for it: neither the client nor its next request. It goes on when the
+//! client has left, until there is an answer. So another server can be given the traffic of the one that serves. A worker
+//! makes at most 4,096 copies at a time; further ones are dropped, with a line in the error log. `off` ends what an outer
+//! level asks for.
 //!
 //! The body is read whole before the request goes on, because both need it. With `mirror_request_body off` it is not,
 //! and the copies have none.

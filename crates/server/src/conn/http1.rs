@@ -6,7 +6,7 @@ use super::{Io, OUTPUT_LIMIT, READ_SIZE};
 use crate::crowd;
 use bytes::{Buf, Bytes};
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
-use engine::{End, Flow, Pace, Read, Sent, Unknown, read, warm};
+use engine::{Detached, End, Flow, Pace, Read, Sent, Unknown, read, warm};
 use http::{Fields, Status, Version};
 use journal::Level;
 use std::io;
@@ -365,6 +365,10 @@ impl End for Http1<'_> {
             let _: Poll<()> = self.io.timer.poll(cx);
         }
         polled
+    }
+
+    fn detach(&mut self, request: Detached) {
+        self.io.detach(request);
     }
 
     fn timer(&self) -> Option<&Timer> {

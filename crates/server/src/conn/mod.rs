@@ -354,6 +354,11 @@ impl Io {
         self.counted.thread()
     }
 
+    /// Leaves a detached request to the thread.
+    fn detach(&self, request: engine::Detached) {
+        self.thread().detach(request, &self.serving);
+    }
+
     fn place(&self) -> &Listen {
         &self.serving.site.listens[self.listen]
     }

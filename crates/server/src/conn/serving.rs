@@ -4,7 +4,7 @@ use super::Io;
 use super::exchange::Begun;
 use super::http1::{Http1, poll_input};
 use contract::Scope;
-use engine::{After, Inside, Pace, Progress, Request};
+use engine::{After, Inside, Pace, Progress};
 use http::Status;
 use journal::Level;
 use std::io;
@@ -37,8 +37,8 @@ enum Stage {
     Discarding { started: Instant, pace: Pace },
     /// What follows the response is done (`post_action`).
     FollowingUp,
-    /// Requests that nobody waits for come to their end.
-    RunningOut,
+    /// All is over.
+    Over,
 }
 
 /// What became of a request.
@@ -119,19 +119,13 @@ impl Serving {
                     // Polled only so that `wake_all` reaches this connection when a site is past.
                     let _: Poll<()> = io.timer.poll(cx);
                     // It goes on without the client.
-                    ready!(request.poll_follow_up(cx, &mut Inside::default()));
-                    if !request.aside.is_empty() && matches!(fate, Fate::Ended) {
-                        // Who reads up to the end has all of the answer. One that is gone already is noticed below.
-                        drop(io.stream.shutdown_write());
-                    }
-                    Stage::RunningOut
+                    let mut end = Inside::default();
+                    let polled = request.poll_follow_up(cx, &mut end);
+                    end.detached.into_iter().for_each(|request| io.detach(request));
+                    ready!(polled);
+                    Stage::Over
                 }
-                Stage::RunningOut => {
-                    if matches!(fate, Fate::Kept | Fate::Ended) {
-                        ready!(poll_aside(io, request, cx));
-                    }
-                    return Poll::Ready(self.end());
-                }
+                Stage::Over => return Poll::Ready(self.end()),
             };
             self.begun.course.stage = next;
         }
@@ -179,7 +173,7 @@ impl Serving {
                     exchange.response.status = Status::BAD_REQUEST;
                 }
                 *fate = Fate::Refused;
-                return Stage::RunningOut;
+                return Stage::Over;
             }
         }
         request.follow_up();
@@ -213,16 +207,4 @@ impl Serving {
         io.end(begun);
         io
     }
-}
-
-/// Lets requests that nobody waits for come to their end behind the answer. A client that leaves with its answer ends none
-/// of them, but then the place is for others where those are scarce.
-fn poll_aside(io: &mut Io, request: &mut Request, cx: &mut Context<'_>) -> Poll<()> {
-    if request.poll_aside(cx).is_ready() {
-        return Poll::Ready(());
-    }
-    // Polled only so that `wake_all` reaches this connection: when a site is past, or places are scarce.
-    let _: Poll<()> = io.timer.poll(cx);
-    let has_left = io.stream.poll_ended(cx).is_ready();
-    if has_left && io.thread().places.are_wanted() { Poll::Ready(()) } else { Poll::Pending }
 }

@@ -4,13 +4,15 @@
 use super::outgoing::Outgoing;
 use super::shared::Shared;
 use crate::conn::OUTPUT_LIMIT;
+use crate::thread::Serving;
 use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
-use engine::{End, Flow, Pace, Sent, Unknown};
+use engine::{Detached, End, Flow, Pace, Sent, Unknown};
 use http::{Fields, Method, Status};
 use http2::{Content, write_interim, write_trailers};
 use journal::Level;
 use std::io;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::{Buffer, Timer};
 
@@ -58,6 +60,8 @@ pub(super) struct Upload {
 pub(super) struct StreamEnd<'a> {
     pub(super) shared: &'a mut Shared,
     pub(super) transfer: &'a mut Transfer,
+    /// What the request is served by.
+    pub(super) serving: &'a Rc<Serving>,
 }
 
 impl Upload {
@@ -257,6 +261,10 @@ impl End for StreamEnd<'_> {
         // Polled only so that `wake_all` reaches this stream when a site is past.
         let _: Poll<()> = timer.poll(cx);
         Poll::Pending
+    }
+
+    fn detach(&mut self, request: Detached) {
+        self.shared.io.thread().detach(request, self.serving);
     }
 
     fn timer(&self) -> Option<&Timer> {

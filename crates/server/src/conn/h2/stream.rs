@@ -37,8 +37,8 @@ enum Stage {
     Responding,
     /// What follows the response is done (`post_action`).
     FollowingUp,
-    /// Requests that nobody waits for come to their end.
-    RunningOut,
+    /// All is over.
+    Over,
 }
 
 impl Stream {
@@ -66,19 +66,22 @@ impl Stream {
 
     fn poll_stages(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Poll<Code> {
         loop {
-            let Stream { begun, transfer, stage, .. } = self;
+            let Stream { begun, transfer, stage, serving, .. } = self;
             let request = &mut begun.request;
             let next = match stage {
                 Stage::Responding => {
-                    let after = ready!(request.poll(cx, &mut StreamEnd { shared, transfer }));
+                    let after = ready!(request.poll(cx, &mut StreamEnd { shared, transfer, serving }));
                     self.responded(after)
                 }
                 Stage::FollowingUp => {
-                    ready!(request.poll_follow_up(cx, &mut Inside::default()));
-                    Stage::RunningOut
+                    let mut end = Inside::default();
+                    let polled = request.poll_follow_up(cx, &mut end);
+                    let thread = shared.io.thread();
+                    end.detached.into_iter().for_each(|request| thread.detach(request, serving));
+                    ready!(polled);
+                    Stage::Over
                 }
-                Stage::RunningOut => {
-                    ready!(request.poll_aside(cx));
+                Stage::Over => {
                     request.flow.log();
                     return Poll::Ready(self.code);
                 }
@@ -99,7 +102,7 @@ impl Stream {
                 let text = format!("{} while sending response to client", net::system_message(&error));
                 request.flow.exchange.log(Level::Info, &text);
             }
-            After::Closed | After::Taken | After::Passed => return Stage::RunningOut,
+            After::Closed | After::Taken | After::Passed => return Stage::Over,
         }
         request.follow_up();
         Stage::FollowingUp
