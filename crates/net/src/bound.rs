@@ -183,7 +183,7 @@ pub(crate) fn listen(socket: &Socket, address: &SocketAddress, options: &ListenO
     prepare(socket, address, options)?;
     socket.listen(options.backlog)?;
     if !address.is_unix() {
-        set_tcp_option(socket, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
+        set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, i32::from(options.deferred))?;
     }
     Ok(())
 }
@@ -201,7 +201,7 @@ pub(crate) fn prepare(socket: &Socket, address: &SocketAddress, options: &Listen
         socket.set_tcp_nodelay(true)?;
         set_keepalive(socket, options.keepalive)?;
         if let Some(length) = options.fastopen {
-            set_tcp_option(socket, libc::TCP_FASTOPEN, length)?;
+            set_option(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, length)?;
         }
     }
     Ok(())
@@ -228,14 +228,18 @@ fn set_keepalive(socket: &Socket, keepalive: Option<KeepAlive>) -> io::Result<()
 }
 
 #[allow(unsafe_code)]
-fn set_tcp_option(socket: &Socket, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+pub(crate) fn set_option(
+    socket: &Socket,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let size = libc::socklen_t::try_from(size_of_val(&value)).map_err(io::Error::other)?;
     // SAFETY: the descriptor is open while `socket` is borrowed; the pointer and the size are those of
     // `value`, which the kernel only reads.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), size)
-    };
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), size) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -41,5 +41,5 @@ pub use datagram::{Datagrams, Questions};
 pub use errno::system_message;
 pub use events::Events;
 pub use listener::Listener;
-pub use stream::Stream;
+pub use stream::{ConnectOptions, Stream};
 pub use tcp_info::TcpInfo;

@@ -3,16 +3,19 @@
 //! No write raises SIGPIPE: a peer that went away is an error of the kind `BrokenPipe`.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::libc;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use socket2::SockRef;
 
 use crate::address::SocketAddress;
+use crate::bound::set_option;
 use crate::events::{Events, Registration, Wanted};
 
 /// A connected, non-blocking stream.
@@ -22,6 +25,39 @@ use crate::events::{Events, Registration, Wanted};
 pub struct Stream {
     socket: OwnedFd,
     registration: Registration,
+}
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// The address that it comes from, unless it goes to a Unix socket; port 0 is any port.
+    pub local: Option<SocketAddr>,
+    /// Whether the kernel probes it while it is idle (`SO_KEEPALIVE`).
+    pub keepalive: bool,
+    /// How much the kernel buffers of what arrives, in bytes (`SO_RCVBUF`).
+    pub receive_buffer: Option<usize>,
+    /// How much the kernel buffers of what is sent, in bytes (`SO_SNDBUF`).
+    pub send_buffer: Option<usize>,
+}
+
+impl ConnectOptions {
+    fn apply(&self, socket: &socket2::Socket, is_unix: bool) -> io::Result<()> {
+        if let Some(size) = self.receive_buffer {
+            socket.set_recv_buffer_size(size)?;
+        }
+        if let Some(size) = self.send_buffer {
+            socket.set_send_buffer_size(size)?;
+        }
+        if self.keepalive {
+            socket.set_keepalive(true)?;
+        }
+        let Some(local) = self.local.filter(|_| !is_unix) else { return Ok(()) };
+        if local.port() == 0 {
+            // The port is chosen by the destination, too, so that more connections than ports can exist.
+            set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+        }
+        socket.bind(&local.into())
+    }
 }
 
 impl Stream {
@@ -35,6 +71,11 @@ impl Stream {
     ///
     /// Errors if the system refuses at once, or this thread has no [`Events`].
     pub fn connect(address: &SocketAddress) -> io::Result<Stream> {
+        Stream::connect_with(address, &ConnectOptions::default())
+    }
+
+    /// As [`connect`](Self::connect), with options.
+    pub fn connect_with(address: &SocketAddress, options: &ConnectOptions) -> io::Result<Stream> {
         let events = Events::current().ok_or_else(|| io::Error::other("a thread without an event loop"))?;
         let address_of_kernel = address.to_kernel()?;
         let kind = socket2::Type::STREAM.nonblocking().cloexec();
@@ -42,6 +83,7 @@ impl Stream {
         if !address.is_unix() {
             socket.set_tcp_nodelay(true)?;
         }
+        options.apply(&socket, address.is_unix())?;
         let connected = socket.connect(&address_of_kernel);
         let stream = Stream::new(socket.into(), &events);
         match connected {
@@ -450,6 +492,33 @@ mod tests {
                 drop(far);
                 end.until(|stream, cx| stream.poll_stirred(cx).map(Ok)).await.unwrap();
             }
+        });
+    }
+
+    #[test]
+    fn connections_come_from_the_address_that_the_options_name() {
+        run(async {
+            let events = Events::new().unwrap();
+            events.make_current();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = SocketAddress::Inet(listener.local_addr().unwrap());
+            let options = ConnectOptions {
+                local: Some("127.0.0.2:0".parse().unwrap()),
+                keepalive: true,
+                receive_buffer: Some(20_000),
+                send_buffer: Some(30_000),
+            };
+            let client = Stream::connect_with(&address, &options).unwrap();
+            let mut end = End { client, events: Rc::clone(&events) };
+            end.until(|stream, cx| stream.poll_connected(cx)).await.unwrap();
+            assert_eq!(listener.accept().unwrap().1.ip().to_string(), "127.0.0.2");
+            let socket = SockRef::from(&end.client.socket);
+            assert!(socket.keepalive().unwrap());
+            // Linux doubles what is asked for.
+            let sizes = (socket.recv_buffer_size().unwrap(), socket.send_buffer_size().unwrap());
+            assert_eq!(sizes, (40_000, 60_000));
+            let foreign = ConnectOptions { local: Some("192.0.2.1:0".parse().unwrap()), ..options };
+            assert!(Stream::connect_with(&address, &foreign).is_err());
         });
     }
 

@@ -3,6 +3,7 @@
 use crate::attempts::Attempts;
 use crate::failure::Failure;
 use crate::group::{Group, Server};
+use crate::pool::Parked;
 use crate::secured::Secured;
 use crate::settings::{Failures, Settings};
 use crate::upload::Upload;
@@ -10,6 +11,7 @@ use contract::{Exchange, Streaming};
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +21,8 @@ pub struct Call {
     pub(crate) group: Arc<Group>,
     /// How the servers are spoken to over TLS; `None` for a protocol in clear.
     pub secured: Option<Secured>,
+    /// The address that connections come from, if it is set.
+    pub(crate) local: Option<SocketAddr>,
     /// How long to wait and when to ask another.
     pub(crate) settings: Arc<Settings>,
     /// What becomes known.
@@ -35,6 +39,10 @@ pub struct Call {
     pub tag: usize,
 }
 
+fn local(exchange: &Exchange, settings: &Settings) -> Option<SocketAddr> {
+    settings.bind.as_ref().and_then(|bind| bind.address(exchange))
+}
+
 /// A text of a request that grew past this is not kept for others, in bytes.
 const KEPT_TEXT: usize = 4096;
 
@@ -44,6 +52,7 @@ impl Call {
         Call {
             group: Arc::clone(group),
             secured: None,
+            local: local(exchange, settings),
             settings: Arc::clone(settings),
             attempts: Attempts::of(exchange),
             scheme: "",
@@ -64,6 +73,7 @@ impl Call {
         }
         self.attempts.renew(exchange);
         self.clear();
+        self.local = local(exchange, settings);
     }
 
     /// Forgets the request.
@@ -74,6 +84,11 @@ impl Call {
         self.uri.clear();
         (self.scheme, self.is_idempotent, self.upload, self.tag) = ("", false, Upload::None, 0);
         self.secured = None;
+    }
+
+    /// Whether a connection that was opened for another request can serve this one.
+    pub(crate) fn can_use(&self, parked: &Parked) -> bool {
+        parked.secured == self.secured && parked.local == self.local
     }
 
     /// What the log calls a server.

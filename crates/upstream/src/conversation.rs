@@ -16,7 +16,7 @@ use contract::{Exchange, Task, Turn, Work};
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
-use net::Stream;
+use net::{ConnectOptions, Stream};
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl<D: Dialogue> Conversation<D> {
         };
         self.call.attempts.begin(&lease.server().name, redirected);
         let clock = Clock::start(&self.call.attempts);
-        if let Some(parked) = pool::take(&lease, self.call.tag, self.call.secured.as_ref()) {
+        if let Some(parked) = pool::take(&lease, &self.call) {
             return self.ask(parked, lease, clock);
         }
         match self.open(&lease) {
@@ -187,13 +187,15 @@ impl<D: Dialogue> Conversation<D> {
     /// Begins to connect.
     fn open(&self, lease: &Lease) -> Result<Transport, Failure> {
         let server = lease.server();
-        let failed = |error: io::Error| Failure::io("connect", &error, CONNECTING);
-        let Some(secured) = &self.call.secured else {
-            return Stream::connect(&server.address).map(Transport::Plain).map_err(failed);
+        let options = ConnectOptions { local: self.call.local, ..self.call.settings.socket };
+        let connect = || {
+            let stream = Stream::connect_with(&server.address, &options);
+            stream.map_err(|error| Failure::io("connect", &error, CONNECTING))
         };
+        let Some(secured) = &self.call.secured else { return connect().map(Transport::Plain) };
         let session =
             secured.session(server).map_err(|failure| Failure::handshake(&io::Error::other(failure)))?;
-        Ok(Transport::client(Stream::connect(&server.address).map_err(failed)?, session))
+        Ok(Transport::client(connect()?, session))
     }
 
     /// Waits for the connection and its handshake, for which there is one time together.
@@ -217,7 +219,8 @@ impl<D: Dialogue> Conversation<D> {
             Ok(()) => {
                 let secured = self.call.secured.clone();
                 let opened_ms = Time::now().uptime_ms;
-                let parked = Parked { transport, secured, requests: 0, opened_ms };
+                let local = self.call.local;
+                let parked = Parked { transport, secured, local, requests: 0, opened_ms };
                 self.ask(parked, lease, clock);
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),

@@ -9,6 +9,7 @@
 
 mod attempts;
 mod balance;
+mod bind;
 mod call;
 mod content;
 mod conversation;
@@ -32,6 +33,7 @@ mod upload;
 
 pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
+pub use bind::Bind;
 pub use call::Call;
 pub use conversation::Conversation;
 pub use dialogue::{Decoded, Dialogue, Remarks};

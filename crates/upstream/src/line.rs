@@ -12,6 +12,7 @@ use contract::{Duplex, Tunnel, Turn};
 use http::Status;
 use journal::clock::Time;
 use std::io;
+use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use wire::{Buffer, Transport};
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     transport: Transport,
     /// How it is encrypted, if it is.
     secured: Option<Secured>,
+    /// The address that it comes from, if that was set.
+    local: Option<SocketAddr>,
     /// What was read and not used yet.
     pub(crate) input: Buffer,
     /// What is written next.
@@ -90,10 +93,11 @@ impl Line {
     pub(crate) fn new(parked: Parked, lease: Lease, clock: Clock) -> Line {
         let elapsed = clock.elapsed();
         clock.note(|attempt| attempt.connect_time = Some(elapsed));
-        let Parked { transport, secured, requests, opened_ms } = parked;
+        let Parked { transport, secured, local, requests, opened_ms } = parked;
         Line {
             transport,
             secured,
+            local,
             input: Buffer::default(),
             output: Buffer::default(),
             rest: Rest::Nothing,
@@ -230,8 +234,8 @@ impl Line {
             self.transport.say_goodbye();
             return;
         }
-        let Line { transport, secured, lease, opened_ms, .. } = self;
-        pool::put(&lease, tag, Parked { transport, secured, requests, opened_ms });
+        let Line { transport, secured, local, lease, opened_ms, .. } = self;
+        pool::put(&lease, tag, Parked { transport, secured, local, requests, opened_ms });
     }
 
     /// The connection changes its protocol.

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 34] = [
+const ENDINGS: [&str; 38] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -20,6 +20,10 @@ const ENDINGS: [&str; 34] = [
     "next_upstream",
     "next_upstream_tries",
     "next_upstream_timeout",
+    "bind",
+    "socket_keepalive",
+    "socket_rcvbuf",
+    "socket_sndbuf",
     "ignore_client_abort",
     "pass_request_headers",
     "pass_request_body",

@@ -6,6 +6,7 @@
 //! static OPTIONS: Options = Options::new(&NAMES);
 //! ```
 
+use crate::bind::{self, Bind};
 use crate::names::Names;
 use crate::settings::{Failures, Ignored};
 use conf::{Arity, Contexts, Diagnostic, value};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many directives [`Options`] has.
-pub const OPTION_COUNT: usize = 21;
+pub const OPTION_COUNT: usize = 25;
 
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -34,6 +35,10 @@ pub struct Options {
     pub next_upstream: Directive<Failures>,
     pub next_upstream_tries: Directive<u64>,
     pub next_upstream_timeout: Directive<Duration>,
+    pub bind: Directive<Option<Bind>>,
+    pub socket_keepalive: Directive<bool>,
+    pub socket_rcvbuf: Directive<u64>,
+    pub socket_sndbuf: Directive<u64>,
     pub ignore_client_abort: Directive<bool>,
     pub pass_request_headers: Directive<bool>,
     pub pass_request_body: Directive<bool>,
@@ -69,6 +74,10 @@ impl Options {
                 .default("error timeout"),
             next_upstream_tries: of(Directive::number(names.of("next_upstream_tries")), TRIES).default("0"),
             next_upstream_timeout: time(names.of("next_upstream_timeout"), "0", TRIES_TIME),
+            bind: of(Directive::new(names.of("bind"), bind::parse), BIND).args(Arity::Range(1, 2)),
+            socket_keepalive: flag(names.of("socket_keepalive"), "off", KEEPALIVE),
+            socket_rcvbuf: size(names.of("socket_rcvbuf"), "0", RECEIVES),
+            socket_sndbuf: size(names.of("socket_sndbuf"), "0", SENDS),
             ignore_client_abort: flag(names.of("ignore_client_abort"), "off", ABORT),
             pass_request_headers: flag(names.of("pass_request_headers"), "on", "Whether fields are passed."),
             pass_request_body: flag(names.of("pass_request_body"), "on", "Whether the body is passed."),
@@ -112,6 +121,10 @@ impl Options {
             &self.next_upstream,
             &self.next_upstream_tries,
             &self.next_upstream_timeout,
+            &self.bind,
+            &self.socket_keepalive,
+            &self.socket_rcvbuf,
+            &self.socket_sndbuf,
             &self.ignore_client_abort,
             &self.pass_request_headers,
             &self.pass_request_body,
@@ -130,6 +143,10 @@ const TEMP_PATH: &str = "Where those files are; they have no name.";
 const NEXT: &str = "After which failures another server is asked.";
 const TRIES: &str = "How many servers are asked at most; 0 is all.";
 const TRIES_TIME: &str = "For how long other servers are asked; 0 is any time.";
+const BIND: &str = "The local address of connections, with or without a port; `off` lets the system choose.";
+const KEEPALIVE: &str = "Whether the system probes connections that are idle (TCP keep-alive).";
+const RECEIVES: &str = "How much the system buffers of what a server sends; 0 is as much as it chooses.";
+const SENDS: &str = "How much the system buffers of what a server is sent; 0 is as much as it chooses.";
 const ABORT: &str = "Whether a request goes on without the client.";
 const INTERCEPT: &str = "Whether `error_page` replaces errors of the server, too.";
 const HIDE: &str = "A field of responses that is not passed on.";

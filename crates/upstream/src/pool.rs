@@ -2,6 +2,7 @@
 //! anything unasked, is closed at once.
 
 use crate::balance::Lease;
+use crate::call::Call;
 use crate::secured::Secured;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
@@ -9,6 +10,7 @@ use net::SocketAddress;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use tokio::task::spawn_local;
@@ -19,6 +21,8 @@ pub(crate) struct Parked {
     pub(crate) transport: Transport,
     /// How it is encrypted, if it is.
     pub(crate) secured: Option<Secured>,
+    /// The address that it comes from, if that was set.
+    pub(crate) local: Option<SocketAddr>,
     /// How many requests it had.
     pub(crate) requests: u64,
     /// When it was opened, in milliseconds of uptime.
@@ -45,12 +49,12 @@ struct Pool {
     keeper: Option<Waker>,
 }
 
-/// An idle connection to a server, over TLS if `secured` says so, with the same settings and name.
-pub(crate) fn take(lease: &Lease, tag: usize, secured: Option<&Secured>) -> Option<Parked> {
+/// An idle connection to a server that can serve a request: over TLS with the same settings and name if it needs that.
+pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Parked> {
     let (group, address) = (lease.group(), &lease.server().address);
     let fits = |idle: &Idle| {
-        let is_shared = !group.keepalive.local || idle.tag == tag;
-        idle.address == *address && is_shared && idle.parked.secured.as_ref() == secured
+        let is_shared = !group.keepalive.local || idle.tag == call.tag;
+        idle.address == *address && is_shared && call.can_use(&idle.parked)
     };
     POOL.with_borrow_mut(|pool| {
         let queue = pool.groups.get_mut(&group.members.id)?;

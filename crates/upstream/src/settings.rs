@@ -1,10 +1,12 @@
 //! What the options of a protocol come to in one scope.
 
+use crate::bind::Bind;
 use crate::kind::Kind;
 use crate::options::Options;
 use conf::{Diagnostic, Span};
 use contract::{Directive, View};
 use http::{Field, Fields, Status};
+use net::ConnectOptions;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -129,6 +131,9 @@ pub struct Settings {
     pub next_upstream: Failures,
     pub next_upstream_tries: usize,
     pub next_upstream_timeout: Duration,
+    pub bind: Option<Bind>,
+    /// How connections are opened, but for their local address.
+    pub socket: ConnectOptions,
     pub ignore_client_abort: bool,
     pub pass_request_headers: bool,
     pub pass_request_body: bool,
@@ -172,6 +177,8 @@ impl Settings {
             next_upstream: Failures::ERROR.with(Failures::TIMEOUT),
             next_upstream_tries: 0,
             next_upstream_timeout: Duration::ZERO,
+            bind: None,
+            socket: ConnectOptions::default(),
             ignore_client_abort: false,
             pass_request_headers: true,
             pass_request_body: true,
@@ -200,6 +207,10 @@ impl Settings {
         view.assign(&options.temp_path, &mut self.temp_path);
         view.assign_size(&options.next_upstream_tries, &mut self.next_upstream_tries);
         view.assign(&options.next_upstream_timeout, &mut self.next_upstream_timeout);
+        view.assign(&options.bind, &mut self.bind);
+        view.assign(&options.socket_keepalive, &mut self.socket.keepalive);
+        self.socket.receive_buffer = buffer(view, &options.socket_rcvbuf);
+        self.socket.send_buffer = buffer(view, &options.socket_sndbuf);
         view.assign(&options.ignore_client_abort, &mut self.ignore_client_abort);
         view.assign(&options.pass_request_headers, &mut self.pass_request_headers);
         view.assign(&options.pass_request_body, &mut self.pass_request_body);
@@ -212,6 +223,11 @@ impl Settings {
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
     }
+}
+
+/// The size of a buffer of the system, unless the system chooses it.
+fn buffer(view: &View<'_>, option: &Directive<u64>) -> Option<usize> {
+    view.get(option).and_then(|&size| usize::try_from(size).ok()).filter(|&size| size > 0)
 }
 
 /// The sizes of a scope, which have to go together also where nothing is passed on.

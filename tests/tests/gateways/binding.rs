@@ -1,0 +1,99 @@
+//! Where connections to other servers come from, and the options of their sockets.
+
+use std::io::Write;
+
+use tests::application::{Application, Language, answer};
+use tests::binary::Server;
+use tests::differential::{agree, agree_on_mistake};
+use tests::site::Site;
+
+#[test]
+fn connections_come_from_the_bound_address() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            proxy_bind 127.0.0.2;
+            proxy_socket_keepalive on;
+            proxy_socket_rcvbuf 32k;
+            proxy_socket_sndbuf 32k;
+            location / { proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /own { proxy_bind 127.0.0.3; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /off { proxy_bind off; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+            location /chosen { proxy_bind $arg_from; proxy_pass http://127.0.0.1:%%PORT_1%%; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            location / { return 200 \"from $remote_addr\\n\"; }
+        }",
+    );
+    let running = site.start(Server::Fulmar);
+    let from = |path: &str| running.ask(&format!("GET {path}")).last().text();
+    assert_eq!((from("/"), from("/own")), ("from 127.0.0.2\n".into(), "from 127.0.0.3\n".into()));
+    running.stop();
+    agree(
+        &site,
+        &[
+            "GET /",
+            "GET /own",
+            "GET /off",
+            "GET /chosen",
+            "GET /chosen?from=127.0.0.4",
+            "GET /chosen?from=127.0.0.4:0",
+            "GET /chosen?from=nonsense",
+        ],
+    );
+}
+
+#[test]
+fn connections_that_are_kept_come_from_the_address_of_the_request() {
+    let site = Site::new(
+        "upstream backend { server 127.0.0.1:%%PORT_1%%; keepalive 4; }
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            proxy_set_header Connection \"\";
+            location / { proxy_bind $arg_from; proxy_pass http://backend; }
+        }
+        server {
+            listen 127.0.0.1:%%PORT_1%%;
+            location / { return 200 \"$remote_addr $connection_requests\"; }
+        }",
+    );
+    let running = site.start(Server::Fulmar);
+    for (from, expected) in [
+        ("127.0.0.2", "127.0.0.2 1"),
+        ("127.0.0.3", "127.0.0.3 1"),
+        ("127.0.0.2", "127.0.0.2 2"),
+        ("127.0.0.3", "127.0.0.3 2"),
+    ] {
+        assert_eq!(running.ask(&format!("GET /?from={from}")).last().text(), expected);
+    }
+    running.stop();
+}
+
+#[test]
+fn all_protocols_bind() {
+    for (language, name) in
+        [(Language::FastCgi, "fastcgi"), (Language::Scgi, "scgi"), (Language::Uwsgi, "uwsgi")]
+    {
+        let application = Application::speaking(language, move |_, stream| {
+            let text = format!("\r\nfrom {}", stream.peer_addr().expect("a peer").ip());
+            let bytes = if language == Language::FastCgi { answer(&text) } else { text.into_bytes() };
+            stream.write_all(&bytes).is_err()
+        });
+        let running = Site::new(&format!(
+            "server {{ listen 127.0.0.1:%%PORT%%; {name}_bind 127.0.0.2; {name}_socket_keepalive on;
+            location / {{ {name}_pass {}; }} location = /is-it-kept {{ return 204; }} }}",
+            application.address()
+        ))
+        .start(Server::Fulmar);
+        assert_eq!(running.ask("GET /").last().text(), "from 127.0.0.2", "{name}");
+        running.stop();
+    }
+}
+
+#[test]
+fn mistakes() {
+    for wrong in ["localhost", "127.0.0.1 opaque", "127.0.0.1:99999", "\"\""] {
+        agree_on_mistake(&Site::new(&format!("proxy_bind {wrong};")));
+    }
+}
