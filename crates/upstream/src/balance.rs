@@ -63,7 +63,7 @@ impl Choice {
         Some(Lease { group, is_backup: tier == 1, index, is_single, failed: false })
     }
 
-    /// There is nobody else to ask, so failures do not count.
+    /// No other server can be asked, so failures do not count.
     fn is_single(&self) -> bool {
         self.group.members.primary.servers.len() == 1 && self.group.members.backup.servers.is_empty()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Tier {
 pub(crate) struct Search<'a> {
     /// The servers that were asked already.
     pub(crate) tried: &'a [usize],
-    /// There is nobody else to ask, so failures do not count.
+    /// No other server can be asked, so failures do not count.
     pub(crate) is_single: bool,
     /// In milliseconds of uptime.
     pub(crate) now_ms: u64,
