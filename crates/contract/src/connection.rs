@@ -141,6 +141,8 @@ pub struct Tls {
     pub agreed: tls::Negotiated,
     /// The server's name that the client asked for.
     pub server_name: Option<Box<str>>,
+    /// What else the client offered.
+    pub offered: tls::Offered,
 }
 
 #[cfg(test)]

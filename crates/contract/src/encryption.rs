@@ -26,6 +26,10 @@ pub struct TlsPolicy {
     pub client_authorities: Option<Pem>,
     /// The certificates that were revoked.
     pub revoked: Option<Pem>,
+    /// Where `ssl_stapling on` was said.
+    pub stapling_at: Option<Span>,
+    /// The responder's answer about the certificates (OCSP), as DER.
+    pub stapling_file: Option<Pem>,
     /// Whether clients that ask for this server are turned away in the handshake.
     pub reject: bool,
     /// What needs no files.

@@ -21,7 +21,10 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
     let inputs = &*origin.inputs;
     let passwords = policy.passwords.as_ref();
     let pairs = policy.certificates.iter().map(|(pem, key)| pem.pair(key, passwords, inputs));
-    let pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
+    let mut pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
+    if let Some(file) = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some()) {
+        staple(&mut pairs, file, inputs)?;
+    }
     if pairs.is_empty() && !policy.reject {
         return Ok(Encryption::None);
     }
@@ -47,7 +50,26 @@ pub(crate) fn warnings(policy: &TlsPolicy, origin: &Origin) -> impl Iterator<Ite
     let lost = policy.obsolete_at.map(|place| Diagnostic::warn(message).at(place));
     let authorities = policy.client_authorities.as_ref().filter(|_| policy.verify == VerifyClient::Off);
     let unread = authorities.and_then(|pem| pem.authorities(&*origin.inputs).err());
-    lost.into_iter().chain(unread.map(|error| Diagnostic { level: Level::Warn, ..error }))
+    let stapling = policy.stapling_at.filter(|_| policy.stapling_file.is_none());
+    let stapling = stapling.filter(|_| !policy.certificates.is_empty()).map(|place| {
+        let message = "\"ssl_stapling\" fetches no answers yet: clients ask the responder of the certificate themselves";
+        Diagnostic::warn(message).at(place)
+    });
+    lost.into_iter().chain(stapling).chain(unread.map(|error| Diagnostic { level: Level::Warn, ..error }))
+}
+
+/// Has the certificates sent with the answer of their OCSP responder.
+fn staple(pairs: &mut [Pair], file: &Pem, inputs: &dyn Inputs) -> Result<(), Diagnostic> {
+    let failed = |call: &str, reason: &str| {
+        Diagnostic::emerg(format!("{call}(\"{}\") failed ({reason})", file.source)).at(file.span)
+    };
+    let answer = file.read(inputs).map_err(|reason| failed("BIO_new_file", &reason))?;
+    for pair in pairs {
+        *pair = pair
+            .stapled(&answer)
+            .ok_or_else(|| failed("d2i_OCSP_RESPONSE_bio", "the file has no OCSP response as DER"))?;
+    }
+    Ok(())
 }
 
 /// What certificates of clients are checked against, and the authorities that the server names. The files are read even

@@ -5,12 +5,13 @@
 
 use crate::encrypted_key;
 use crate::policy::Digest;
-use crate::x509::{Fields, key_bits};
+use crate::signatures::Noting;
+use crate::x509::{Fields, certificates, element, key_bits};
 use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{SignatureAlgorithm, SignatureScheme};
 use std::sync::Arc;
 use thiserror::Error;
@@ -38,7 +39,7 @@ pub enum LoadError {
     #[error("the key is encrypted")]
     EncryptedKey,
     /// The passwords do not fit.
-    #[error("no password opens the key, or it is not PKCS#8 with PBKDF2 and AES")]
+    #[error("no password opens the key, or it is encrypted by something else than AES")]
     BadPassword,
     /// The key is none that can be signed with.
     #[error("the key is malformed, of an unknown kind, or RSA of less than 2048 bits")]
@@ -74,9 +75,7 @@ impl Pair {
         let lines = passwords.split(|&byte| byte == b'\n');
         let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let passwords: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<_, _>>()
-            .map_err(|_| LoadError::BadCertificate)?;
+        let chain = certificates(certificate).ok_or(LoadError::BadCertificate)?;
         let own = chain.first().ok_or(LoadError::NoCertificate)?;
         let info = Fields::of(own).ok_or(LoadError::BadCertificate)?.key_info;
         let public = key_bits(info).ok_or(LoadError::BadCertificate)?.to_vec();
@@ -88,6 +87,7 @@ impl Pair {
             None => PrivateKeyDer::from_pem_slice(key).map_err(|_| LoadError::NoKey),
         };
         let key = any_supported_type(&key?).map_err(|_| LoadError::BadKey)?;
+        let key: Arc<dyn SigningKey> = Arc::new(Noting(key));
         if let Some(spki) = key.public_key()
             && key_bits(&spki) != Some(&*public)
         {
@@ -96,6 +96,18 @@ impl Pair {
         let digest = digest::digest(&SHA256, own);
         let digest = digest.as_ref().try_into().map_err(|_| LoadError::BadCertificate)?;
         Ok(Pair { certified: Arc::new(CertifiedKey::new(chain, key)), digest })
+    }
+
+    /// The same pair, sent with an answer of an OCSP responder (RFC 6960, section 4.2.1). `None` if the bytes are none.
+    pub fn stapled(&self, answer: &[u8]) -> Option<Pair> {
+        const SEQUENCE: u8 = 0x30;
+        const ENUMERATED: u8 = 0x0a;
+        let (tag, content, rest) = element(answer)?;
+        if tag != SEQUENCE || !rest.is_empty() || element(content)?.0 != ENUMERATED {
+            return None;
+        }
+        let certified = CertifiedKey { ocsp: Some(answer.to_vec()), ..(*self.certified).clone() };
+        Some(Pair { certified: Arc::new(certified), digest: self.digest })
     }
 
     /// Adds the chain and the key. The private key is represented by its public key.
@@ -165,6 +177,51 @@ mod tests {
         assert_eq!(load(b"no\r\ngeheim\r\n"), Ok(()));
         assert_eq!(load(b"no"), Err(LoadError::BadPassword));
         assert_eq!(load(b"\n"), Err(LoadError::EncryptedKey));
+    }
+
+    /// Written by `openssl ecparam -name prime256v1 -genkey | openssl ec -aes192 -passout pass:geheim`.
+    const TRADITIONAL: &str = "-----BEGIN EC PRIVATE KEY-----\n\
+        Proc-Type: 4,ENCRYPTED\n\
+        DEK-Info: AES-192-CBC,2599AF00E03A4338137CC08F0DBFB98B\n\
+        \n\
+        jMYTrr6y9oavzEexiMfvVUQc/n/dDbD2vQZURJ+wLcqBJmnxmjIv5dbpAbV39Ujy\n\
+        /7E8XBKPaswZbpZ5S4gMRqUMbx+8Y2fShLc7HWk/nwOgpcKjx1zCtN3QDkzGZA3Y\n\
+        tvHU94a/Jmkn2kFRRQNR/ZAk8ZWpN3P44KdqnYCOHkA=\n\
+        -----END EC PRIVATE KEY-----\n";
+
+    #[test]
+    fn password_opens_a_traditional_key() {
+        let load = |password: &[u8]| match encrypted_key::open(TRADITIONAL.as_bytes(), &[password]) {
+            Some(PrivateKeyDer::Sec1(key)) => any_supported_type(&PrivateKeyDer::Sec1(key)).is_ok(),
+            _ => false,
+        };
+        assert!(load(b"geheim") && !load(b"no"));
+        for length in 0..TRADITIONAL.len() {
+            assert!(
+                encrypted_key::open(&TRADITIONAL.as_bytes()[..length], &[b"geheim"]).is_none(),
+                "{length}"
+            );
+        }
+    }
+
+    #[test]
+    fn certificate_that_openssl_labels_as_trusted_is_read_without_what_follows() {
+        let key = KeyPair::generate().unwrap();
+        let pem = made(&key);
+        let text = pem.replace(" CERTIFICATE-", " TRUSTED CERTIFICATE-");
+        let [own, labelled] = [&pem, &text].map(|text| certificates(text.as_bytes()).unwrap());
+        assert_eq!(own, labelled);
+        assert!(Pair::from_pem(text.as_bytes(), key.serialize_pem().as_bytes(), b"").is_ok());
+    }
+
+    #[test]
+    fn only_an_answer_of_a_responder_is_stapled() {
+        let key = KeyPair::generate().unwrap();
+        let pair = Pair::from_pem(made(&key).as_bytes(), key.serialize_pem().as_bytes(), b"").unwrap();
+        assert!(pair.stapled(&[0x30, 3, 0x0a, 1, 0]).is_some());
+        for wrong in [&[][..], &[0x30, 3, 0x0a, 1], &[0x30, 3, 0x0a, 1, 0, 0], &[0x30, 3, 2, 1, 0], b"text"] {
+            assert!(pair.stapled(wrong).is_none(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! Private keys that a password protects: PKCS#8 with PBES2, PBKDF2 and AES in CBC mode (RFC 8018), which OpenSSL has
-//! written since version 1.1.
+//! Private keys that a password protects, with AES in CBC mode: PKCS#8 with PBES2 and PBKDF2 (RFC 8018), which OpenSSL has
+//! written since version 1.1, and the traditional form with `DEK-Info` in its head (RFC 1421).
 
 use crate::x509::element;
-use aws_lc_rs::cipher::{AES_128, AES_256, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey};
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
+};
 use aws_lc_rs::pbkdf2;
+use md5::{Digest, Md5};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::num::NonZeroU32;
@@ -21,11 +24,73 @@ const AES_256_CBC: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x01, 0x2
 /// The key in a PEM text that one of these passwords opens.
 pub(crate) fn open(pem: &[u8], passwords: &[&[u8]]) -> Option<PrivateKeyDer<'static>> {
     let text = std::str::from_utf8(pem).ok()?;
+    if let Some(key) = Traditional::of(text) {
+        return passwords.iter().find_map(|password| key.open(password));
+    }
     // The library knows only the label of a key in clear.
     let relabelled = text.replace("ENCRYPTED PRIVATE KEY", "PRIVATE KEY");
     let sealed = PrivatePkcs8KeyDer::from_pem_slice(relabelled.as_bytes()).ok()?;
     let sealed = Sealed::of(sealed.secret_pkcs8_der())?;
     passwords.iter().find_map(|password| sealed.open(password)).map(PrivateKeyDer::Pkcs8)
+}
+
+/// The traditional form: the name of its kind, and the content in clear letters.
+struct Traditional<'a> {
+    kind: &'a str,
+    algorithm: &'static Algorithm,
+    key_length: usize,
+    vector: [u8; 16],
+    /// The lines of the content.
+    body: &'a str,
+}
+
+impl<'a> Traditional<'a> {
+    fn of(text: &'a str) -> Option<Traditional<'a>> {
+        const HEAD: &str = "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: ";
+        let (before, after) = text.split_once(HEAD)?;
+        let kind = before.rsplit_once("-----BEGIN ")?.1;
+        let (information, body) = after.split_once("\n\n")?;
+        let (name, vector) = information.trim().split_once(',')?;
+        let (algorithm, key_length) = match name {
+            "AES-128-CBC" => (&AES_128, 16),
+            "AES-192-CBC" => (&AES_192, 24),
+            "AES-256-CBC" => (&AES_256, 32),
+            _ => return None,
+        };
+        let vector = u128::from_str_radix(vector, 16).ok().filter(|_| vector.len() == 32)?.to_be_bytes();
+        let body = body.split_once("-----END ")?.0;
+        Some(Traditional { kind, algorithm, key_length, vector, body })
+    }
+
+    fn open(&self, password: &[u8]) -> Option<PrivateKeyDer<'static>> {
+        // The label of any key makes the library decode the letters.
+        let clear_label = format!("-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----\n", self.body);
+        let data = PrivatePkcs8KeyDer::from_pem_slice(clear_label.as_bytes()).ok()?;
+        let (mut key, mut block) = (Vec::new(), Vec::new());
+        while key.len() < self.key_length {
+            block = Md5::new()
+                .chain_update(&block)
+                .chain_update(password)
+                .chain_update(&self.vector[..8])
+                .finalize()
+                .to_vec();
+            key.extend_from_slice(&block);
+        }
+        let clear = decrypt(self.algorithm, &key[..self.key_length], self.vector, data.secret_pkcs8_der())?;
+        match self.kind {
+            "RSA PRIVATE KEY" => Some(PrivateKeyDer::Pkcs1(clear.into())),
+            "EC PRIVATE KEY" => Some(PrivateKeyDer::Sec1(clear.into())),
+            _ => None,
+        }
+    }
+}
+
+/// Decrypts a key. A wrong password may leave right padding by chance, but hardly the length of a key.
+fn decrypt(algorithm: &'static Algorithm, key: &[u8], vector: [u8; 16], data: &[u8]) -> Option<Vec<u8>> {
+    let key = PaddedBlockDecryptingKey::cbc_pkcs7(UnboundCipherKey::new(algorithm, key).ok()?).ok()?;
+    let mut data = data.to_vec();
+    let clear = key.decrypt(&mut data, DecryptionContext::Iv128(vector.into())).ok()?;
+    element(clear).is_some_and(|(tag, _, rest)| tag == 0x30 && rest.is_empty()).then(|| clear.to_vec())
 }
 
 /// An encrypted key and what it was encrypted with.
@@ -73,13 +138,7 @@ impl<'a> Sealed<'a> {
         let (algorithm, length) = if self.is_256 { (&AES_256, 32) } else { (&AES_128, 16) };
         let mut key = [0; 32];
         pbkdf2::derive(self.digest, self.rounds, self.salt, password, &mut key[..length]);
-        let key = UnboundCipherKey::new(algorithm, &key[..length]).ok()?;
-        let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).ok()?;
-        let mut data = self.data.to_vec();
-        let clear = key.decrypt(&mut data, DecryptionContext::Iv128(self.vector.into())).ok()?;
-        // A wrong password may leave right padding by chance, but hardly the length of a key.
-        let is_whole = element(clear).is_some_and(|(tag, _, rest)| tag == 0x30 && rest.is_empty());
-        is_whole.then(|| PrivatePkcs8KeyDer::from(clear.to_vec()))
+        decrypt(algorithm, &key[..length], self.vector, self.data).map(PrivatePkcs8KeyDer::from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The first message of a client, by which a virtual server is chosen.
 
-use crate::Failure;
+use crate::{Failure, Offered};
 use rustls::server::Acceptor;
 
 /// Reads a client's first message (RFC 8446, section 4.1.2). At most 64 KB of it are kept.
@@ -17,6 +17,8 @@ pub struct ClientHello {
     pub server_name: Option<String>,
     /// The application protocols that the client speaks, the preferred one first (ALPN, RFC 7301).
     pub alpn: Vec<Box<[u8]>>,
+    /// Ciphers, groups and signature schemes.
+    pub offered: Offered,
 }
 
 /// The alert to a client whose name is not served (`unrecognized_name`, RFC 6066, section 3).
@@ -46,6 +48,7 @@ impl Hello {
                     return Ok(Some(ClientHello {
                         server_name: name.map(str::to_ascii_lowercase),
                         alpn: hello.alpn().into_iter().flatten().map(Box::from).collect(),
+                        offered: Offered::of(&hello),
                     }));
                 }
                 Ok(None) if fresh.is_empty() => return Ok(None),

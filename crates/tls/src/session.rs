@@ -1,6 +1,8 @@
 //! A connection after its first message: keys and no buffers.
 
-use crate::verifier::{Refused, Trust, take_client_scheme};
+use crate::peer::scheme_name;
+use crate::signatures::Signatures;
+use crate::verifier::{Refused, Trust};
 use crate::{ClientPolicy, PeerCertificate, ServerPolicy, ciphers};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -17,6 +19,9 @@ pub struct Session {
     connection: Connection,
     /// Whether the last word was said: what arrives after it is not looked at.
     is_over: bool,
+    /// The signatures of the handshake; of those that come later none is noted.
+    signatures: Signatures,
+    is_established: bool,
     /// How the client is checked, if it is.
     client: Option<Box<Client>>,
 }
@@ -25,8 +30,6 @@ pub struct Session {
 struct Client {
     trust: Trust,
     algorithms: WebPkiSupportedAlgorithms,
-    /// What it signed the handshake by.
-    scheme: Option<SignatureScheme>,
 }
 
 enum Connection {
@@ -67,6 +70,8 @@ pub struct Negotiated {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
+    /// The scheme that this end signed the handshake by (RFC 8446, section 4.2.3); empty if it did not.
+    pub signature_algorithm: &'static str,
     /// The certificate of the client, if it was asked for one and showed it.
     pub client: Option<Box<PeerCertificate>>,
 }
@@ -100,9 +105,14 @@ impl Session {
         let connection = connection.map_err(|error| Failure::of(&error))?;
         let client = policy.clients.clone().map(|trust| {
             let algorithms = policy.config.crypto_provider().signature_verification_algorithms;
-            Box::new(Client { trust, algorithms, scheme: None })
+            Box::new(Client { trust, algorithms })
         });
-        Ok(Session { connection: Connection::Server(connection), is_over: false, client })
+        Ok(Session::of(Connection::Server(connection), client))
+    }
+
+    fn of(connection: Connection, client: Option<Box<Client>>) -> Session {
+        let signatures = Signatures::default();
+        Session { connection, is_over: false, signatures, is_established: false, client }
     }
 
     /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
@@ -113,7 +123,7 @@ impl Session {
     pub fn connect(policy: &ClientPolicy, name: &str, peer: &str) -> Result<Session, Failure> {
         let connection = UnbufferedClientConnection::new(policy.config(peer), policy.name(name)?);
         let connection = connection.map_err(|error| Failure::of(&error))?;
-        Ok(Session { connection: Connection::Client(connection), is_over: false, client: None })
+        Ok(Session::of(Connection::Client(connection), None))
     }
 
     /// Looks at the bytes that arrived and were not used up yet. Records to send are added to `output`, content to
@@ -171,7 +181,11 @@ impl Session {
             },
             alpn: connection.alpn_protocol().map(Box::from),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            client: self.client.as_ref().and_then(|client| client.certificate(connection)),
+            client: self
+                .client
+                .as_ref()
+                .and_then(|client| client.certificate(connection, self.signatures.peer)),
+            signature_algorithm: self.signatures.own.map_or("", scheme_name),
         }
     }
 
@@ -191,8 +205,9 @@ impl Session {
             Connection::Client(client) => drive(client, incoming, (output, content), &intent),
         };
         self.is_over |= result.is_err();
-        if let Some(client) = &mut self.client {
-            client.scheme = take_client_scheme().or(client.scheme);
+        if !self.is_established {
+            self.signatures.update();
+            self.is_established = result.as_ref().is_ok_and(|processed| processed.established);
         }
         result
     }
@@ -200,10 +215,14 @@ impl Session {
 
 impl Client {
     /// Judges the certificate that the client showed, now or in the session that it resumed.
-    fn certificate(&self, connection: &CommonState) -> Option<Box<PeerCertificate>> {
+    fn certificate(
+        &self,
+        connection: &CommonState,
+        scheme: Option<SignatureScheme>,
+    ) -> Option<Box<PeerCertificate>> {
         let (own, sent) = connection.peer_certificates()?.split_first()?;
         let fault = self.trust.check_client(own, sent, &self.algorithms).err();
-        Some(Box::new(PeerCertificate { der: own.as_ref().into(), fault, scheme: self.scheme }))
+        Some(Box::new(PeerCertificate { der: own.as_ref().into(), fault, scheme }))
     }
 }
 

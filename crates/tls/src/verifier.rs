@@ -3,18 +3,17 @@
 use crate::chain::{Basis, Purpose, Store};
 use crate::policy::Digest;
 use crate::revocation::RevocationList;
+use crate::signatures::Signatures;
 use crate::verdict::Verdict;
-use crate::x509::{Fields, key_algorithm, key_bits};
+use crate::x509::{Fields, certificates, key_algorithm, key_bits};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved,
     SignatureScheme,
 };
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -64,9 +63,7 @@ impl Authorities {
     /// # Errors
     /// See [`TrustError`].
     pub fn from_pem(text: &[u8]) -> Result<Authorities, TrustError> {
-        let all: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(text)
-            .collect::<Result<_, _>>()
-            .map_err(|_| TrustError::BadCertificate)?;
+        let all = certificates(text).ok_or(TrustError::BadCertificate)?;
         if all.is_empty() {
             return Err(TrustError::NoCertificate);
         }
@@ -228,16 +225,6 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-thread_local! {
-    /// The scheme of the last signature of a client that was checked on this thread: the library tells nobody.
-    static CLIENT_SCHEME: Cell<Option<SignatureScheme>> = const { Cell::new(None) };
-}
-
-/// The scheme that a client signed by, if one did on this thread since this was last asked.
-pub(crate) fn take_client_scheme() -> Option<SignatureScheme> {
-    CLIENT_SCHEME.take()
-}
-
 /// Asks clients for certificates and accepts every one, if its key signs the handshake. It is judged when the handshake
 /// is over: a client with a wrong one gets an answer that says so.
 #[derive(Debug)]
@@ -271,7 +258,7 @@ impl ClientCertVerifier for Asking {
         own: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        CLIENT_SCHEME.set(Some(signed.scheme));
+        Signatures::saw_peer(signed.scheme);
         verify_tls12(&self.algorithms, message, own, signed)
     }
 
@@ -281,7 +268,7 @@ impl ClientCertVerifier for Asking {
         own: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        CLIENT_SCHEME.set(Some(signed.scheme));
+        Signatures::saw_peer(signed.scheme);
         verify_tls13(&self.algorithms, message, own, signed)
     }
 

@@ -1,5 +1,8 @@
 //! The few fields of certificates that are read here (RFC 5280, section 4.1).
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
 /// Fields of a certificate as DER. Of the serial number, issuer, validity, subject and algorithm it is the content, of
 /// the key the whole element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,21 @@ fn is_host(name: &[u8], host: &[u8]) -> bool {
     let has_two_labels = domain[1..].contains(&b'.');
     let dot = host.iter().position(|&byte| byte == b'.').filter(|&dot| dot > 0);
     has_two_labels && dot.is_some_and(|dot| host[dot..].eq_ignore_ascii_case(domain))
+}
+
+/// All certificates of a PEM text, also those that OpenSSL labels as trusted, without what it adds to them. `None` if one
+/// is malformed.
+pub(crate) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    const TRUSTED: &[u8] = b" TRUSTED CERTIFICATE-----";
+    let mut plain = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match line.windows(TRUSTED.len()).position(|part| part == TRUSTED) {
+            Some(at) => plain.extend([&line[..at], &line[at + b" TRUSTED".len()..]].concat()),
+            None => plain.extend_from_slice(line),
+        }
+    }
+    let first = |der: CertificateDer<'static>| Some(CertificateDer::from(split(&der)?.0.to_vec()));
+    CertificateDer::pem_slice_iter(&plain).map(|der| der.ok().and_then(first)).collect()
 }
 
 /// The bit string of a SubjectPublicKeyInfo.

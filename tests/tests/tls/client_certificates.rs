@@ -11,7 +11,7 @@ use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use tests::binary::{Server, have_nginx};
 use tests::parts;
-use tests::site::Site;
+use tests::site::{Running, Site};
 use tests::tls::{Authority, Certificate, Client, Kind, certificate};
 
 use super::compare;
@@ -449,6 +449,15 @@ fn wrong_settings_are_told_as_nginx_does() {
     }
 }
 
+/// Runs a program in the site's directory; gives what it prints.
+fn run(site: &Site, program: &str, arguments: &str) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments.split(' ')).current_dir(site.prefix()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// Certificates as `openssl x509 -req` made them for long: of version 1.
 #[test]
 fn certificates_of_version_1_are_accepted_from_openssl_and_curl() {
@@ -461,12 +470,7 @@ fn certificates_of_version_1_are_accepted_from_openssl_and_curl() {
          ssl_verify_client on; ssl_client_certificate %%DIR%%/ca.pem;
          return 200 \"$ssl_client_verify $ssl_client_s_dn $ssl_client_sigalg\\n\"; }",
     );
-    let run = |program: &str, arguments: &str| {
-        let output =
-            Command::new(program).args(arguments.split(' ')).current_dir(site.prefix()).output().unwrap();
-        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let run = |program: &str, arguments: &str| run(&site, program, arguments);
     run("openssl", "req -new -newkey rsa:2048 -nodes -keyout ca.key -out ca.csr -subj /CN=ca");
     run("openssl", "x509 -req -in ca.csr -signkey ca.key -out ca.pem -days 3");
     run("openssl", "req -new -newkey rsa:2048 -nodes -keyout c.key -out c.csr -subj /C=DE/O=x/CN=client");
@@ -481,13 +485,92 @@ fn certificates_of_version_1_are_accepted_from_openssl_and_curl() {
     let told = run("curl", &format!("-sk --tls-max 1.2 --cert c.pem --key c.key {url}"));
     assert!(told.starts_with("SUCCESS CN=client,O=x,C=DE rsa_p"), "{told}");
     assert!(run("curl", &format!("-sk {url}")).contains("No required SSL certificate was sent"));
-    let shown = Command::new("openssl")
-        .args(["s_client", "-connect", &server.address().to_string(), "-cert", "c.pem", "-key", "c.key"])
-        .current_dir(site.prefix())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let shown = run("openssl", &format!("s_client -connect {} -cert c.pem -key c.key", server.address()));
     assert!(shown.contains("Acceptable client certificate CA names\nCN = ca\n"), "{shown}");
     server.stop();
+}
+
+#[test]
+fn files_of_openssl_are_served_keys_with_passwords_and_an_answer_of_a_responder() {
+    if !parts::is_present("openssl", parts::program(&["openssl"]).is_some()) {
+        return;
+    }
+    let site = Site::new(
+        "ssl_password_file %%DIR%%/passwords; ssl_stapling on;
+         server { listen %%PORT%% ssl; ssl_certificate %%DIR%%/a.pem; ssl_certificate_key %%DIR%%/rsa.key;
+                  ssl_stapling_file %%DIR%%/answer.der; return 200 first; }
+         server { listen %%PORT_1%% ssl; ssl_certificate %%DIR%%/trusted.pem; ssl_certificate_key %%DIR%%/modern.key;
+                  ssl_stapling_file ''; return 200 second; }",
+    );
+    let site = with_files(site, &[("passwords", "wrong\r\n\ngeheim\n"), ("index", "")]);
+    let run = |arguments: &str| run(&site, "openssl", arguments);
+    run("req -x509 -newkey rsa:2048 -nodes -keyout clear.key -out a.pem -subj /CN=a -days 3");
+    run("rsa -in clear.key -aes128 -traditional -passout pass:geheim -out rsa.key");
+    run("pkcs8 -topk8 -in clear.key -v2 aes-256-cbc -passout pass:geheim -out modern.key");
+    run("x509 -in a.pem -trustout -addtrust serverAuth -out trusted.pem");
+    run(
+        "ocsp -index index -CA a.pem -rsigner a.pem -rkey clear.key -issuer a.pem -cert a.pem -respout answer.der",
+    );
+    for server in [Server::Nginx, Server::Fulmar] {
+        if server == Server::Nginx && !have_nginx() {
+            continue;
+        }
+        let running = site.start(server);
+        let shown = |port| run(&format!("s_client -status -connect {}", running.address_of(port)));
+        assert!(shown(0).contains("OCSP Response Status: successful"), "{server:?}");
+        assert!(shown(1).contains("OCSP response: no response sent"), "{server:?}");
+        for port in [0, 1] {
+            assert_eq!(
+                Client::new(None).ask(running.address_of(port), "GET /").unwrap().answer.last().status,
+                200
+            );
+        }
+        running.stop();
+    }
+    for (lines, message) in [
+        ("ssl_password_file none;", "cannot open file"),
+        ("ssl_password_file index;", "the key is encrypted"),
+        ("ssl_password_file a.pem;", "no password opens the key"),
+        ("ssl_password_file passwords; ssl_stapling_file none;", "BIO_new_file("),
+        ("ssl_password_file passwords; ssl_stapling_file a.pem;", "d2i_OCSP_RESPONSE_bio("),
+    ] {
+        let text = format!(
+            "events {{}} http {{ {lines} ssl_stapling on; server {{ listen 127.0.0.1:8443 ssl; \
+             ssl_certificate a.pem; ssl_certificate_key rsa.key; }} }}"
+        );
+        std::fs::write(site.prefix().join("fulmar.conf"), text).unwrap();
+        let output = site.command(Server::Fulmar).arg("-t").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(message), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn offers_of_clients_are_named_as_nginx_names_them() {
+    if !have_nginx() {
+        return;
+    }
+    let a = certificate("a.example", Kind::Ecdsa);
+    let site = with_files(
+        Site::new(
+            "server { listen %%PORT%% ssl; ssl_certificate %%DIR%%/a.pem; ssl_certificate_key %%DIR%%/a.key;
+             return 200 \"$ssl_ciphers|$ssl_curves|$ssl_sigalgs\"; }",
+        ),
+        &[("a.pem", &a.pem), ("a.key", &a.key)],
+    );
+    let (nginx, fulmar) = (site.start(Server::Nginx), site.start(Server::Fulmar));
+    for versions in [&[&TLS12][..], &[&TLS13], rustls::ALL_VERSIONS] {
+        let ask = |server: &Running| {
+            Client::with(None, versions, Kind::Ecdsa)
+                .ask(server.address(), "GET /")
+                .unwrap()
+                .answer
+                .last()
+                .text()
+        };
+        // OpenSSL names this group since 3.5.
+        assert_eq!(ask(&fulmar), ask(&nginx).replace("0x11ec", "X25519MLKEM768"));
+    }
+    nginx.stop();
+    fulmar.stop();
 }

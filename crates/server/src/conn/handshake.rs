@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tls::ClientHello;
+use tls::{ClientHello, Offered};
 use wire::{Opening, Transport};
 
 /// The start of an encrypted connection.
@@ -16,6 +16,8 @@ use wire::{Opening, Transport};
 pub(crate) struct Start {
     /// The name that the client asked for.
     name: Option<Box<str>>,
+    /// What else it offered.
+    offered: Offered,
     /// Why it failed.
     failure: Option<io::Error>,
 }
@@ -67,11 +69,11 @@ impl Io {
         }
         let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
         let negotiated = ready!(tls.poll_handshake(cx))?;
-        let name = self.start.take().and_then(|start| start.name);
+        let Start { name, offered, .. } = *self.start.take().unwrap_or_default();
         // Nothing but this connection knows of it before the first request.
         if let Some(info) = Rc::get_mut(&mut self.info) {
             info.secure = true;
-            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name }));
+            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered }));
         }
         Poll::Ready(Ok(()))
     }
@@ -83,6 +85,7 @@ impl Io {
         self.named = named.map(Arc::clone);
         if let Some(start) = &mut self.start {
             start.name = name.map(String::into_boxed_str);
+            start.offered = hello.offered;
         }
         let speaks_http2 = self.speaks_http2();
         let encryption = self.hosts().encryption(self.named.as_ref()).clone();

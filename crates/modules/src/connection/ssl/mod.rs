@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The certificate's file has the certificate first and then those of its issuers, as PEM; the key is PKCS#8,
-//! PKCS#1 or SEC1. A key may be encrypted as PKCS#8 with PBKDF2 and AES if `ssl_password_file` has its password. A server may have several, say one with an RSA key and one with an elliptic
+//! PKCS#1 or SEC1. A key may be encrypted with AES if `ssl_password_file` has its password. A server may have several, say one with an RSA key and one with an elliptic
 //! curve: each `ssl_certificate` has its `ssl_certificate_key`, and the client's wishes choose. `data:` with the
 //! text itself may stand in place of a file. Files are read by the supervisor when a configuration is loaded, so
 //! a reload brings renewed ones. What a certificate says is the clients' business: X.509 of version 1 and names
@@ -54,6 +54,9 @@
 //! Certificates are verified at the start of each connection, also if it resumes a session.
 //! Lists of `ssl_crl` that are partial or indirect are errors. RSA keys must have 2048 bits, and signatures must use
 //! SHA-256 or better.
+//!
+//! `ssl_stapling on` sends the answer of an OCSP responder that `ssl_stapling_file` holds, to clients that ask for it.
+//! Answers are not fetched: write the file with `openssl ocsp -respout`, and reload.
 //!
 //! A connection that waits for a request holds its keys and no buffer.
 //!
@@ -99,6 +102,8 @@ pub static MODULE: Module = Module {
         &SSL_CLIENT_CERTIFICATE,
         &SSL_TRUSTED_CERTIFICATE,
         &SSL_CRL,
+        &SSL_STAPLING,
+        &SSL_STAPLING_FILE,
     ],
     variables: variables::VARIABLES,
     compile: Some(compile),
@@ -207,6 +212,17 @@ pub static SSL_TRUSTED_CERTIFICATE: Directive<Option<Pem>> = Directive::new(
 pub static SSL_CRL: Directive<Option<Pem>> = Directive::new("ssl_crl", parse_file)
     .within(LEVELS)
     .help("The file with lists of revoked certificates; each authority of a chain needs one.");
+
+/// `ssl_stapling on | off`
+pub static SSL_STAPLING: Directive<bool> = Directive::flag("ssl_stapling")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether clients get the answer of an OCSP responder with the certificate.");
+
+/// `ssl_stapling_file FILE`
+pub static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ssl_stapling_file", parse_file)
+    .within(LEVELS)
+    .help("The file with that answer, as DER. Without a file clients have to ask the responder.");
 
 const VERIFY: [(&str, VerifyClient); 4] = [
     ("off", VerifyClient::Off),
@@ -345,6 +361,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
     view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
+    policy.stapling_at = view.written(&SSL_STAPLING).filter(|on| *on.value).map(|written| written.span);
+    view.assign(&SSL_STAPLING_FILE, &mut policy.stapling_file);
     ask_clients(view, &mut policy);
     if policy.reject || !policy.certificates.is_empty() || policy.verify != VerifyClient::Off {
         builder.policy.tls = Some(Box::new(policy));

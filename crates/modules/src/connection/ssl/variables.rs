@@ -11,6 +11,12 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable::new("ssl_protocol", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.protocol))),
     Variable::new("ssl_cipher", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.cipher))),
     Variable::new("ssl_curve", |exchange, _, out| put(exchange, out, |tls| Some(tls.agreed.curve))),
+    Variable::new("ssl_ciphers", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.ciphers()))),
+    Variable::new("ssl_curves", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.groups()))),
+    Variable::new("ssl_sigalgs", |exchange, _, out| put(exchange, out, |tls| Some(tls.offered.schemes()))),
+    Variable::new("ssl_sigalg", |exchange, _, out| {
+        put(exchange, out, |tls| Some(tls.agreed.signature_algorithm))
+    }),
     Variable::new("ssl_server_name", |exchange, _, out| put(exchange, out, |tls| tls.server_name.as_deref())),
     Variable::new("ssl_alpn_protocol", |exchange, _, out| {
         put(exchange, out, |tls| tls.agreed.alpn.as_deref())
