@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::judge::statistics::{Estimate, median, paired};
+use crate::judge::statistics::{Estimate, FEWEST, median, paired};
 use crate::model::block::{self, Block};
 use crate::model::figure::Figure;
 
@@ -27,10 +27,6 @@ pub struct Comparison {
     /// How busy the tool was, at most: 1 is one core.
     pub tool_busy: f64,
 }
-
-/// Of fewer pairs nothing is said: even from the least to the greatest of them is less than an interval of 95 %. With
-/// three of them, one in four comparisons of two equal servers would find one better.
-pub const FEWEST: u32 = 6;
 
 impl Comparison {
     /// The columns of [`Display`](fmt::Display).

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::model::random::XorShift;
 
+/// A verdict needs so many pairs. Of fewer, the interval from the least to the greatest leaves out the true ratio in more
+/// than one case of twenty: with three pairs, one comparison of four finds a difference between equal servers.
+pub const FEWEST: u32 = 6;
+
 /// How many times a sample is drawn anew.
 const RESAMPLES: usize = 10_000;
 
@@ -194,6 +198,21 @@ mod tests {
             let won = won.count();
             assert!(won <= 5, "{turns} turns: {won} of 100");
         }
+    }
+
+    /// The smallest number of turns at which two equal servers are seldom told apart, found by simulation.
+    #[test]
+    fn a_verdict_needs_as_many_turns_as_chance_does() {
+        let mut random = XorShift::new();
+        let mut wrong = |turns: usize| {
+            let apart = |ratios: &Vec<f64>| {
+                ratios.iter().all(|ratio| *ratio > 1.0) || ratios.iter().all(|ratio| *ratio < 1.0)
+            };
+            (0..4000).filter(|_| apart(&made(&mut random, 1.0, 0.05, turns))).count() as f64 / 4000.0
+        };
+        let smallest = (2..10).find(|turns| wrong(*turns) <= 0.05);
+        assert_eq!(smallest, Some(FEWEST as usize));
+        assert!((0.2..0.3).contains(&wrong(3)), "one of four");
     }
 
     #[test]

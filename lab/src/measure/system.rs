@@ -1,6 +1,7 @@
 //! What the machine is doing at this moment, as the kernel tells it.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::model::machine::kilobytes;
 
@@ -30,6 +31,11 @@ impl Ticks {
     pub fn percent_since(self, before: Ticks) -> Option<f64> {
         let all = self.all.saturating_sub(before.all);
         (all > 0).then(|| self.busy.saturating_sub(before.busy) as f64 / all as f64 * 100.0)
+    }
+
+    /// How many cores were busy since an earlier look, so long ago.
+    pub fn busy_cores(self, before: Ticks, passed: Duration) -> f64 {
+        self.busy.saturating_sub(before.busy) as f64 / TICKS_PER_S / passed.as_secs_f64().max(f64::EPSILON)
     }
 
     /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.

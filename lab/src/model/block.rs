@@ -132,6 +132,19 @@ pub struct Circumstances {
     pub context_switches: u64,
     /// Load average of the machine before the block.
     pub load_average: f64,
+    /// How many cores other programs kept busy just before the block.
+    #[serde(default)]
+    pub busy_before: f64,
+}
+
+/// A block that begins while other programs keep more of a core busy than this is not judged.
+const BUSY: f64 = 0.3;
+
+impl Circumstances {
+    /// Whether the block began on a busy machine, so that nothing is said of it.
+    pub fn is_busy(&self) -> bool {
+        self.busy_before > BUSY
+    }
 }
 
 /// Appends a block to a file of results.

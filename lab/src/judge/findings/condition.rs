@@ -17,7 +17,7 @@ pub(super) enum Tested {
     /// Pairs, each of which has to lie within bounds.
     Pairs(Pairs),
     /// Something that is so or is not.
-    Fact { holds: bool, text: String, indicative: bool },
+    Fact { outcome: Outcome, text: String, indicative: bool },
     /// It cannot be tested, because …
     Open(String),
 }
@@ -29,6 +29,8 @@ pub(super) struct Pairs {
     figure: Figure,
     pairs: Vec<Pair>,
     bound: Bound,
+    /// So many turns a verdict needs.
+    fewest: usize,
 }
 
 enum Bound {
@@ -88,7 +90,8 @@ pub(super) fn test(data: &Data<'_>, condition: &Condition) -> Tested {
     };
     match pairs {
         Ok((words, pairs, bound)) if !pairs.is_empty() => {
-            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound })
+            let fewest = condition.loads().into_iter().map(|load| data.fewest(load)).min().unwrap_or(1);
+            Tested::Pairs(Pairs { words, figure: condition.figure(), pairs, bound, fewest })
         }
         Ok((words, ..)) => Tested::Open(format!("{words}: the two have no measurement in common")),
         Err(reason) => Tested::Open(reason),
@@ -149,7 +152,7 @@ impl Pairs {
         let value = |value: f64| words::scaled(self.figure, value);
         let values = format!("{} and {}", value(pair.values.0), value(pair.values.1));
         let mut text = format!("{}: {values}, {} ×{interval}", pair.at, words::number(ratio.median));
-        let doubt = self.bound.doubt(pair, p);
+        let doubt = too_few(pair.ratios.len(), self.fewest).or_else(|| self.bound.doubt(pair, p));
         let outcome = match self.bound.side(ratio.median) {
             _ if doubt.is_some() => Outcome::Undecided,
             Side::Inside => Outcome::Met,
@@ -345,7 +348,22 @@ fn failures(data: &Data<'_>, load: &str, of: &str, clients: Option<&Clients>, wa
         [] => format!("{title}: {of} answered every request"),
         some => format!("{title}: of {of}'s answers {}", some.join(", ")),
     };
-    Tested::Fact { holds: failed.is_empty() != wanted, text, indicative: data.few_turns(load) }
+    let turns = series.values().map(BTreeMap::len).min().unwrap_or_default();
+    // A request that failed has failed. That none did may be chance.
+    let doubt = too_few(turns, data.fewest(load)).filter(|_| failed.is_empty());
+    let outcome = match (&doubt, failed.is_empty() != wanted) {
+        (Some(_), _) => Outcome::Undecided,
+        (None, true) => Outcome::Met,
+        (None, false) => Outcome::Unmet,
+    };
+    let text = doubt.map_or(text.clone(), |doubt| format!("{text}, undecided: {doubt}"));
+    Tested::Fact { outcome, text, indicative: data.few_turns(load) }
+}
+
+/// That there are too few turns for a verdict, if there are.
+fn too_few(turns: usize, fewest: usize) -> Option<String> {
+    let many = if turns == 1 { "turn" } else { "turns" };
+    (turns < fewest).then(|| format!("{turns} {many}, and a verdict needs {fewest}"))
 }
 
 fn asked(low: Option<f64>, high: Option<f64>) -> String {

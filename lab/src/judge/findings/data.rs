@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::judge::statistics::FEWEST;
 use crate::model::block::{self, Block};
-use crate::model::experiment::{Clients, Experiment, Load, TURNS};
+use crate::model::experiment::{Clients, Experiment, Kind, Load, TURNS};
 use crate::model::figure::Figure;
 use crate::model::machine::Machine;
 use crate::model::words;
@@ -28,7 +29,11 @@ pub(super) struct Data<'a> {
     /// All experiments, for those that a finding names.
     pub(super) others: &'a [Experiment],
     pub(super) machine: &'a Machine,
+    /// So many turns a verdict needs.
+    fewest: usize,
     rows: Vec<Row<'a>>,
+    /// Blocks that began on a busy machine, of which nothing is said.
+    busy: Vec<Row<'a>>,
 }
 
 /// One turn of one cell.
@@ -75,7 +80,10 @@ impl<'a> Data<'a> {
         blocks: &'a [Block],
         machine: &'a Machine,
     ) -> Data<'a> {
-        Data { experiment, others, machine, rows: blocks.iter().map(Row::of).collect() }
+        let (busy, quiet): (Vec<&Block>, Vec<&Block>) =
+            blocks.iter().partition(|block| block.circumstances.is_busy());
+        let rows = |blocks: Vec<&'a Block>| blocks.into_iter().map(Row::of).collect();
+        Data { experiment, others, machine, fewest: FEWEST as usize, rows: rows(quiet), busy: rows(busy) }
     }
 
     /// What was published: one turn.
@@ -94,13 +102,19 @@ impl<'a> Data<'a> {
                 failure: None,
             })
         });
-        Data { experiment, others: &[], machine, rows: rows.collect() }
+        Data { experiment, others: &[], machine, fewest: 1, rows: rows.collect(), busy: Vec::new() }
     }
 
     /// Whether this load was repeated less often than a claim needs.
     pub(super) fn few_turns(&self, load: &str) -> bool {
         let turns: BTreeSet<u32> = self.of_load(load).map(|row| row.turn).collect();
         turns.len() < TURNS as usize
+    }
+
+    /// How many turns a verdict on a load needs. Idle connections are counted once.
+    pub(super) fn fewest(&self, load: &str) -> usize {
+        let is_idle = self.load(load).is_some_and(|load| load.kind == Kind::Idle);
+        if is_idle { 1 } else { self.fewest }
     }
 
     /// The twins that were measured in a load.
@@ -169,6 +183,13 @@ impl<'a> Data<'a> {
                 "{contender} was measured with {} clients only, or not on these cores",
                 counts.join(", ")
             );
+        }
+        let (experiment, name) = self.split(load);
+        let is_of_it =
+            |row: &&Row<'_>| row.experiment == experiment && row.load == name && row.contender == contender;
+        if of_contender().next().is_none() && self.busy.iter().any(|row| is_of_it(&row)) {
+            let title = self.title(load);
+            return format!("all blocks of {contender} under “{title}” began on a busy machine");
         }
         if of_contender().next().is_some() {
             return format!("no figure of {contender} says {}", words::named(figure));

@@ -5,7 +5,8 @@
 //! only where the whole interval says so: that it lies within what is asked for, or that it does not. Where one contender
 //! is to be better than another, the ratio must be farther from what is asked for than a twin is from its original, too.
 //! Holm's correction over all comparisons of the experiment must leave no doubt of either. Everything else is undecided.
-//! Fewer turns than a claim needs are indicative, and of blocks that were too short ([`short`]) nothing is said.
+//! With fewer than six turns there is no verdict, fewer than a claim needs are indicative, blocks that began on a busy
+//! machine do not count, and of blocks that were too short ([`short`]) nothing is said.
 
 mod condition;
 mod data;
@@ -131,10 +132,7 @@ fn evidence(tested: &Tested, corrected: &mut impl Iterator<Item = f64>) -> Evide
             let judged = pairs.judge(&corrected);
             Evidence { outcome: judged.outcome, text: judged.text, ratio: Some(judged.estimate) }
         }
-        Tested::Fact { holds, text, .. } => {
-            let outcome = if *holds { Outcome::Met } else { Outcome::Unmet };
-            Evidence { outcome, text: text.clone(), ratio: None }
-        }
+        Tested::Fact { outcome, text, .. } => Evidence { outcome: *outcome, text: text.clone(), ratio: None },
         Tested::Open(reason) => Evidence { outcome: Outcome::Untested, text: reason.clone(), ratio: None },
     }
 }

@@ -147,7 +147,7 @@ fn many_comparisons_need_more() {
 fn less_can_be_better() {
     let time = |name: &str, values: &[f64]| blocks(name, 10, Figure::P99Ms, values);
     let p99 = A_BEATS_B.replace("requests_per_s", "p99_ms");
-    let both = [time("a", &[1.0, 1.1, 1.0]), time("b", &[3.0, 3.1, 2.9])];
+    let both = [time("a", &[1.0, 1.1, 1.0].repeat(2)), time("b", &[3.0, 3.1, 2.9].repeat(2))];
     assert_eq!(answered(&p99, &both).verdict, Verdict::Holds);
 }
 
@@ -163,9 +163,27 @@ fn fewer_turns_than_a_claim_needs_only_hint() {
         assert!(answered(A_BEATS_B, &fewer).indicative, "one turn of one contender is missing");
         fewer.iter_mut().for_each(|blocks| blocks.truncate(2));
         let answer = answered(A_BEATS_B, &fewer);
-        assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Holds, true), "quick: {quick}");
+        assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Undecided, true), "quick: {quick}");
+        assert!(answer.evidence[0].text.ends_with("undecided: 2 turns, and a verdict needs 6"), "{answer:?}");
+        let mut enough = both.clone();
+        enough.iter_mut().for_each(|blocks| blocks.truncate(6));
+        let answer = answered(A_BEATS_B, &enough);
         assert!(answer.to_string().ends_with("holds (indicative)"), "{answer}");
     }
+}
+
+#[test]
+fn blocks_on_a_busy_machine_decide_nothing() {
+    let mut both = [turns("a", 10, &[150.0, 151.0, 152.0]), turns("b", 10, &[100.0, 101.0, 102.0])];
+    for block in both[0].iter_mut().skip(3) {
+        block.circumstances.busy_before = 0.9;
+    }
+    let answer = answered(A_BEATS_B, &both);
+    assert_eq!(answer.verdict, Verdict::Undecided);
+    assert!(answer.evidence[0].text.ends_with("undecided: 3 turns, and a verdict needs 6"), "{answer:?}");
+    both[0].iter_mut().for_each(|block| block.circumstances.busy_before = 0.9);
+    let why = "all blocks of a under “Load” began on a busy machine";
+    assert_eq!(answered(A_BEATS_B, &both).verdict, Verdict::CannotBeTested(why.into()));
 }
 
 #[test]
@@ -193,7 +211,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn what_is_said_of_all_is_asked_of_those_that_are_here() {
-    let rate = |name: &str, value: f64| blocks(name, 10, Figure::RequestsPerS, &[value, value, value]);
+    let rate = |name: &str, value: f64| blocks(name, 10, Figure::RequestsPerS, &[value; 6]);
     let all = format!("{A_BEATS_B}, {}", A_BEATS_B.replace("'b'", "'c'"));
     let mut experiment = experiment(&all);
     let blocks = [rate("a", 2.0), rate("b", 1.0)].concat();
@@ -207,7 +225,8 @@ fn what_is_said_of_all_is_asked_of_those_that_are_here() {
 fn failures_are_counted() {
     let failed = |values: &[f64]| [blocks("a", 10, Figure::Failed, values)];
     let all = "{ is = 'answers_all', load = 'l', of = 'a' }";
-    assert_eq!(answered(all, &failed(&[0.0, 0.0])).verdict, Verdict::Holds);
+    assert_eq!(answered(all, &failed(&[0.0; 6])).verdict, Verdict::Holds);
+    assert_eq!(answered(all, &failed(&[0.0; 5])).verdict, Verdict::Undecided);
     assert!(answered(all, &failed(&[0.0; 19])).indicative && !answered(all, &failed(&[0.0; 20])).indicative);
     let some = answered(all, &failed(&[0.0, 3.0]));
     assert_eq!(some.verdict, Verdict::DoesNotHold);
@@ -313,9 +332,11 @@ fn what_is_kept_is_kept_while_the_configuration_is_read_anew() {
     let verdict = |failed: [f64; 2]| {
         let mut blocks = Vec::new();
         for (load, failed) in ["short", "kept"].into_iter().zip(failed) {
-            let mut block = block("nginx", load, 64, &[(Figure::Failed, failed)]);
-            block.cell.experiment = "reload-under-load".into();
-            blocks.push(block);
+            for turn in 0..6 {
+                let mut block = Block { turn, ..block("nginx", load, 64, &[(Figure::Failed, failed)]) };
+                block.cell.experiment = "reload-under-load".into();
+                blocks.push(block);
+            }
         }
         let mut answers = answer(experiment, &blocks, &machine()).into_iter();
         answers.find(|answer| answer.finding == "F11").unwrap().verdict

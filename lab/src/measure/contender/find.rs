@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::Contender;
+use super::{Contender, Family};
 
 /// A contender that is there.
 #[derive(Clone, Debug)]
@@ -64,6 +64,10 @@ pub fn find(contender: &Contender, given: Option<&Path>) -> Result<Found> {
     let version = version(contender, &program)?;
     let wheel = family.wheel.as_ref().filter(|wheel| program.iter().any(|part| part == wheel.as_str()));
     let origin = wheel.map_or_else(|| origin(&program), |wheel| format!("PyPI {wheel}"));
+    let origin = match optimisation(family, &program) {
+        Some(option) => format!("{origin}, built with {option}"),
+        None => origin,
+    };
     let mut contender = contender.clone();
     let mut parts = Vec::new();
     for (name, files) in &contender.needs {
@@ -120,6 +124,23 @@ fn version(contender: &Contender, program: &Path) -> Result<String> {
     found.with_context(|| format!("{} does not say its version: {text}", program.display()))
 }
 
+/// How the compiler optimised a program, where it says that: `-Os` is for size.
+fn optimisation(family: &Family, program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("-V").output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    level(&String::from_utf8_lossy(&text), family.options_after.as_ref()?)
+}
+
+/// The last option `-O…` among those that follow a word.
+fn level(text: &str, after: &str) -> Option<String> {
+    let (_, options) = text.split_once(after)?;
+    let options = match options.strip_prefix('\'') {
+        Some(quoted) => quoted.split('\'').next(),
+        None => options.split_ascii_whitespace().next(),
+    };
+    options?.split(' ').rfind(|option| option.starts_with("-O")).map(str::to_owned)
+}
+
 /// A version without what may stand around it: `v2.11`, `6.0.1)`.
 fn plain(version: &str) -> String {
     let version = version.trim_end_matches([',', ')']);
@@ -168,6 +189,15 @@ mod tests {
         let error = find(&nginx, None).unwrap_err().to_string();
         assert!(error.contains("not found") && error.contains(&nginx.family.install), "{error}");
         assert!(find(&nginx, Some(Path::new("/no/such/nginx"))).is_err());
+    }
+
+    #[test]
+    fn the_compiler_s_level_is_read() {
+        let of =
+            |options: &str| level(&format!("configure arguments: --x {options} --with-y"), "--with-cc-opt=");
+        assert_eq!(of("--with-cc-opt='-g -Os -pipe'").as_deref(), Some("-Os"));
+        assert_eq!(of("--with-cc-opt=-O2").as_deref(), Some("-O2"));
+        assert_eq!((of("--with-cc-opt='-g'"), of("--none")), (None, None));
     }
 
     #[test]

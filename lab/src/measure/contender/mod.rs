@@ -56,6 +56,8 @@ pub struct Family {
     /// What stands in front of the version in that output.
     #[serde(default)]
     pub version_after: String,
+    /// What stands in front of the compiler's options, where the program says them together with `-V`.
+    pub options_after: Option<String>,
     /// The command that installs it.
     pub install: String,
     /// Why it takes no part even where its program is found.

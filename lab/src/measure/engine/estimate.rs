@@ -10,7 +10,7 @@ use crate::model::order::{Amount, ToolName};
 const START_S: f64 = 0.5;
 
 /// Beside the tool's time: to start it, and to look at the contender before and afterwards.
-const BLOCK_S: f64 = 0.12;
+const BLOCK_S: f64 = 0.17;
 
 /// To look at idle connections, once they are open.
 const LOOK_S: f64 = 1.0;

@@ -62,7 +62,7 @@ impl Bench<'_> {
     pub(super) fn run(&self, running: &Running, order: &Order) -> Result<Measured> {
         let arguments = (self.tool.arguments)(order)?;
         let _confined = self.tool_cores.confine()?;
-        let load_average = system::load_average();
+        let (load_average, busy_before) = (system::load_average(), quiet());
         let before = Counters::of(running);
         let start = Instant::now();
         let mut tool = Process::start(self.program, &arguments, self.tool_cores, Stdio::null(), &self.raw)?;
@@ -94,6 +94,7 @@ impl Bench<'_> {
             steal_s: after.ticks.stolen_s() - before.ticks.stolen_s(),
             context_switches: after.switches.saturating_sub(before.switches),
             load_average,
+            busy_before,
         };
         Ok(Measured { report, command, samples: seen.samples, circumstances })
     }
@@ -135,6 +136,25 @@ impl Bench<'_> {
             thread::park_timeout(STEP);
         }
     }
+}
+
+/// How long one look at the idle machine takes, and how often it is looked at until it is quiet.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 6;
+
+/// Waits a moment for other programs to end what they do, and says how many cores they keep busy then: the contenders
+/// have nothing to do yet.
+fn quiet() -> f64 {
+    let mut busy = 0.0;
+    for _ in 0..LOOKS {
+        let (before, start) = (Ticks::now(), Instant::now());
+        thread::park_timeout(LOOK);
+        busy = Ticks::now().busy_cores(before, start.elapsed());
+        if !(Circumstances { busy_before: busy, ..Circumstances::default() }).is_busy() {
+            break;
+        }
+    }
+    busy
 }
 
 /// What only ever grows, and the memory.

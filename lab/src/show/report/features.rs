@@ -11,21 +11,31 @@ use super::document::{Badge, Part, Section, Span, Table, Target, Text};
 use super::evidence;
 use super::format;
 use crate::measure::features::{Cell, Matrix, Verdict};
-use crate::model::experiment::Experiment;
+use crate::model::block::Block;
+use crate::model::experiment::{Experiment, Kind};
+use crate::model::figure::Figure;
 
 /// The experiment whose publication asks what servers can do.
 const ASKED_BY: &str = "static-and-dynamic";
+/// The feature that is measured under load, too.
+const RELOAD: &str = "reload";
+
 /// So much of a reason is shown; the whole is in the transcript.
 const REASON_MAX: usize = 240;
 
 /// The section about them; none where nothing was probed.
-pub(super) fn section(out: &Path, experiments: &[Experiment], form: Form) -> Option<Section> {
+pub(super) fn section(
+    out: &Path,
+    experiments: &[Experiment],
+    blocks: &[Block],
+    form: Form,
+) -> Option<Section> {
     let path = out.join("features/features.json");
     if !path.exists() {
         return None;
     }
     let parts = match read(&path) {
-        Ok(matrix) => parts(&matrix, experiments, form),
+        Ok(matrix) => parts(&corrected(matrix, blocks), experiments, form),
         Err(error) => vec![Part::Note(format!("features.json cannot be read: {error:#}").into())],
     };
     Some(Section { id: "features".into(), title: "What each can do".into(), parts })
@@ -34,6 +44,24 @@ pub(super) fn section(out: &Path, experiments: &[Experiment], form: Form) -> Opt
 fn read(path: &Path) -> Result<Matrix> {
     let text = fs::read_to_string(path)?;
     serde_json::from_str(&text).context("it is not a matrix")
+}
+
+/// What was measured under load goes before a short probe: a contender that lost requests while it reloaded does not
+/// reload without loss.
+fn corrected(mut matrix: Matrix, blocks: &[Block]) -> Matrix {
+    let names: Vec<String> = matrix.contenders.iter().map(|column| column.name.clone()).collect();
+    for row in matrix.features.iter_mut().filter(|row| row.name == RELOAD) {
+        for (name, cell) in names.iter().zip(&mut row.cells) {
+            let of_it =
+                blocks.iter().filter(|block| block.kind == Kind::Reload && block.cell.contender == *name);
+            let lost: f64 = of_it.filter_map(|block| block.figures.get(&Figure::Failed)).sum();
+            if lost > 0.0 {
+                cell.verdict = Verdict::No;
+                cell.detail = format!("{} requests lost under load; {}", format::number(lost), cell.detail);
+            }
+        }
+    }
+    matrix
 }
 
 fn parts(matrix: &Matrix, experiments: &[Experiment], form: Form) -> Vec<Part> {
@@ -160,6 +188,8 @@ fn beginning(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::features::{Column, Row};
+    use crate::model::block::tests::block;
     use crate::show::report::document::Document;
     use crate::show::report::{fixture, html, markdown};
 
@@ -171,10 +201,10 @@ mod tests {
     #[test]
     fn every_answer_is_there_with_its_transcript_or_its_reason() {
         let out = tempfile::tempdir().unwrap();
-        assert!(section(out.path(), &[], Form::Whole).is_none(), "nothing was probed");
+        assert!(section(out.path(), &[], &[], Form::Whole).is_none(), "nothing was probed");
         fixture::lay_features(out.path());
         let [html, markdown] =
-            pages(section(out.path(), &Experiment::built_in().unwrap(), Form::Whole).unwrap());
+            pages(section(out.path(), &Experiment::built_in().unwrap(), &[], Form::Whole).unwrap());
         assert!(html.contains("<a class=\"badge yes\" href=\"features/nginx-ranges.txt\">"), "{html}");
         assert!(markdown.contains("[✓ yes](features/nginx-ranges.txt)"), "{markdown}");
         for page in [html, markdown] {
@@ -219,11 +249,30 @@ mod tests {
     }
 
     #[test]
+    fn what_was_lost_under_load_is_in_the_matrix() {
+        let cell = || Cell { verdict: Verdict::Yes, detail: "3 reloads".into(), transcript: None };
+        let column = |name: &str| Column {
+            name: name.into(),
+            title: name.into(),
+            version: "1".into(),
+            origin: "made".into(),
+        };
+        let row = Row { name: RELOAD.into(), title: "reload".into(), cells: vec![cell(), cell()] };
+        let matrix = Matrix { contenders: vec![column("nginx"), column("fulmar")], features: vec![row] };
+        let mut lost = block("nginx", "l", 1, &[(Figure::Failed, 192.0)]);
+        lost.kind = Kind::Reload;
+        let matrix = corrected(matrix, &[lost, block("fulmar", "l", 1, &[(Figure::Failed, 1.0)])]);
+        let cells = &matrix.features[0].cells;
+        assert_eq!((cells[0].verdict, cells[1].verdict), (Verdict::No, Verdict::Yes));
+        assert_eq!(cells[0].detail, "192 requests lost under load; 3 reloads");
+    }
+
+    #[test]
     fn a_matrix_that_cannot_be_read_is_told() {
         let out = tempfile::tempdir().unwrap();
         fs::create_dir(out.path().join("features")).unwrap();
         fs::write(out.path().join("features/features.json"), "{").unwrap();
-        let [html, _] = pages(section(out.path(), &[], Form::Whole).unwrap());
+        let [html, _] = pages(section(out.path(), &[], &[], Form::Whole).unwrap());
         assert!(html.contains("cannot be read"), "{html}");
     }
 }

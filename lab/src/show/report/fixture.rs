@@ -463,6 +463,7 @@ fn circumstances(cores: f64) -> Circumstances {
         steal_s: 0.02,
         context_switches: 1234,
         load_average: 0.3,
+        busy_before: 0.0,
     }
 }
 

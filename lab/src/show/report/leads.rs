@@ -7,12 +7,17 @@ use super::format;
 use super::lead::{FAILED_MAX, Lead, Share, Standing, standings};
 use super::summary::{Summary, Work, geometric_mean};
 use crate::judge::findings::too_short;
+use crate::judge::statistics::FEWEST;
 use crate::model::experiment::Kind;
 use crate::model::figure::Figure;
 
 /// So many contenders that are level with the first are named on the first page; of more, the experiment's section
 /// tells the names.
 const PARTNERS_MAX: usize = 3;
+
+/// What stands in the place of the first where the best are not shown to differ, and where there are too few turns.
+const NO_DIFFERENCE: &str = "no difference shown";
+const NO_VERDICT: &str = "too few turns";
 
 /// So many contenders are named in short.
 const AHEAD_MAX: usize = 4;
@@ -127,14 +132,17 @@ impl<'a> Leads<'a> {
             return Vec::new();
         }
         let clear = led.iter().filter(|judged| judged.is_clear()).count();
-        let named = counts(&works).into_iter().take(AHEAD_MAX).map(|count| count.words());
+        let named = counts(&works).into_iter().filter(|count| count.clear > 0).take(AHEAD_MAX);
+        let named: Vec<String> = named.map(|count| count.words()).collect();
+        let named = if named.is_empty() { String::new() } else { format!(": {}", format::list(&named)) };
+        let others =
+            if clear < led.len() { " Of the others no difference between the best is shown." } else { "" };
         let open = works.len() - led.len();
         let open = if open == 0 { String::new() } else { format!(" In {open} nobody is first.") };
         let ahead = Text::default().stress("Who is ahead: ").say(format!(
-            "of {} that most contenders took, {clear} {} a clear first. First by its median, clear or not: {}.{open}",
+            "of {} that most contenders took, {clear} {} a clear first{named}.{others}{open}",
             format::counted(works.len(), "load"),
             if clear == 1 { "has" } else { "have" },
-            format::list(&named.collect::<Vec<_>>())
         ));
         vec![ahead, Text::default().stress("How sure: ").say(self.sure_of_it(&led))]
     }
@@ -259,13 +267,7 @@ impl<'a> Judged<'a> {
             Kind::Knee => "the most clients that were all answered in time".into(),
             _ => work.at(lead.clients),
         };
-        let first = lead.first().map_or_else(
-            || "nobody".into(),
-            |first| {
-                let figure = format::with_unit(lead.figure, first.value.median);
-                Text::default().stress(first.contender).aside(figure)
-            },
-        );
+        let first = self.named_first();
         let mut cells: Vec<Entry> = vec![
             Text::from(work.title())
                 .aside(if work.title().contains(&at) { String::new() } else { at })
@@ -275,6 +277,23 @@ impl<'a> Judged<'a> {
         ];
         cells.extend(contenders.iter().map(|name| self.entry(name)));
         cells
+    }
+
+    /// The first with its figure, if all others are behind.
+    fn named_first(&self) -> Text {
+        let Some(first) = self.lead.first() else { return "nobody".into() };
+        let figure = format::with_unit(self.lead.figure, first.value.median);
+        match self.standings.iter().all(|standing| *standing == Standing::Behind) {
+            _ if !self.has_verdict() => NO_VERDICT.into(),
+            true => Text::default().stress(first.contender).aside(figure),
+            false => NO_DIFFERENCE.into(),
+        }
+    }
+
+    /// Whether there are as many turns as a verdict needs. Idle connections are counted once.
+    fn has_verdict(&self) -> bool {
+        let turns = self.lead.shares.iter().map(|share| share.turns).min().unwrap_or_default();
+        turns >= FEWEST as usize || self.work.load.kind == Kind::Idle
     }
 
     /// A contender's share with its interval, or why it has none.
@@ -370,13 +389,10 @@ impl<'a> Judged<'a> {
 }
 
 impl Count<'_> {
-    /// `fulmar in 9 (3 clear; in 1 not ranked, for failures)`.
+    /// `fulmar in 9 (in 1 not ranked, for failures)`.
     fn words(&self) -> String {
-        let clear = (self.clear > 0).then(|| format!("{} clear", self.clear));
-        let failed = (self.failed > 0).then(|| format!("in {} not ranked, for failures", self.failed));
-        let more = clear.into_iter().chain(failed).collect::<Vec<_>>().join("; ");
-        let more = if more.is_empty() { more } else { format!(" ({more})") };
-        format!("{} in {}{more}", self.contender, self.first)
+        let failed = (self.failed > 0).then(|| format!(" (in {} not ranked, for failures)", self.failed));
+        format!("{} in {}{}", self.contender, self.clear, failed.unwrap_or_default())
     }
 }
 
@@ -423,8 +439,11 @@ fn group_row(group: &[&Judged<'_>], contenders: &[&str], has_others: bool) -> Ve
     means.sort_by(|(a, x), (b, y)| everywhere(b).cmp(&everywhere(a)).then(y.total_cmp(x)));
     let only = judged.lead.first().filter(|_| group.len() == 1).map(|first| first.contender);
     let first = only.or(means.first().map(|(name, _)| *name)).unwrap_or_default();
-    let sure = if group.len() == 1 { judged.sureness() } else { standing(group, first) };
-    let mut cells: Vec<Entry> = vec![title.into(), Text::default().stress(first).into(), sure.into()];
+    let (named, sure) = match group {
+        [one] => (one.named_first(), one.sureness()),
+        _ => (group_first(group, first), format!("{first}: {}", standing(group, first))),
+    };
+    let mut cells: Vec<Entry> = vec![title.into(), named.into(), sure.into()];
     for name in contenders {
         cells.push(group_entry(group, name));
     }
@@ -435,6 +454,16 @@ fn group_row(group: &[&Judged<'_>], contenders: &[&str], has_others: bool) -> Ve
         cells.push(others.join(", ").into());
     }
     cells
+}
+
+/// The first of several works, where all others are behind in each of them.
+fn group_first(group: &[&Judged<'_>], first: &str) -> Text {
+    let leads = |judged: &&Judged<'_>| matches!(judged.place(first), Some(Place::Clear | Place::Ahead));
+    match group.iter().all(leads) {
+        _ if !group.iter().all(|judged| judged.has_verdict()) => NO_VERDICT.into(),
+        true => Text::default().stress(first),
+        false => NO_DIFFERENCE.into(),
+    }
 }
 
 /// A contender's mean share over the works that it took part in, with the least and the most.
@@ -551,7 +580,7 @@ mod tests {
         };
         let full = said(&(0..7).flat_map(again).collect::<Vec<Block>>());
         assert!(full.contains("of 2 loads that most contenders took, 2 have a clear first"), "{full}");
-        assert!(full.contains("clear or not: fulmar in 2 (2 clear)."), "{full}");
+        assert!(full.contains("have a clear first: fulmar in 2."), "{full}");
         assert!(
             full.contains("one report of twenty") && full.contains("Two copies of one program"),
             "{full}"
@@ -610,15 +639,12 @@ mod tests {
     fn clear_is_what_a_claim_may_rest_on() {
         let blocks = scattered(&[("a", 1000.0), ("b", 500.0), ("a-twin", 1010.0)]);
         assert_eq!(row(&blocks).0, "clear");
-        assert!(
-            row(&blocks)
-                .1
-                .contains("1 has a clear first. First by its median, clear or not: a in 1 (1 clear).")
-        );
+        assert!(row(&blocks).1.contains("1 has a clear first: a in 1."));
         let few: Vec<Block> = blocks.iter().filter(|block| block.turn < 19).cloned().collect();
         assert_eq!(row(&few).0, "indicative: ahead", "a claim needs 20 turns");
         let one: Vec<Block> = blocks.iter().filter(|block| block.turn < 1).cloned().collect();
         assert_eq!(row(&one).0, "indicative: ahead");
+        assert!(row(&one).1.contains("too few turns"));
         let alone: Vec<Block> =
             blocks.iter().filter(|block| block.cell.contender != "a-twin").cloned().collect();
         assert_eq!(row(&alone).0, "ahead", "the noise floor is not known");
@@ -641,7 +667,12 @@ mod tests {
             *rate *= [0.5, 1.0, 1.9][block.turn as usize % 3];
         }
         assert_eq!(row(&blocks).0, "not shown to differ from b");
-        assert!(row(&blocks).1.contains("0 have a clear first. First by its median, clear or not: a in 1."));
+        assert!(
+            row(&blocks)
+                .1
+                .contains("0 have a clear first. Of the others no difference between the best is shown.")
+        );
+        assert!(row(&blocks).1.contains("no difference shown") && !row(&blocks).1.contains("Stress(\"a\")"));
     }
 
     #[test]
@@ -653,7 +684,7 @@ mod tests {
         let (sureness, said) = row(&blocks);
         assert_eq!(sureness, "clear");
         assert!(said.contains("Aside(\"20\\u{a0}% failed\")"), "{said}");
-        assert!(said.contains("a in 1 (1 clear)") && !said.contains("c in 1"), "{said}");
+        assert!(said.contains("a in 1") && !said.contains("c in 1"), "{said}");
         for block in blocks.iter_mut().filter(|block| block.cell.contender == "b") {
             block.figures.insert(Figure::Failed, 1000.0);
         }

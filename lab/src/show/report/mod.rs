@@ -31,6 +31,7 @@ mod surroundings;
 mod svg;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ use anyhow::{Context, Result};
 
 use crate::judge::audit::audit;
 use crate::judge::findings::{self, Answer};
-use crate::model::block::Block;
+use crate::model::block::{Block, original_of};
 use crate::model::experiment::Experiment;
 use crate::model::machine::Machine;
 use crate::model::words;
@@ -63,6 +64,9 @@ pub enum Form {
 /// What the brief form says of itself.
 const LEFT_OUT: &str = "This is the brief form: raw output, configurations and the commands of all contenders are in \
     the whole report, and so are histograms and charts over time of all but an experiment's first load.";
+
+/// Who measures has an interest: the first words of every report.
+const INTEREST: &str = "The authors of this lab also write Fulmar.";
 
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +153,7 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form
     let overview =
         Overview { summary: &summary, works: &works, leads: &leads, answers: &answers, prices: &prices };
     let mut sections = overview.sections();
-    sections.extend(features::section(out, experiments, form));
+    sections.extend(features::section(out, experiments, blocks, form));
     sections.push(surroundings::section(&summary));
     sections.push(failures::section(&summary, experiments));
     let was_run = |experiment: &Experiment| works.iter().any(|work| work.experiment.id == experiment.id);
@@ -195,8 +199,11 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
     if blocks.is_empty() {
         return "No block was measured yet.".into();
     }
+    let programs = programs(blocks);
+    let busy = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
     format!(
-        "{}, {} and {} of measurement, from {} to {}, on {} with {} and {} of memory, {}.",
+        "{INTEREST} {}, {} and {} of measurement, from {} to {}, on {} with {} and {} of memory, {}; {} of the blocks began \
+         while other programs kept the machine busy. Measured: {}.",
         format::counted(experiments.len(), "experiment"),
         format::counted(contenders.len(), "contender"),
         format::counted(blocks.len(), "block"),
@@ -206,7 +213,21 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
         format::cores(machine.cores),
         format::bytes(machine.memory_bytes as f64),
         machine.kernel,
+        format::count(busy),
+        format::list(&programs),
     )
+}
+
+/// The programs that were measured, each once, with version and origin.
+fn programs(blocks: &[Block]) -> Vec<String> {
+    let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
+    let named = |block: &Block| {
+        // The kin of a program have its version and origin.
+        let name = block.cell.contender.split('-').next().unwrap_or_default();
+        format!("{name} {} ({})", block.version, block.origin)
+    };
+    let all: BTreeSet<String> = blocks.iter().filter(known).map(named).collect();
+    all.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -319,6 +340,65 @@ mod tests {
                 assert!(!brief.contains(left_out), "{left_out}");
             }
             assert!(brief.len() < whole.len());
+        }
+    }
+
+    /// Of each kind of verdict the summary has as many as the findings' own lines, and publications are counted apart
+    /// from the lab's own questions.
+    #[test]
+    fn the_summary_adds_up() {
+        let all = Experiment::built_in().unwrap();
+        let run = Experiment::answering_publications(&all);
+        let blocks = fixture::quick_blocks(&run);
+        let out = tempfile::tempdir().unwrap();
+        let written = write_brief(out.path(), &all, &blocks).unwrap();
+        let page = fs::read_to_string(written.markdown).unwrap();
+        let machine = blocks[0].machine.clone();
+        let count = |published: bool| {
+            let of_kind = run.iter().filter(|one| one.source.is_some() == published);
+            of_kind.map(|one| findings::answer(one, &blocks, &machine).len()).sum::<usize>()
+        };
+        let (published, own) = (count(true), count(false));
+        assert!(published > 30 && own > 0, "{published} {own}");
+        assert!(page.contains(&format!("of {published} findings ")), "in short");
+        assert!(page.contains(&format!(" of the {published} published findings hold")), "the publications");
+        assert!(page.contains(&format!(" of the {own} answers to the lab's own questions hold")), "its own");
+        let section = |title: &str| {
+            page.split(title).nth(1).unwrap_or_default().split("\n## ").next().unwrap_or_default()
+        };
+        for (title, all) in
+            [("## Which published findings hold", published), ("## The lab's own questions", own)]
+        {
+            let section = section(title);
+            let numbers: Vec<usize> = section
+                .lines()
+                .filter(|line| line.starts_with("| ["))
+                .flat_map(|line| {
+                    line.split('|')
+                        .skip(2)
+                        .take(4)
+                        .filter_map(|cell| cell.trim().parse().ok())
+                        .collect::<Vec<usize>>()
+                })
+                .collect();
+            assert_eq!(numbers.iter().sum::<usize>(), all, "{title}: {section}");
+            let said: Vec<usize> = section.split("**").filter_map(|part| part.parse().ok()).collect();
+            assert_eq!(said.iter().take(4).sum::<usize>(), all, "{title}");
+        }
+    }
+
+    /// The first lines name the interest of who measured, and every program with its origin.
+    #[test]
+    fn the_first_lines_say_who_measured_what() {
+        let out = tempfile::tempdir().unwrap();
+        let mut blocks = fixture::blocks();
+        blocks[0].circumstances.busy_before = 1.0;
+        let written = write(out.path(), &fixture::experiments(), &blocks).unwrap();
+        let page = fs::read_to_string(written.markdown).unwrap();
+        let lead = page.lines().nth(2).unwrap();
+        assert!(lead.starts_with("The authors of this lab also write Fulmar. "), "{lead}");
+        for program in ["nginx ", "apache ", "1 of the blocks began while"] {
+            assert!(lead.contains(program), "{program}: {lead}");
         }
     }
 

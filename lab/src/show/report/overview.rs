@@ -10,6 +10,7 @@ use super::prices::Prices;
 use super::summary::{Summary, Work};
 use super::verdict;
 use crate::judge::findings::Answer;
+use crate::judge::statistics::FEWEST;
 use crate::model::experiment::{Experiment, Kind};
 use crate::model::figure::Figure;
 
@@ -42,7 +43,8 @@ impl Overview<'_> {
         let sections = [
             section("short", "In short", self.in_short()),
             section("leads", "Who leads, and how sure that is", self.leads.overview()),
-            section("findings", "Which findings hold", self.findings()),
+            section("findings", "Which published findings hold", self.findings(true)),
+            section("own-questions", "The lab's own questions", self.findings(false)),
             section("choices", "What to choose when", self.choices()),
             section("costs", "What it costs", self.costs()),
         ];
@@ -52,7 +54,7 @@ impl Overview<'_> {
     /// What fits on a card: who is ahead, how sure that is, what became of the findings, and what to choose.
     fn in_short(&self) -> Vec<Part> {
         let mut items = self.leads.in_short();
-        let counts @ [yes, no, undecided, open] = self.counts();
+        let counts @ [yes, no, undecided, open] = self.counts(true);
         let all: usize = counts.iter().sum();
         if all > 0 {
             items.push(Text::default().stress("What was published: ").say(format!(
@@ -72,24 +74,29 @@ impl Overview<'_> {
         if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
     }
 
-    /// How many findings of what was run have each verdict, in the order of [`VERDICTS`].
-    fn counts(&self) -> [usize; 4] {
+    /// How many findings of what was run have each verdict, in the order of [`VERDICTS`]: those of publications, or the
+    /// lab's own.
+    fn counts(&self, published: bool) -> [usize; 4] {
         let was_run =
             |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
-        let run = self.answers.iter().filter(|(experiment, _)| was_run(experiment));
+        let run = self
+            .answers
+            .iter()
+            .filter(|(experiment, _)| was_run(experiment) && experiment.source.is_some() == published);
         let badges: Vec<Badge> = run.flat_map(|(_, answers)| answers).map(verdict::badge).collect();
         VERDICTS.map(|badge| badges.iter().filter(|other| **other == badge).count())
     }
 
-    fn findings(&self) -> Vec<Part> {
+    /// The findings of publications, or the lab's own questions.
+    fn findings(&self, published: bool) -> Vec<Part> {
         let was_run =
             |experiment: &Experiment| self.works.iter().any(|work| work.experiment.id == experiment.id);
         let (run, not_run): (Vec<_>, Vec<_>) = self
             .answers
             .iter()
-            .filter(|(_, answers)| !answers.is_empty())
+            .filter(|(experiment, answers)| !answers.is_empty() && experiment.source.is_some() == published)
             .partition(|(experiment, _)| was_run(experiment));
-        let counts @ [yes, no, undecided, open] = self.counts();
+        let counts @ [yes, no, undecided, open] = self.counts(published);
         let all: usize = counts.iter().sum();
         if all == 0 {
             return Vec::new();
@@ -108,16 +115,19 @@ impl Overview<'_> {
             cells.push(marks(experiment, answers).into());
             table.row(cells);
         }
-        let words = format!(" of the {all} findings hold on this machine, ");
+        let whose = if published { "published findings" } else { "answers to the lab's own questions" };
         let sentence = Text::default()
             .stress(yes.to_string())
-            .say(words)
+            .say(format!(" of the {all} {whose} hold on this machine, "))
             .stress(no.to_string())
             .say(" do not, ")
             .stress(undecided.to_string())
             .say(" are undecided, and ")
             .stress(open.to_string())
-            .say(" cannot be tested here; each says why. Undecided means that the figures allow both: more turns, or a quieter machine, would tell.");
+            .say(format!(
+                " cannot be tested here; each says why. Undecided means that the figures allow both: more turns, or a \
+                 quieter machine, would tell. A verdict needs {FEWEST} turns."
+            ));
         let mut parts = vec![Part::Text(sentence), Part::Table(table)];
         if !not_run.is_empty() {
             let names: Vec<String> = not_run.iter().map(|(experiment, _)| experiment.title.clone()).collect();

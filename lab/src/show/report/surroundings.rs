@@ -14,6 +14,7 @@ pub(super) fn section(summary: &Summary<'_>) -> Section {
     let blocks = summary.blocks();
     let mut parts = vec![Part::Table(machines(blocks))];
     parts.push(Part::Table(circumstances(blocks)));
+    parts.extend(busy(blocks).map(Part::Note));
     parts.extend(shared_cores(blocks).map(Part::Note));
     parts.extend(noise(summary));
     parts.push(Part::Table(contenders(blocks)));
@@ -60,10 +61,24 @@ fn circumstances(blocks: &[Block]) -> Table {
         table.row([what.to_owned(), format::number(median(&values)), format::number(most)]);
     };
     row("load average before a block", |around| around.load_average);
+    row("cores that other programs kept busy before a block", |around| around.busy_before);
     row("cores that the load tool kept busy", |around| around.tool_busy);
     row("time that the hypervisor took, s", |around| around.steal_s);
     row("context switches of the contender", |around| around.context_switches as f64);
     table
+}
+
+/// A warning where other programs were busy.
+fn busy(blocks: &[Block]) -> Option<Text> {
+    let count = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
+    (count > 0).then(|| {
+        Text::from(format!(
+            "{} of {} blocks began while other programs kept the machine busy. Their figures are shown, and no verdict \
+             rests on them.",
+            format::count(count),
+            format::count(blocks.len())
+        ))
+    })
 }
 
 /// A warning where the tool ran on the contender's cores.
@@ -194,6 +209,14 @@ mod tests {
         let rows = contenders(&[plain, with_php]).rows;
         assert_eq!(rows.len(), 2);
         assert!(format!("{:?}", rows[1]).contains("PHP-FPM 8, MariaDB 10"));
+    }
+
+    #[test]
+    fn blocks_on_a_busy_machine_are_counted() {
+        let mut blocks = [block("nginx", "l", 1, &[]), block("nginx", "l", 1, &[])];
+        assert!(busy(&blocks).is_none());
+        blocks[1].circumstances.busy_before = 1.0;
+        assert!(format!("{:?}", busy(&blocks)).contains("1 of 2 blocks began"));
     }
 
     #[test]

@@ -126,13 +126,13 @@ mod tests {
             (fs::read_to_string(written.html).unwrap(), fs::read_to_string(written.markdown).unwrap());
         assert!(markdown.contains(" hold | do not | undecided | not testable here |"), "{markdown}");
         assert!(
-            markdown.contains(" do not, **2** are undecided, and **1** cannot be tested here"),
+            markdown.contains(" do not, **3** are undecided, and **1** cannot be tested here"),
             "{markdown}"
         );
-        assert!(html.contains("</strong> do not, <strong>2</strong> are undecided, and "), "{html}");
+        assert!(html.contains("</strong> do not, <strong>3</strong> are undecided, and "), "{html}");
         for page in [html, markdown] {
-            assert!(page.contains(" do not, 2 are undecided, and 1 cannot be tested here"), "{page}");
-            assert!(page.contains("undecided: the interval holds 1"), "{page}");
+            assert!(page.contains(" do not, 3 are undecided, and 1 cannot be tested here"), "{page}");
+            assert!(page.contains("undecided: 3 turns, and a verdict needs 6"), "{page}");
         }
     }
 
