@@ -120,8 +120,9 @@ impl Flags {
 const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
 
 /// Words that stand for an option or a command, and how these are written.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 12] = [
     ("serve", "serve"),
+    ("proxy", "proxy"),
     ("explain", "explain"),
     ("lint", "lint"),
     ("stop", "-s stop"),

@@ -13,9 +13,11 @@ mod configuration;
 mod console;
 mod explain;
 mod lint;
+mod listening;
 mod messages;
 mod paths;
 mod pid_file;
+mod proxy;
 mod recorder;
 mod reload;
 mod reports;
@@ -48,6 +50,9 @@ use test_mode::Detail;
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == "serve") {
         return serve::run(&arguments);
+    }
+    if arguments.get(1).is_some_and(|word| word == "proxy") {
+        return proxy::run(&arguments);
     }
     if arguments.get(1).is_some_and(|word| word == "explain") {
         return explain::run(&arguments);

@@ -31,6 +31,7 @@ pub(crate) fn help() -> String {
         "{}\
 Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directives]
        fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls] [--quiet]
+       fulmar proxy --to host:port [--listen address] [--port port] [--tls] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
 
@@ -49,6 +50,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   -g directives  directives of the main level, read before the file
 
   serve          a file server without configuration; see fulmar serve --help
+  proxy          passes requests to another server without configuration; see fulmar proxy --help
   explain        what would become of a request, and why; see fulmar explain --help
   lint           traps in a configuration; see fulmar lint --help
 ",

@@ -89,6 +89,46 @@ fn serve() {
     served.interrupt();
 }
 
+/// `fulmar proxy` in front of another server, WebSockets included.
+#[test]
+fn proxy() {
+    let site = Site::new(
+        "server { listen 127.0.0.1:%%PORT%%; return 200 \"$http_host $http_x_forwarded_proto\\n\"; }",
+    );
+    let origin = site.start(Server::Fulmar);
+    for (options, scheme) in [(&[][..], "http"), (&["--tls"][..], "https")] {
+        let port = Site::whole("%%PORT%%").write_configuration(Server::Fulmar, "%%PORT%%")[&0];
+        let listen = format!("127.0.0.1:{port}");
+        let mut command = Command::new(Server::Fulmar.path());
+        command.args(["proxy", "--to", &origin.address().to_string(), "--listen", &listen]).args(options);
+        let mut child = Guard(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("run"));
+        let address: SocketAddr = listen.parse().expect("address");
+        wait_for(address);
+        if scheme == "http" {
+            let answer = ask(address, "GET /\nHost: own.example");
+            assert_eq!(answer.last().text(), "own.example http\n");
+        } else {
+            let answer = ask(address, "GET /\nHost: own.example");
+            assert_eq!(answer.last().status, 302, "a plain request on the port of TLS is redirected");
+        }
+        kill_process(Pid::from_child(&child.0), Signal::INT).expect("signal");
+        let ended = || child.0.try_wait().expect("wait").is_some();
+        assert!(wait::until(Duration::from_secs(10), ended), "Ctrl-C");
+    }
+    origin.stop();
+}
+
+#[test]
+fn proxy_says_what_it_needs() {
+    let said = |to: &str| {
+        let output = Command::new(Server::Fulmar.path()).args(["proxy", "--to", to]).output().expect("run");
+        assert!(!output.status.success(), "{to}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said("localhost").contains("cannot find the server \"localhost\""));
+    assert!(said("https://localhost:1").contains("needs a configuration"));
+}
+
 /// As a service, or over a remote shell: the standard output is a socket, which nobody can open by its name.
 #[test]
 fn serve_writes_its_log_to_a_socket() {
