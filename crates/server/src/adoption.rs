@@ -224,8 +224,8 @@ pub(crate) fn share_again(share: &Share) -> Share {
 #[cfg(test)]
 mod tests {
     use super::{Change, Crew, Member, Ready, events};
+    use crate::event_loop::runtime;
     use crate::successor::Settings;
-    use crate::worker::runtime;
     use net::bind::bind;
     use net::{ListenOptions, SocketAddress};
     use site::testing;

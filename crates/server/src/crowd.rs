@@ -332,7 +332,7 @@ impl<T: Member> Crowd<T> {
 #[cfg(test)]
 mod tests {
     use super::{Bell, Crowd, LOOKS_AT_CLOCK, MANY, Member, SLICE, Seat, is_busy, yield_turn};
-    use crate::worker::runtime;
+    use crate::event_loop::runtime;
     use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
     use std::future::{Future, pending, poll_fn};

@@ -7,6 +7,7 @@ mod commands;
 mod conn;
 mod crowd;
 mod detached;
+mod event_loop;
 mod explain;
 mod logs;
 mod places;

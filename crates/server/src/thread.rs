@@ -3,11 +3,11 @@
 use crate::conn::{Connection, Requests};
 use crate::crowd::{self, Crowd};
 use crate::detached::Detached;
+use crate::event_loop::{Order, runtime};
 use crate::places::Places;
 use crate::pulse::Pulse;
 use crate::services::Services;
 use crate::successor::Settings;
-use crate::worker::{Order, runtime};
 use contract::counters::{self, Activity, Count};
 use journal::Level;
 use net::{BoundSocket, Events, Listener};
@@ -511,7 +511,7 @@ async fn until_told(
 #[cfg(test)]
 mod tests {
     use super::{Order, Settings, Tasks, Thread, events, until_told};
-    use crate::worker::runtime;
+    use crate::event_loop::runtime;
     use site::testing;
     use std::io;
     use std::sync::Arc;

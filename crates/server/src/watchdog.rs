@@ -249,7 +249,7 @@ mod tests {
     fn the_watchdog_sleeps_until_a_thread_wakes() {
         let (mut watchdog, pulses) = watch(1);
         let pulse = Arc::clone(&pulses[0]);
-        crate::worker::runtime(None).unwrap().block_on(async {
+        crate::event_loop::runtime(None).unwrap().block_on(async {
             let alarm = Arc::clone(&watchdog.alarm);
             let woken = tokio::task::spawn_local(async move {
                 while !alarm.is_set.load(super::Relaxed) {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod builder;
 mod encryption;
 mod hosts;

@@ -1,5 +1,6 @@
 //! From what was written to what serves: compiles every scope once and puts servers behind addresses.
 
+use crate::agreement::Agreement;
 use crate::builder::Builder;
 use crate::encryption::{self, Encryption};
 use crate::hosts::Hosts;
@@ -7,7 +8,7 @@ use crate::listens::ListenSpec;
 use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
 use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
-use crate::protocols::{Agreement, Protocols};
+use crate::protocols::Protocols;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
