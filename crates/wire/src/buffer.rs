@@ -82,6 +82,9 @@ impl Buffer {
     /// Room behind the bytes, at least this much.
     pub fn room(&mut self, least: usize) -> &mut [u8] {
         self.borrow(READ);
+        if self.is_appended && self.bytes().len() <= LITTLE {
+            self.change_memory();
+        }
         if self.bytes.len() - self.filled < least {
             let start = self.start();
             self.bytes.copy_within(start..self.filled, 0);
@@ -94,6 +97,18 @@ impl Buffer {
             }
         }
         &mut self.bytes[self.filled..]
+    }
+
+    /// Moves the bytes to memory that was read into, if the thread has any. Room in memory that was appended to would be
+    /// filled with zeros first.
+    fn change_memory(&mut self) {
+        let mut other = Buffer::default();
+        other.borrow(READ);
+        if let Some(place) = other.bytes.get_mut(..self.bytes().len()) {
+            place.copy_from_slice(self.bytes());
+            other.filled = self.bytes().len();
+            std::mem::swap(self, &mut other);
+        }
     }
 
     /// Tells that so much of the room was filled.
@@ -211,6 +226,28 @@ mod tests {
         buffer.consume(LITTLE + 3);
         buffer.shrink();
         assert_eq!((buffer.bytes.capacity(), kept()), (0, 2));
+    }
+
+    #[test]
+    fn little_that_was_appended_moves_to_memory_that_was_read_into() {
+        let mut used = Buffer::default();
+        used.room(READ_INTO).fill(b'x');
+        let memory = used.bytes.as_ptr();
+        drop(used);
+        let mut buffer = Buffer::default();
+        buffer.append(|out| out.extend_from_slice(b"head"));
+        buffer.consume(1);
+        let room = buffer.room(READ_INTO - 4);
+        assert_eq!(room[0], b'x', "nothing is filled with zeros");
+        room[..4].copy_from_slice(b"body");
+        buffer.grew(4);
+        assert_eq!((buffer.bytes(), buffer.bytes.as_ptr(), kept()), (&b"eadbody"[..], memory, 0));
+        drop(buffer);
+        assert_eq!(kept(), 1);
+        let mut long = Buffer::default();
+        long.append(|out| out.extend_from_slice(&[b'y'; LITTLE + 1]));
+        long.room(READ_INTO);
+        assert_eq!((long.bytes().len(), kept()), (LITTLE + 1, 1), "it is not copied");
     }
 
     #[test]
