@@ -1,12 +1,14 @@
 //! Whatever Apache answers by a `.htaccess` file is what Fulmar has to answer.
 
 mod closed;
+mod expressions;
 mod fulmar;
 mod indexes;
 mod limits;
 mod paths;
 mod programs;
 mod requirements;
+mod responses;
 mod rewriting;
 mod survey;
 mod tables;

@@ -165,6 +165,17 @@ pub struct Wire {
     pub limit_rate: Option<u64>,
 }
 
+/// Whether a page took the place of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// None, or the server's own.
+    No,
+    /// One that the configuration names.
+    Once,
+    /// One that a `.htaccess` file names. If it fails, the first error is answered.
+    Kept,
+}
+
 /// One request and its response.
 pub struct Exchange {
     /// The connection.
@@ -188,8 +199,8 @@ pub struct Exchange {
     pub uri_behind_alias: bool,
     /// The error whose page is being served.
     pub error: Option<Status>,
-    /// Whether an `error_page` took over already.
-    pub error_page_used: bool,
+    /// Whether a page took the place of an error already.
+    pub error_page_used: Replaced,
     /// What was sent.
     pub wire: Wire,
     /// A note that a handler leaves for its own `resume`.
@@ -250,7 +261,7 @@ impl Exchange {
             valid_location: true,
             uri_behind_alias: false,
             error: None,
-            error_page_used: false,
+            error_page_used: Replaced::No,
             wire: Wire::default(),
             note: 0,
             subrequest: false,
@@ -299,7 +310,7 @@ impl Exchange {
         request.clear();
         response.clear(Status::OK);
         (*internal, *valid_location, *uri_behind_alias) = (false, true, false);
-        (*error, *error_page_used) = (None, false);
+        (*error, *error_page_used) = (None, Replaced::No);
         (*wire, *note, *subrequest, *file) = (Wire::default(), 0, false, None);
         (*evaluating.get_mut(), *evaluated.get_mut()) = (0, 0);
         *captured.get_mut() = None;

@@ -28,21 +28,16 @@ pub type Open = dyn Fn(&Exchange, &[u8]) -> io::Result<fs::File> + Send + Sync;
 pub struct Selection {
     /// Whether it counts.
     pub holds: Arc<Holds>,
+    /// Whether it counts only if the block before it, and those that it belongs to, do not.
+    pub is_else: bool,
+    /// Whether it overrides all blocks that are not late.
+    pub is_late: bool,
     /// What stands in it.
     pub nodes: Arc<[Node]>,
 }
 
-/// Whether a block counts for a candidate; the budget of the request pays for the answer.
-pub type Holds = dyn Fn(&Candidate, &Budget) -> Result<bool, Spent> + Send + Sync;
-
-/// What a [`Selection`] judges.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The last segment of the path of the file.
-    pub name: Box<[u8]>,
-    /// The method as it came.
-    pub method: Box<[u8]>,
-}
+/// Whether a block counts for a request; the budget of the request pays for the answer.
+pub type Holds = dyn Fn(&Exchange, &Budget) -> Result<bool, Spent> + Send + Sync;
 
 impl fmt::Debug for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

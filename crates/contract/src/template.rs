@@ -3,6 +3,8 @@
 use crate::{Exchange, VariableId, Variables};
 use conf::Span;
 use conf::value::{Part as ParsedPart, Template as Parsed};
+use std::fmt;
+use std::sync::Arc;
 
 /// A text with variables and captures.
 #[derive(Clone, Debug)]
@@ -15,9 +17,28 @@ enum Part {
     Literal(Box<[u8]>),
     Variable(VariableId),
     Capture(u8),
+    Made(Made),
+}
+
+/// A text that a feature makes for a request.
+#[derive(Clone)]
+pub struct Made(pub Arc<Make>);
+
+/// Makes a text for a request.
+pub type Make = dyn Fn(&Exchange) -> Vec<u8> + Send + Sync;
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Made")
+    }
 }
 
 impl Template {
+    /// A text that a feature makes.
+    pub fn made(made: Made) -> Template {
+        Template { parts: Box::new([Part::Made(made)]) }
+    }
+
     /// Binds the names in a parsed text to variables; `span` is named if one of them never comes to exist.
     pub fn new(parsed: Parsed, variables: &mut Variables, span: Span) -> Template {
         let mut bind = |part| match part {
@@ -93,6 +114,7 @@ impl Template {
                     exchange.capture(*index, out);
                     escape(out, start);
                 }
+                Part::Made(Made(make)) => out.extend_from_slice(&make(exchange)),
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::keepalive;
 use bytes::Bytes;
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Body, Event, Exchange, RequestBody, Reroute};
+use contract::{Body, Event, Exchange, Replaced, RequestBody, Reroute};
 use http::{Method, Status, escape};
 
 /// What takes the place of a bare status.
@@ -17,6 +17,10 @@ pub(crate) enum Replacement {
 /// Replaces a status: by the scope's `error_page` if one names it, else by the server's own page.
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
     let recursive = exchange.scope.policy.recursive_error_pages;
+    let status = match exchange.error {
+        Some(first) if exchange.error_page_used == Replaced::Kept => first,
+        _ => status,
+    };
     exchange.error = Some(status);
     exchange.wire.keep_alive &= !keepalive::ends_with(status);
     exchange.file = None;
@@ -26,10 +30,14 @@ pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool
     }
     // What was found out about the content that is not sent says nothing about the page.
     exchange.response.content_type = None;
-    if may_reroute && !exchange.error_page_used {
+    if may_reroute && exchange.error_page_used == Replaced::No {
         let pages = std::sync::Arc::clone(&exchange.scope.policy.error_pages);
         if let Some(page) = pages.iter().find(|page| page.statuses.contains(&status)) {
-            exchange.error_page_used = !recursive;
+            exchange.error_page_used = match (page.is_public, recursive) {
+                (true, _) => Replaced::Kept,
+                (false, true) => Replaced::No,
+                (false, false) => Replaced::Once,
+            };
             exchange
                 .tell(|| Event::new("error_page", format!("takes the place of {}", status.0)).at(page.place));
             return configured(exchange, page, status);
@@ -50,7 +58,7 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
     let target = page.target.evaluate(exchange);
     if page.is_text {
         // Such a page is the server's own, in other words.
-        exchange.error_page_used = false;
+        exchange.error_page_used = Replaced::No;
         let answered = own_page(exchange, status);
         let is_empty = matches!(answered, Body::Empty);
         return Replacement::Page(if is_empty { answered } else { text(exchange, target) });
@@ -60,6 +68,10 @@ fn configured(exchange: &mut Exchange, page: &ErrorPage, status: Status) -> Repl
             // The page is fetched, whatever the method of the request was.
             if exchange.request.method != Method::Head {
                 exchange.request.method = Method::Get;
+            }
+            if page.is_public {
+                // As in Apache the page gets no body.
+                exchange.request.body = Some(RequestBody::Memory(Bytes::new()));
             }
             let (path, args) = split_args(&target);
             Replacement::Reroute(match page.is_public {
@@ -133,6 +145,9 @@ fn is_msie(exchange: &Exchange) -> bool {
 fn own_page(exchange: &mut Exchange, status: Status) -> Body {
     let sent = status_on_the_wire(status);
     exchange.error = Some(sent);
+    if exchange.error_page_used == Replaced::Kept {
+        exchange.error_page_used = Replaced::No;
+    }
     let name = match exchange.scope.policy.server_tokens {
         true => concat!("Fulmar/", env!("CARGO_PKG_VERSION")),
         false => "Fulmar",

@@ -5,8 +5,8 @@ use crate::error_page::{self, Replacement};
 use crate::keepalive;
 use crate::redirect;
 use contract::{
-    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, RequestBody, Reroute, Scope, Step,
-    Subrequest, Work,
+    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, Replaced, RequestBody, Reroute, Scope,
+    Step, Subrequest, Work,
 };
 use http::{Method, Status};
 use journal::Level;
@@ -397,8 +397,11 @@ impl Flow {
     }
 
     fn respond(&mut self, body: Body) -> Progress {
-        if let Some(status) = self.exchange.error {
-            self.exchange.response.status = status;
+        let exchange = &mut self.exchange;
+        // A program that makes the page may give another status, where a `.htaccess` file names it.
+        let is_own = exchange.error_page_used == Replaced::Kept && exchange.response.status != Status::OK;
+        if let Some(status) = exchange.error.filter(|_| !is_own) {
+            exchange.response.status = status;
         }
         self.exchange.wire.answered = true;
         self.exchange.wire.keep_alive &= keepalive::is_allowed(&self.exchange);

@@ -18,6 +18,7 @@ pub mod apache {
     pub mod mod_dir;
     pub mod mod_env;
     pub mod mod_expires;
+    pub mod mod_filter;
     pub mod mod_headers;
     pub mod mod_mime;
     pub mod mod_rewrite;
@@ -202,6 +203,7 @@ pub static ALL: &[&Module] = &[
     &apache::mod_env::MODULE,
     &apache::mod_dir::MODULE,
     &apache::mod_mime::MODULE,
+    &apache::mod_filter::MODULE,
     &apache::apache_core::MODULE,
     &apache::mod_autoindex::MODULE,
     &apache::mod_expires::MODULE,

@@ -11,8 +11,7 @@ use crate::load::Table;
 use cache::Lookup;
 use chain::{Chain, Failure};
 use contract::{
-    Budget, Candidate, Config, Exchange, Handler, LocationName, Module, Outcome, Overlay, Scope, Spent, Step,
-    Work,
+    Budget, Config, Exchange, Handler, LocationName, Module, Outcome, Overlay, Scope, Spent, Step, Work,
 };
 use files::Files;
 use http::Status;
@@ -37,18 +36,22 @@ pub(crate) struct Choose {
     pub base: Arc<Base>,
 }
 
-/// What a request needs to be put together.
-struct Wanted {
+/// The files of a request, which were read without a mistake.
+struct Read {
     overlay: Overlay,
-    location: Option<LocationName>,
-    candidate: Candidate,
+    files: Files,
+    chain: Arc<Chain>,
+}
+
+/// The files of a request, read.
+struct Loaded {
+    files: Files,
+    chain: Result<Arc<Chain>, Failure>,
 }
 
 /// What the files come to for one request.
 struct Found {
     files: Files,
-    /// Whether the files were read for this request, so that their warnings are not logged yet.
-    is_read: bool,
     chain: Result<Arc<Chain>, Failure>,
     decisions: Box<[bool]>,
     scope: Result<Arc<Scope>, Failure>,
@@ -57,39 +60,43 @@ struct Found {
 impl Handler for Choose {
     fn run(&self, exchange: &mut Exchange) -> Step {
         let Some(overlay) = exchange.scope.policy.overlay else { return Step::Next };
-        let files = match files::find(exchange, overlay.file_name) {
+        let mut files = match files::find(exchange, overlay.file_name) {
             Ok(files) if files.list.is_empty() => return Step::Next,
             Ok(files) => files,
             Err(message) => return refuse(exchange, &Failure { status: Status::FORBIDDEN, message }),
         };
-        let method = exchange.request.head.method_name().into();
-        let candidate = Candidate { name: files.name.clone(), method };
-        let wanted = Wanted { overlay, location: exchange.scope.name.clone(), candidate };
         let budget = Budget::of(exchange);
         let _running = budget.run();
-        match cache::look_up(&self.base, &wanted, &files, &budget) {
+        match cache::look_up(&self.base, overlay, &files, (exchange, &budget)) {
             Lookup::Spent => refuse_spent(exchange),
             Lookup::Scope(scope) => take(exchange, scope),
             Lookup::Failure(failure) => refuse(exchange, &failure),
-            Lookup::Uncompiled(chain) => self.load(wanted, files, Some(chain)),
-            Lookup::Unknown => self.load(wanted, files, None),
+            Lookup::Uncompiled(chain, decisions) => {
+                self.compile(exchange, Read { overlay, files, chain }, decisions)
+            }
+            Lookup::Unknown => {
+                let base = Arc::clone(&self.base);
+                Step::Await(Work::Job(Box::new(move || {
+                    let chain = store::load(&base, overlay, &mut files);
+                    Box::new(Loaded { files, chain })
+                })))
+            }
         }
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let found = match outcome {
-            Outcome::Job(result) => result.downcast::<Found>(),
-            _ => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
-        };
-        let (Ok(found), Some(overlay)) = (found, exchange.scope.policy.overlay) else {
+        let Outcome::Job(result) = outcome else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        let Some(overlay) = exchange.scope.policy.overlay else {
             return Step::Finish(Status::INTERNAL_SERVER_ERROR);
         };
-        let result = found.scope.clone();
-        if let (true, Ok(chain)) = (found.is_read, &found.chain) {
-            chain.notes.iter().for_each(|note| exchange.log(Level::Warn, note));
-        }
+        let result = match result.downcast::<Loaded>() {
+            Ok(loaded) => return self.decide(exchange, overlay, *loaded),
+            Err(result) => result.downcast::<Found>(),
+        };
+        let Ok(found) = result else { return Step::Finish(Status::INTERNAL_SERVER_ERROR) };
+        let scope = found.scope.clone();
         cache::note(&self.base, overlay, *found);
-        match result {
+        match scope {
             Ok(scope) => take(exchange, scope),
             Err(failure) => refuse(exchange, &failure),
         }
@@ -97,25 +104,35 @@ impl Handler for Choose {
 }
 
 impl Choose {
-    fn load(&self, wanted: Wanted, mut files: Files, chain: Option<Arc<Chain>>) -> Step {
-        let base = Arc::clone(&self.base);
+    /// Decides which blocks count, when the files are read.
+    fn decide(&self, exchange: &mut Exchange, overlay: Overlay, loaded: Loaded) -> Step {
+        let Loaded { files, chain } = loaded;
+        let chain = match chain {
+            Ok(chain) => chain,
+            Err(failure) => {
+                let (chain, scope) = (Err(failure.clone()), Err(failure.clone()));
+                let found = Found { files, chain, decisions: Box::default(), scope };
+                cache::note(&self.base, overlay, found);
+                return refuse(exchange, &failure);
+            }
+        };
+        chain.notes.iter().for_each(|note| exchange.log(Level::Warn, note));
+        let budget = Budget::of(exchange);
+        let _running = budget.run();
+        match chain.decide(exchange, &budget) {
+            Ok(decisions) => self.compile(exchange, Read { overlay, files, chain }, decisions),
+            Err(Spent) => refuse_spent(exchange),
+        }
+    }
+
+    /// Compiles the files for a request for which these blocks count.
+    fn compile(&self, exchange: &Exchange, read: Read, decisions: Box<[bool]>) -> Step {
+        let Read { overlay, files, chain } = read;
+        let (base, location) = (Arc::clone(&self.base), exchange.scope.name.clone());
         Step::Await(Work::Job(Box::new(move || {
-            let is_read = chain.is_none();
-            let chain = match chain {
-                Some(chain) => Ok(chain),
-                None => store::load(&base, wanted.overlay, &mut files),
-            };
-            let known = chain.as_ref().map_err(Failure::clone);
-            let compiled = known.and_then(|chain| {
-                let decisions = decide(chain, &wanted.candidate, &mut files)?;
-                let scope = compile(&base, &wanted, &files, chain, &decisions)?;
-                Ok((decisions, scope))
-            });
-            let (decisions, scope) = match compiled {
-                Ok((decisions, scope)) => (decisions, Ok(scope)),
-                Err(failure) => (Box::default(), Err(failure)),
-            };
-            Box::new(Found { files, is_read, chain, decisions, scope })
+            let key = store::key(&base, overlay, &files);
+            let scope = scope((&base, location.as_ref()), key.as_ref(), &chain, &decisions);
+            Box::new(Found { files, chain: Ok(chain), decisions, scope })
         })))
     }
 }
@@ -125,30 +142,19 @@ pub fn forget() {
     cache::forget();
 }
 
-/// Which blocks count for a request, in a job: it has a separate budget, as the event loop does not wait for it.
-fn decide(chain: &Chain, candidate: &Candidate, files: &mut Files) -> Result<Box<[bool]>, Failure> {
-    chain.decide(candidate, &Budget::default()).map_err(|spent| {
-        // Other requests may be answered.
-        files.is_fresh = true;
-        Failure { status: Status::INTERNAL_SERVER_ERROR, message: spent.to_string() }
-    })
-}
-
 /// The scope of a request: what another thread compiled, or else compiled here.
-fn compile(
-    base: &Arc<Base>,
-    wanted: &Wanted,
-    files: &Files,
+fn scope(
+    (base, location): (&Arc<Base>, Option<&LocationName>),
+    key: Option<&store::Key>,
     chain: &Arc<Chain>,
     decisions: &[bool],
 ) -> Result<Arc<Scope>, Failure> {
-    let key = store::key(base, wanted.overlay, files);
-    if let Some(scope) = key.as_ref().and_then(|key| store::scope(key, chain, decisions)) {
+    if let Some(scope) = key.and_then(|key| store::scope(key, chain, decisions)) {
         return Ok(scope);
     }
-    let (scope, bytes) = chain.compile(base, wanted.location.as_ref(), decisions)?;
+    let (scope, bytes) = chain.compile(base, location, decisions)?;
     if let Some(key) = key {
-        store::keep_scope(&key, chain, decisions.into(), (Arc::clone(&scope), bytes));
+        store::keep_scope(key, chain, decisions.into(), (Arc::clone(&scope), bytes));
     }
     Ok(scope)
 }

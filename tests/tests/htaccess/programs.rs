@@ -17,7 +17,7 @@ const SHOW: &str = r#"<?php
 header('Content-Type: text/plain');
 ksort($_SERVER);
 foreach ($_SERVER as $name => $value) {
-    if (preg_match('/^(REDIRECT_)*(HTTP_(?!HOST|CONNECTION)|URL$|STATUS$|QUERY_STRING$|APP_|BASE$|HTTPS$|PHP_AUTH|PHP_VALUE|MY)/', $name)) {
+    if (preg_match('/^(REDIRECT_)*(HTTP_(?!HOST|CONNECTION|CONTENT_LENGTH)|URL$|STATUS$|QUERY_STRING$|REQUEST_METHOD$|APP_|BASE$|HTTPS$|PHP_AUTH|PHP_VALUE|MY)/', $name)) {
         echo "$name=$value\n";
     }
 }
@@ -180,6 +180,16 @@ fn fields_of_the_request() {
 }
 
 #[test]
+fn documents_of_errors_are_told_of_the_request() {
+    const TEXT: &str = "ErrorDocument 404 /index.php?x=1\nSetEnvIf Request_URI . APP_E=1\nRewriteEngine on\n\
+        RewriteRule ^in/(.*)$ gone/$1 [E=APP_R:1]\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &["GET /nope", "GET /nope?q=1", "POST /nope?q=1\n\nabc", "GET /in/x", "GET /index.php"],
+    );
+}
+
+#[test]
 fn what_the_location_says_counts_more() {
     if !have_php() {
         return;
@@ -257,11 +267,11 @@ fn reserved_names_are_not_passed_to_programs() {
 #[test]
 fn mistakes_close_their_directory() {
     let site = super::site(&[
-        ("early/.htaccess", "RequestHeader set X 1 early\n"),
-        ("edit/.htaccess", "RequestHeader edit X a b\n"),
+        ("early/.htaccess", "RequestHeader set X 1 late\n"),
+        ("edit/.htaccess", "RequestHeader edit X a\n"),
         ("name/.htaccess", "Header set \"X Y\" 1\n"),
         ("names/.htaccess", "SetEnvIf ^X-( . NAME\n"),
-        ("expression/.htaccess", "SetEnvIfExpr true NAME\n"),
+        ("expression/.htaccess", "SetEnvIfExpr true: NAME\n"),
     ]);
     let running = site.start(Server::Fulmar);
     for path in ["early", "edit", "name", "names", "expression"] {

@@ -75,7 +75,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use crate::apache::apache_core::sections;
+use crate::apache::apache_core::{documents, sections};
 use crate::files::symlinks::Links;
 use conf::{Contexts, Diagnostic};
 use contract::{Directive, Exchange, Handler, Module, Overlay, Phase, ScopeBuilder, Step, View};
@@ -100,6 +100,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     builder.policy.overlay = Some(Overlay { section: view.section(), file_name: ".htaccess", selections });
     builder.policy.overlay_opener = Links::of(view).opener();
     builder.handle(Phase::Preaccess, Hidden);
+    documents::remember(view, builder);
     Ok(())
 }
 

@@ -44,6 +44,7 @@
 use crate::apache::mod_access_compat::in_network;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{environment, in_file, values, wrong};
 use conf::value::subnet;
 use conf::{Arity, Diagnostic, Node, Word};
@@ -65,11 +66,10 @@ pub static MODULE: Module = Module {
 };
 
 /// `Require [not] WHAT …`
-pub(crate) static REQUIRE: Directive<Requirement> =
-    in_file(Directive::new("Require", |args, loading| alone(args, loading)))
-        .args(Arity::AtLeast(1))
-        .slot("htaccess require")
-        .help("Who may: all granted, all denied, ip, local, env or method.");
+pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
+    .args(Arity::AtLeast(1))
+    .slot("htaccess require")
+    .help("Who may: all granted, all denied, ip, local, env or method.");
 
 /// `<RequireAll>`
 pub(crate) static REQUIRE_ALL: Directive<Requirement> =
@@ -109,6 +109,7 @@ enum What {
     Local,
     Variables(Vec<Box<[u8]>>),
     Methods(Vec<Box<[u8]>>),
+    Expression(Arc<Expression>),
     Group(Kind, Vec<Requirement>),
 }
 
@@ -127,15 +128,15 @@ enum Verdict {
 }
 
 /// Outside of sections one requirement is enough, so that what is not required has no effect.
-fn alone(args: &Args<'_>, loading: &Loading) -> Result<Requirement, Diagnostic> {
-    let requirement = one(args)?;
+fn alone(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
+    let requirement = one(args, loading)?;
     if requirement.negated {
         return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
     }
     Ok(Requirement { methods: loading.methods.clone(), ..requirement })
 }
 
-fn one(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
+fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
     let (negated, words) = match args.words() {
         [first, rest @ ..] if first.text.eq_ignore_ascii_case(b"not") => (true, rest),
         words => (false, words),
@@ -151,6 +152,11 @@ fn one(args: &Args<'_>) -> Result<Requirement, Diagnostic> {
         (b"local", []) => What::Local,
         (b"env", [_, ..]) => What::Variables(texts()),
         (b"method", [_, ..]) => What::Methods(texts()),
+        (b"expr", [_, ..]) => What::Expression(Arc::new(Expression::parse(args, loading, rest)?)),
+        (b"host" | b"forward-dns", _) => {
+            let error = wrong(args, "a requirement that needs the resolver,", kind);
+            return Err(error.hint("use addresses: \"Require ip\""));
+        }
         _ => return Err(wrong(args, "a requirement that is not supported,", kind)),
     };
     Ok(Requirement { methods: None, negated, what })
@@ -176,7 +182,7 @@ fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Require
     let args = Args { node, ..*outer };
     let name = node.name.text.to_ascii_lowercase();
     match (name.as_slice(), &node.block) {
-        (b"require", None) => one(&args),
+        (b"require", None) => one(&args, loading),
         (b"requireall", Some(_)) => group(&args, Kind::All, loading),
         (b"requireany", Some(_)) => group(&args, Kind::Any, loading),
         (b"requirenone", Some(_)) => group(&args, Kind::None, loading),
@@ -236,6 +242,7 @@ impl Requirement {
             What::Networks(list) => count(list.len()),
             What::Methods(list) => count(list.len()),
             What::Variables(names) => count(names.len()).saturating_mul(Budget::STEP),
+            What::Expression(_) => Budget::STEP,
             What::Group(_, list) => list.iter().map(Requirement::units).fold(1, u32::saturating_add),
         }
     }
@@ -249,6 +256,11 @@ impl Requirement {
             What::Methods(names) => {
                 of(names.iter().any(|name| **name == *exchange.request.head.method_name()))
             }
+            What::Expression(expression) => match expression.holds(exchange, &Budget::of(exchange)) {
+                Ok(holds) => of(holds),
+                // What takes too long denies, with "not", too.
+                Err(_) => return Verdict::Denied,
+            },
             What::Group(kind, list) => kind.judge(list.iter().map(|inner| inner.verdict(exchange))),
         };
         match (self.negated, verdict) {

@@ -28,82 +28,213 @@
 //! a page
 //! ```
 
-use crate::shared::apache::{in_all_files, values};
+use crate::gateway::{fastcgi, proxy};
+use crate::shared::apache::{in_all_files, in_file, values};
 use conf::{Arity, Diagnostic};
-use contract::{Args, Body, Directive, Exchange, Filter, Loading, Module, ScopeBuilder, Types, View};
+use contract::{
+    Args, Body, Directive, Exchange, Filter, Handler, Loading, Module, Phase, Replaced, ScopeBuilder, Step,
+    Types, View,
+};
+use http::Status;
+use journal::Level;
 use std::sync::Arc;
 
-/// Media types and character sets.
+/// What files with an extension are.
 pub static MODULE: Module = Module {
     name: "mod_mime",
-    directives: &[&ADD_TYPE, &ADD_CHARSET],
+    directives: &[
+        &ADD_TYPE,
+        &REMOVE_TYPE,
+        &ADD_CHARSET,
+        &REMOVE_CHARSET,
+        &ADD_ENCODING,
+        &REMOVE_ENCODING,
+        &ADD_LANGUAGE,
+        &REMOVE_LANGUAGE,
+        &DEFAULT_LANGUAGE,
+        &ADD_HANDLER,
+        &REMOVE_HANDLER,
+        &SET_HANDLER,
+    ],
     variables: &[],
     compile: Some(compile),
 };
 
 /// `AddType TYPE EXTENSION …`
-pub(crate) static ADD_TYPE: Directive<AddType> = in_all_files(Directive::new("AddType", parse_add_type))
-    .args(Arity::AtLeast(2))
+pub(crate) static ADD_TYPE: Directive<Line> = add("AddType", |args, _| parse_add(args, Kind::Type))
     .help("The media type of files with these extensions.");
 
-/// `AddCharset CHARSET EXTENSION …`
-pub(crate) static ADD_CHARSET: Directive<ByExtension> =
-    in_all_files(Directive::new("AddCharset", parse_added))
-        .args(Arity::AtLeast(2))
-        .help("The character set of files with these extensions.");
+/// `RemoveType EXTENSION …`
+pub(crate) static REMOVE_TYPE: Directive<Line> =
+    remove("RemoveType", |args, _| parse_remove(args, Kind::Type)).help("Extensions without a media type.");
 
-/// Extensions of a media type.
+/// `AddCharset CHARSET EXTENSION …`
+pub(crate) static ADD_CHARSET: Directive<Line> = add("AddCharset", |args, _| parse_add(args, Kind::Charset))
+    .help("The character set of files with these extensions.");
+
+/// `RemoveCharset EXTENSION …`
+pub(crate) static REMOVE_CHARSET: Directive<Line> =
+    remove("RemoveCharset", |args, _| parse_remove(args, Kind::Charset))
+        .help("Extensions without a character set.");
+
+/// `AddEncoding ENCODING EXTENSION …`
+pub(crate) static ADD_ENCODING: Directive<Line> =
+    add("AddEncoding", |args, _| parse_add(args, Kind::Encoding))
+        .help("The encoding of files with these extensions.");
+
+/// `RemoveEncoding EXTENSION …`
+pub(crate) static REMOVE_ENCODING: Directive<Line> =
+    remove("RemoveEncoding", |args, _| parse_remove(args, Kind::Encoding))
+        .help("Extensions without an encoding.");
+
+/// `AddLanguage LANGUAGE EXTENSION …`
+pub(crate) static ADD_LANGUAGE: Directive<Line> =
+    add("AddLanguage", |args, _| parse_add(args, Kind::Language))
+        .help("The language of files with these extensions.");
+
+/// `RemoveLanguage EXTENSION …`
+pub(crate) static REMOVE_LANGUAGE: Directive<Line> =
+    remove("RemoveLanguage", |args, _| parse_remove(args, Kind::Language))
+        .help("Extensions without a language.");
+
+/// `DefaultLanguage LANGUAGE`
+pub(crate) static DEFAULT_LANGUAGE: Directive<Box<[u8]>> =
+    in_file(Directive::new("DefaultLanguage", |args, _| Ok(args.word(0)?.text.clone())))
+        .args(Arity::Exactly(1))
+        .help("The language of files whose extensions name none.");
+
+/// `AddHandler HANDLER EXTENSION …`
+pub(crate) static ADD_HANDLER: Directive<Line> = add("AddHandler", |args, _| parse_add(args, Kind::Handler))
+    .help("Files with these extensions are never sent as they are: a location has to run them.");
+
+/// `RemoveHandler EXTENSION …`
+pub(crate) static REMOVE_HANDLER: Directive<Line> =
+    remove("RemoveHandler", |args, _| parse_remove(args, Kind::Handler))
+        .help("Files with these extensions are not passed to programs.");
+
+/// `SetHandler HANDLER | None`
+pub(crate) static SET_HANDLER: Directive<Box<[u8]>> =
+    in_file(Directive::new("SetHandler", |args, _| Ok(args.word(0)?.text.clone())))
+        .args(Arity::Exactly(1))
+        .help("What answers for files: PHP, or none, so that no program gets them.");
+
+/// What an extension says, or does not say any more.
 #[derive(Clone, Debug)]
-pub(crate) struct AddType {
-    media_type: Box<[u8]>,
+pub(crate) struct Line {
+    kind: Kind,
+    /// None takes away what was said before.
+    value: Option<Box<[u8]>>,
+    /// In lower case, without a dot.
     extensions: Vec<Box<[u8]>>,
 }
 
-/// Extensions with their character set.
-#[derive(Clone, Debug)]
-pub(crate) struct ByExtension {
-    charset: Box<[u8]>,
-    extensions: Vec<Box<[u8]>>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Type,
+    Charset,
+    Encoding,
+    Language,
+    Handler,
+}
+
+type Parse = fn(&Args<'_>, &mut Loading) -> Result<Line, Diagnostic>;
+
+const fn add(name: &'static str, parse: Parse) -> Directive<Line> {
+    in_all_files(Directive::new(name, parse)).args(Arity::AtLeast(2)).slot("htaccess extensions")
+}
+
+const fn remove(name: &'static str, parse: Parse) -> Directive<Line> {
+    in_all_files(Directive::new(name, parse)).args(Arity::AtLeast(1)).slot("htaccess extensions")
+}
+
+fn parse_add(args: &Args<'_>, kind: Kind) -> Result<Line, Diagnostic> {
+    Ok(Line { kind, value: Some(args.word(0)?.text.clone()), extensions: extensions(args, 1) })
+}
+
+fn parse_remove(args: &Args<'_>, kind: Kind) -> Result<Line, Diagnostic> {
+    Ok(Line { kind, value: None, extensions: extensions(args, 0) })
+}
+
+fn extensions(args: &Args<'_>, from: usize) -> Vec<Box<[u8]>> {
+    let plain =
+        |word: &conf::Word| word.text.strip_prefix(b".").unwrap_or(&word.text).to_ascii_lowercase().into();
+    args.words().iter().skip(from).map(plain).collect()
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let added = values(view, &ADD_TYPE);
-    if !added.is_empty() {
+    let lines = values(view, &ADD_TYPE);
+    if lines.iter().any(|line| line.kind == Kind::Type) {
         let mut types = Types::clone(&builder.policy.types);
-        for AddType { media_type, extensions } in &added {
-            extensions.iter().for_each(|extension| drop(types.insert(extension, media_type)));
+        for line in lines.iter().filter(|line| line.kind == Kind::Type) {
+            let media_type = line.value.as_deref().unwrap_or_default();
+            line.extensions.iter().for_each(|extension| drop(types.insert(extension, media_type)));
         }
         builder.policy.types = Arc::new(types);
     }
-    let mut added = values(view, &ADD_CHARSET);
-    // The last line for an extension overrides the others.
-    added.reverse();
-    if !added.is_empty() {
-        builder.filter(Charsets { added });
+    let language = view.get(&DEFAULT_LANGUAGE).cloned();
+    if language.is_some() || lines.iter().any(|line| !matches!(line.kind, Kind::Type | Kind::Handler)) {
+        builder.filter(Described { lines: lines.clone(), language });
+    }
+    let set = view.get(&SET_HANDLER).cloned();
+    let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
+    if set.is_some() || !lines.is_empty() {
+        let has_program =
+            view.get(&fastcgi::FASTCGI_PASS).is_some() || view.get(&proxy::PROXY_PASS).is_some();
+        builder.handle(Phase::Precontent, Handlers { lines, set, has_program });
     }
     Ok(())
 }
 
-fn parse_add_type(args: &Args<'_>, _: &mut Loading) -> Result<AddType, Diagnostic> {
-    let extension = |word: &conf::Word| word.text.strip_prefix(b".").unwrap_or(&word.text).into();
-    let extensions = args.words().iter().skip(1).map(extension).collect();
-    Ok(AddType { media_type: args.word(0)?.text.clone(), extensions })
+/// What the last line for an extension says.
+fn said<'l>(lines: &'l [Line], kind: Kind, extension: &[u8]) -> Option<&'l Line> {
+    let is_meant = |line: &&Line| {
+        line.kind == kind && line.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+    };
+    lines.iter().rev().find(is_meant)
 }
 
-fn parse_added(args: &Args<'_>, _: &mut Loading) -> Result<ByExtension, Diagnostic> {
-    let plain =
-        |word: &conf::Word| word.text.strip_prefix(b".").unwrap_or(&word.text).to_ascii_lowercase().into();
-    let extensions = args.words().iter().skip(1).map(plain).collect();
-    Ok(ByExtension { charset: args.word(0)?.text.clone(), extensions })
+/// The extensions of the file of a path.
+fn of_path(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    name.split(|&byte| byte == b'.').skip(1)
 }
 
-struct Charsets {
-    added: Vec<ByExtension>,
+/// Sets character set, encoding and language.
+struct Described {
+    lines: Vec<Line>,
+    language: Option<Box<[u8]>>,
 }
 
-impl Filter for Charsets {
+impl Filter for Described {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        if let Some(charset) = self.of(&exchange.request.path) {
+        let path = exchange.request.path.clone();
+        let (mut charset, mut encodings, mut languages) = (None, Vec::new(), Vec::new());
+        let mut media_type = None;
+        for extension in of_path(&path) {
+            let value = |kind| said(&self.lines, kind, extension).and_then(|line| line.value.as_deref());
+            charset = value(Kind::Charset).or(charset);
+            encodings.extend(value(Kind::Encoding));
+            languages.extend(value(Kind::Language));
+            let of_type = exchange.scope.policy.types.of_path(&[b"/x.", extension].concat()).cloned();
+            media_type = of_type.filter(|media_type| !media_type.is_empty()).or(media_type);
+        }
+        if exchange.file.is_some() {
+            languages.extend(self.language.as_deref().filter(|_| languages.is_empty()));
+            let lists = [
+                (&b"Content-Encoding"[..], encodings.join(&b", "[..])),
+                (b"Content-Language", languages.join(&b","[..])),
+            ];
+            for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+                // A value that is no field's is left out.
+                let _ = exchange.response.fields.push(name, list);
+            }
+            // A rule may have set another type.
+            let by_name = Some(exchange.media_type(&path)).filter(|media_type| !media_type.is_empty());
+            if media_type.is_some() && exchange.response.content_type == by_name {
+                exchange.response.content_type = media_type;
+            }
+        }
+        if let Some(charset) = charset {
             add_charset(exchange, charset);
         }
         body
@@ -112,7 +243,7 @@ impl Filter for Charsets {
 
 /// Appends a character set to the media type that has none, unless the content is a page of the server's own.
 pub(crate) fn add_charset(exchange: &mut Exchange, charset: &[u8]) {
-    let is_own_page = exchange.response.status.0 >= 300 && !exchange.error_page_used;
+    let is_own_page = exchange.error.is_some() && exchange.error_page_used == Replaced::No;
     let Some(content_type) = exchange.response.content_type.as_deref().filter(|_| !is_own_page) else {
         return;
     };
@@ -122,12 +253,47 @@ pub(crate) fn add_charset(exchange: &mut Exchange, charset: &[u8]) {
     }
 }
 
-impl Charsets {
-    fn of(&self, path: &[u8]) -> Option<&[u8]> {
-        let name = path.rsplit(|&byte| byte == b'/').next()?;
-        let dot = name.iter().rposition(|&byte| byte == b'.')?;
-        let extension = name[dot + 1..].to_ascii_lowercase();
-        let fits = |entry: &&ByExtension| entry.extensions.iter().any(|known| **known == *extension);
-        self.added.iter().find(fits).map(|entry| &*entry.charset)
+/// Keeps files that are programs from being sent, and files that are none from being run.
+struct Handlers {
+    lines: Vec<Line>,
+    /// `SetHandler`
+    set: Option<Box<[u8]>>,
+    /// Whether the location passes requests to a program or another server.
+    has_program: bool,
+}
+
+impl Handler for Handlers {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let path = &exchange.request.path;
+        // What a handler that a file names would do is up to the location. A directory has none.
+        let runs = |handler: &[u8]| !handler.eq_ignore_ascii_case(b"none") && is_program(handler);
+        let wanted = match &self.set {
+            Some(handler) => Some(runs(handler)),
+            None => {
+                let said = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
+                said.last().map(|line| line.value.as_deref().is_some_and(runs))
+            }
+        };
+        let is_refused = wanted.is_some_and(|wanted| wanted != self.has_program) && !path.ends_with(b"/");
+        if !is_refused {
+            return Step::Next;
+        }
+        exchange.log(Level::Error, "access forbidden: the handler of the file is not that of its location");
+        Step::Finish(Status::FORBIDDEN)
     }
+}
+
+/// Whether files with this handler are programs. Apache sends files whose handler it does not know.
+fn is_program(handler: &[u8]) -> bool {
+    let name = handler.to_ascii_lowercase();
+    let starts: [&[u8]; 7] = [
+        b"application/x-httpd",
+        b"php",
+        b"proxy:",
+        b"cgi-script",
+        b"fcgid",
+        b"server-",
+        b"application/x-lsphp",
+    ];
+    starts.iter().any(|start| name.starts_with(start)) || name == b"type-map" || name == b"send-as-is"
 }

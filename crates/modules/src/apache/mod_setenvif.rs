@@ -42,6 +42,7 @@
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
+use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{in_all_files, pattern, values};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
@@ -53,7 +54,7 @@ use std::sync::Arc;
 /// Variables that depend on the request.
 pub static MODULE: Module = Module {
     name: "mod_setenvif",
-    directives: &[&SET_ENV_IF, &SET_ENV_IF_NO_CASE, &BROWSER_MATCH, &BROWSER_MATCH_NO_CASE],
+    directives: &[&SET_ENV_IF, &SET_ENV_IF_NO_CASE, &BROWSER_MATCH, &BROWSER_MATCH_NO_CASE, &SET_ENV_IF_EXPR],
     variables: &[],
     compile: Some(compile),
 };
@@ -86,15 +87,27 @@ pub(crate) static BROWSER_MATCH_NO_CASE: Directive<Arc<Condition>> =
         .slot("SetEnvIf")
         .help("As `BrowserMatch`, whatever the case of letters.");
 
+/// `SetEnvIfExpr EXPRESSION [!]NAME[=VALUE] …`
+pub(crate) static SET_ENV_IF_EXPR: Directive<Arc<Condition>> =
+    in_all_files(Directive::new("SetEnvIfExpr", parse_expression))
+        .args(Arity::AtLeast(2))
+        .slot("SetEnvIf")
+        .help("Sets variables of the environment if an expression holds.");
+
 /// A name, and its value; no value takes the variable away.
 type Assignment = (Box<[u8]>, Option<Box<[u8]>>);
 
 /// A condition and what it sets.
 #[derive(Debug)]
 pub(crate) struct Condition {
-    attribute: Attribute,
-    pattern: Arc<Pattern>,
+    test: Test,
     sets: Vec<Assignment>,
+}
+
+#[derive(Debug)]
+enum Test {
+    Matches(Attribute, Arc<Pattern>),
+    Holds(Expression),
 }
 
 #[derive(Debug)]
@@ -151,6 +164,21 @@ fn condition(
 ) -> Result<Arc<Condition>, Diagnostic> {
     let Some((word, sets)) = words.split_first() else { return Err(args.error("has no pattern")) };
     let pattern = pattern(args, loading, word, &word.text, ignore_case)?;
+    finish(args, loading, Test::Matches(attribute, pattern), sets)
+}
+
+fn parse_expression(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Condition>, Diagnostic> {
+    let Some((word, sets)) = args.words().split_first() else { return Err(args.error("has no expression")) };
+    let expression = Expression::parse(args, loading, std::slice::from_ref(word))?;
+    finish(args, loading, Test::Holds(expression), sets)
+}
+
+fn finish(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    test: Test,
+    sets: &[Word],
+) -> Result<Arc<Condition>, Diagnostic> {
     let set = |word: &Word| match (word.text.strip_prefix(b"!"), word.text.iter().position(|&b| b == b'=')) {
         (Some(name), _) => (name.into(), None),
         (None, Some(at)) => (word.text[..at].into(), Some(word.text[at + 1..].into())),
@@ -162,7 +190,7 @@ fn condition(
             warn_if_reserved(args, name, value, loading);
         }
     }
-    Ok(Arc::new(Condition { attribute, pattern, sets }))
+    Ok(Arc::new(Condition { test, sets }))
 }
 
 struct Early {
@@ -187,9 +215,15 @@ impl Handler for Early {
 
 impl Condition {
     fn apply(&self, exchange: &Exchange, budget: &Budget) -> Result<(), Failure> {
-        let subject = self.attribute.of(exchange, budget)?;
         let mut captures = Captures::default();
-        if !find(&self.pattern, &subject, &mut captures, budget)? {
+        let (holds, subject) = match &self.test {
+            Test::Matches(attribute, pattern) => {
+                let subject = attribute.of(exchange, budget)?;
+                (find(pattern, &subject, &mut captures, budget)?, subject)
+            }
+            Test::Holds(expression) => (expression.holds(exchange, budget)?, Vec::new()),
+        };
+        if !holds {
             return Ok(());
         }
         let environment = of(exchange);
@@ -205,7 +239,7 @@ impl Condition {
 }
 
 /// A value with `$0` to `$9` replaced.
-fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<u8>, Failure> {
+pub(crate) fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     let mut rest = value;
     while let [byte, tail @ ..] = rest {

@@ -29,6 +29,8 @@ pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Words, Dia
 pub(crate) struct MediaTypes {
     /// None is all.
     types: Option<Words>,
+    /// Whether `text/html` is one of them in any case.
+    has_html: bool,
 }
 
 impl MediaTypes {
@@ -40,7 +42,12 @@ impl MediaTypes {
             false => written.into_iter().flat_map(|written| written.value).cloned().collect(),
         };
         let any = types.iter().any(|media_type| **media_type == *b"*");
-        MediaTypes { types: (!any).then_some(types) }
+        MediaTypes { types: (!any).then_some(types), has_html: true }
+    }
+
+    /// These types, or all.
+    pub(crate) fn exactly(types: Option<Words>) -> MediaTypes {
+        MediaTypes { types, has_html: false }
     }
 
     /// Whether a media type is one of them. Its parameters, such as `charset`, do not count.
@@ -51,7 +58,8 @@ impl MediaTypes {
             return false;
         };
         let name = name.trim_ascii_end();
-        let mut types = std::iter::once(HTML).chain(types.iter().map(AsRef::as_ref));
+        let html = self.has_html.then_some(HTML);
+        let mut types = html.into_iter().chain(types.iter().map(AsRef::as_ref));
         types.any(|known| known.eq_ignore_ascii_case(name))
     }
 }

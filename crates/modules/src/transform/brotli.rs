@@ -151,6 +151,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &BROTLI_TYPES, &[]),
         min_length: view.get(&BROTLI_MIN_LENGTH).copied().unwrap_or(LENGTH_MIN),
         rules: None,
+        filter: None,
     })
 }
 

@@ -151,6 +151,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &ZSTD_TYPES, &[]),
         min_length: view.get(&ZSTD_MIN_LENGTH).copied().unwrap_or(LENGTH_MIN),
         rules: None,
+        filter: None,
     })
 }
 

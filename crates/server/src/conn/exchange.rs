@@ -350,7 +350,7 @@ mod tests {
         response.trailers.push(b"X", b"y").unwrap();
         response.memo = Some(Rc::default());
         (exchange.internal, exchange.valid_location, exchange.uri_behind_alias) = (true, false, true);
-        (exchange.error, exchange.error_page_used) = (Some(Status::NOT_FOUND), true);
+        (exchange.error, exchange.error_page_used) = (Some(Status::NOT_FOUND), contract::Replaced::Once);
         (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
             (1, true, 1, true);
         exchange.attach(Rc::clone(&attached));

@@ -3,8 +3,8 @@
 use super::chain::{Chain, Failure};
 use super::files::{File, Files};
 use super::store::{self, Key, SCOPES_MAX};
-use super::{Base, Found, Wanted};
-use contract::{Budget, Overlay, Scope, Spent};
+use super::{Base, Found};
+use contract::{Budget, Exchange, Overlay, Scope, Spent};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -16,8 +16,8 @@ const ENTRIES_MAX: usize = 1024;
 pub(super) enum Lookup {
     Scope(Arc<Scope>),
     Failure(Failure),
-    /// The files are read, but not compiled for a request such as this.
-    Uncompiled(Arc<Chain>),
+    /// The files are read, but not compiled for a request such as this, for which these blocks count.
+    Uncompiled(Arc<Chain>, Box<[bool]>),
     Unknown,
     /// The request may not take any longer.
     Spent,
@@ -35,8 +35,13 @@ thread_local! {
     static ENTRIES: RefCell<HashMap<Key, Entry>> = RefCell::default();
 }
 
-pub(super) fn look_up(base: &Arc<Base>, wanted: &Wanted, files: &Files, budget: &Budget) -> Lookup {
-    let Some(key) = store::key(base, wanted.overlay, files) else { return Lookup::Unknown };
+pub(super) fn look_up(
+    base: &Arc<Base>,
+    overlay: Overlay,
+    files: &Files,
+    (exchange, budget): (&Exchange, &Budget),
+) -> Lookup {
+    let Some(key) = store::key(base, overlay, files) else { return Lookup::Unknown };
     ENTRIES.with_borrow(|entries| {
         let Some(entry) = entries.get(&key).filter(|entry| entry.list == files.list) else {
             return Lookup::Unknown;
@@ -47,11 +52,11 @@ pub(super) fn look_up(base: &Arc<Base>, wanted: &Wanted, files: &Files, budget: 
         };
         let Some(chain) = chain else { return Lookup::Unknown };
         chain.touch();
-        match chain.decide(&wanted.candidate, budget) {
+        match chain.decide(exchange, budget) {
             Err(Spent) => Lookup::Spent,
             Ok(decisions) => match entry.scopes.get(&decisions).and_then(Weak::upgrade) {
                 Some(scope) => Lookup::Scope(scope),
-                None => Lookup::Uncompiled(chain),
+                None => Lookup::Uncompiled(chain, decisions),
             },
         }
     })
@@ -66,7 +71,7 @@ pub(super) fn forget() {
 /// Notes what a job found. What other sites found goes, so that requests that began before a reload leave nothing behind
 /// for long.
 pub(super) fn note(base: &Arc<Base>, overlay: Overlay, found: Found) {
-    let Found { files, is_read: _, chain, decisions, scope } = found;
+    let Found { files, chain, decisions, scope } = found;
     let Some(key) = store::key(base, overlay, &files) else { return };
     ENTRIES.with_borrow_mut(|entries| {
         if files.is_fresh {
@@ -125,9 +130,9 @@ mod tests {
         for base in [&first, &second] {
             let list = vec![File { path: PathBuf::from("settings"), stamp: Stamp::of(&metadata) }];
             let failure = || Failure { status: Status::FORBIDDEN, message: String::new() };
-            let files = Files { list, opened: Vec::new(), name: Box::default(), is_fresh: false };
+            let files = Files { list, opened: Vec::new(), is_fresh: false };
             let (chain, scope) = (Err(failure()), Err(failure()));
-            note(base, overlay, Found { files, is_read: true, chain, decisions: Box::default(), scope });
+            note(base, overlay, Found { files, chain, decisions: Box::default(), scope });
             assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);
             assert_eq!(Arc::weak_count(base), 1, "what another site found goes");
         }

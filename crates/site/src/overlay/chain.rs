@@ -7,7 +7,7 @@ use crate::load::Reader;
 use crate::site::Compiler;
 use conf::{Contexts, Diagnostic, Node, Sources};
 use contract::{
-    Budget, Candidate, Config, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
+    Budget, Config, Exchange, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
 };
 use http::Status;
 use journal::clock::Time;
@@ -60,6 +60,9 @@ pub(super) struct Chain {
 /// A block that counts for some requests only, and where it stands.
 struct Placed {
     parent: Option<usize>,
+    /// The block of the same level that this one is the other case of.
+    before: Option<usize>,
+    is_late: bool,
     selection: Selection,
     directory: Box<[u8]>,
 }
@@ -106,12 +109,17 @@ impl Chain {
     ///
     /// # Errors
     /// [`Spent`].
-    pub(super) fn decide(&self, candidate: &Candidate, budget: &Budget) -> Result<Box<[bool]>, Spent> {
+    pub(super) fn decide(&self, exchange: &Exchange, budget: &Budget) -> Result<Box<[bool]>, Spent> {
         let mut decisions: Vec<bool> = Vec::with_capacity(self.selections.len());
+        // Whether a block counts or one that it is the other case of.
+        let mut settled: Vec<bool> = Vec::with_capacity(self.selections.len());
         for placed in &self.selections {
-            let outer = placed.parent.is_none_or(|parent| decisions[parent]);
             budget.spend(1)?;
-            decisions.push(outer && (placed.selection.holds)(candidate, budget)?);
+            let outer = placed.parent.is_none_or(|parent| decisions[parent]);
+            let is_settled = placed.before.is_some_and(|before| settled[before]);
+            let counts = outer && !is_settled && (placed.selection.holds)(exchange, budget)?;
+            decisions.push(counts);
+            settled.push(is_settled || counts);
         }
         Ok(decisions.into())
     }
@@ -148,7 +156,9 @@ impl Chain {
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         let mut last = self.last;
-        for (placed, _) in self.selections.iter().zip(decisions).filter(|(_, counts)| **counts) {
+        let counting = || self.selections.iter().zip(decisions).filter(|(_, counts)| **counts);
+        let early = counting().filter(|(placed, _)| !placed.is_late);
+        for (placed, _) in early.chain(counting().filter(|(placed, _)| placed.is_late)) {
             last = reader.config.open(last, Contexts::HTACCESS);
             reader.loading.directory = Some(placed.directory.clone());
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
@@ -216,14 +226,24 @@ impl Loader {
         self.reader.block(nodes, section, Contexts::HTACCESS)?;
         let here = self.reader.config.view(section).here(self.overlay.selections);
         let here: Vec<_> = here.iter().map(|written| (written.value.clone(), written.span)).collect();
+        let mut previous = None;
         for (selection, span) in here {
             if self.selections.len() == SELECTIONS_MAX {
                 return Err(Diagnostic::emerg("too many sections").at(span));
             }
+            let before = if selection.is_else { previous } else { None };
+            if selection.is_else && before.is_none() {
+                return Err(
+                    Diagnostic::emerg("a section for the other case has no section before it").at(span)
+                );
+            }
+            let is_late = selection.is_late || parent.is_some_and(|parent| self.selections[parent].is_late);
             let nodes = Arc::clone(&selection.nodes);
             let trial = self.reader.config.open(section, Contexts::HTACCESS);
-            self.selections.push(Placed { parent, selection, directory: directory.into() });
+            let is_conditional = selection.is_late;
+            self.selections.push(Placed { parent, before, is_late, selection, directory: directory.into() });
             let index = self.selections.len() - 1;
+            previous = is_conditional.then_some(index);
             // Nesting is bounded by the parser.
             self.level(&nodes, trial, Some(index), directory)?;
         }

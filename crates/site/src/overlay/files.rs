@@ -37,8 +37,6 @@ pub(super) struct Files {
     pub(super) list: Vec<File>,
     /// The same files, open, where it matters by which links they were found; else none.
     pub(super) opened: Vec<Arc<fs::File>>,
-    /// The last segment of the path.
-    pub(super) name: Box<[u8]>,
     /// A file changed so lately that it may change again without another stamp.
     pub(super) is_fresh: bool,
 }
@@ -72,7 +70,6 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
     let uri = || String::from_utf8_lossy(&exchange.request.path).into_owned();
     let path = exchange.path().map_err(|_| format!("the path of \"{}\" leaves its root", uri()))?;
     let start = start(exchange, &path);
-    let mut name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let (mut list, mut opened) = (Vec::new(), Vec::new());
     let mut directory = path[..start].to_vec();
     let segments = path[start..].split(|&byte| byte == b'/').filter(|segment| !segment.is_empty());
@@ -95,14 +92,13 @@ pub(super) fn find(exchange: &Exchange, file_name: &str) -> Result<Files, String
                 Some(Errno::NOENT) => {}
                 // Not a directory but the file, with its own path behind it at most; or one behind a link.
                 Some(Errno::NOTDIR | Errno::NAMETOOLONG) if !is_refused(exchange, &directory) => {
-                    name = segment;
                     break;
                 }
                 _ => return Err(failed(&file, &error)),
             },
         }
     }
-    Ok(Files { list, opened, name: name.into(), is_fresh: false })
+    Ok(Files { list, opened, is_fresh: false })
 }
 
 /// What is at a path; it is open where the way to it matters.

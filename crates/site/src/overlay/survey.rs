@@ -105,7 +105,7 @@ impl Survey {
         self.files += 1;
         self.bytes += metadata.len();
         let list = vec![File { path: path.to_path_buf(), stamp: Stamp::of(&metadata) }];
-        let mut files = Files { list, opened: Vec::new(), name: Box::default(), is_fresh: false };
+        let mut files = Files { list, opened: Vec::new(), is_fresh: false };
         let loaded = chain::load(base, root.overlay, &mut files);
         let notes = loaded.as_ref().map(|chain| chain.notes.clone()).unwrap_or_default();
         self.problems.extend(notes.into_iter().map(|text| Problem {

@@ -1,12 +1,17 @@
 //! Pages in place of errors: `ErrorDocument`.
 
+use crate::shared::apache::expression::Text;
 use crate::shared::apache::urls::is_url;
-use crate::shared::apache::{in_all_files, values};
+use crate::shared::apache::{environment, in_all_files, values};
 use conf::value::status;
-use conf::{Arity, Diagnostic};
+use conf::{Arity, Contexts, Diagnostic};
 use contract::policy::{ErrorAnswer, ErrorPage};
-use contract::{Args, Directive, Loading, ScopeBuilder, Template, View};
+use contract::{
+    Args, Budget, Directive, Exchange, Handler, Loading, Made, Phase, Replaced, ScopeBuilder, Step, Template,
+    View,
+};
 use http::Status;
+use std::sync::Arc;
 
 /// `ErrorDocument STATUS PATH | URL | TEXT | default`
 pub(crate) static ERROR_DOCUMENT: Directive<Document> = in_all_files(Directive::new("ErrorDocument", parse))
@@ -21,7 +26,7 @@ pub(crate) struct Document {
     page: Option<ErrorPage>,
 }
 
-fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
+fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Document, Diagnostic> {
     let status = args.value(0, status).ok();
     let status =
         status.filter(|code| (400..600).contains(code)).ok_or_else(|| args.error("has no error status"))?;
@@ -32,10 +37,18 @@ fn parse(args: &Args<'_>, _: &mut Loading) -> Result<Document, Diagnostic> {
         return Ok(Document { status, page: None });
     }
     let is_text = !target.starts_with(b"/") && !is_url(&target);
+    let text = Arc::new(Text::parse(args, loading, &target)?);
+    let target = match text.constant() {
+        Some(target) => Template::literal(target),
+        // What takes too long is an empty path, that is an empty URL.
+        None => Template::made(Made(Arc::new(move |exchange| {
+            text.value(exchange, &Budget::of(exchange)).unwrap_or_default()
+        }))),
+    };
     let page = ErrorPage {
         statuses: Box::new([status]),
         answer: ErrorAnswer::Original,
-        target: Template::literal(&target),
+        target,
         is_text,
         is_public: true,
         // `place` refers to the main configuration only.
@@ -57,4 +70,39 @@ pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {
         pages.extend(page);
     }
     builder.policy.error_pages = pages.into();
+}
+
+/// Has programs that make a document told about the request, before variables are set for the document's own.
+pub(crate) fn remember(view: &View<'_>, builder: &mut ScopeBuilder) {
+    if view.context() == Contexts::HTACCESS && !view.all(&ERROR_DOCUMENT).is_empty() {
+        builder.handle(Phase::Preaccess, Remember);
+    }
+}
+
+/// The request whose error a document is about.
+struct Failed {
+    path: Vec<u8>,
+    args: Option<Vec<u8>>,
+    method: Vec<u8>,
+}
+
+/// Tells the program that makes the document of an error about the request.
+struct Remember;
+
+impl Handler for Remember {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        let request = &exchange.request;
+        let status = exchange.error.filter(|_| exchange.error_page_used == Replaced::Kept);
+        let (Some(status), Some(failed)) = (status, exchange.attached::<Failed>()) else {
+            let (path, args) = (request.path.clone(), request.args.clone());
+            exchange.attach_own(Failed { path, args, method: request.head.method_name().to_vec() });
+            return Step::Next;
+        };
+        let environment = environment::of(exchange);
+        if let Err(failure) = environment.set(b"REQUEST_METHOD", &failed.method) {
+            return failure.refuse(exchange);
+        }
+        environment.redirect((&failed.path, failed.args.as_deref()), status);
+        Step::Next
+    }
 }

@@ -44,7 +44,7 @@
 
 mod charset;
 pub(crate) mod content;
-mod documents;
+pub(crate) mod documents;
 pub(crate) mod sections;
 
 use conf::{Contexts, Diagnostic};
@@ -61,6 +61,8 @@ pub static MODULE: Module = Module {
         &sections::LIMIT,
         &sections::LIMIT_EXCEPT,
         &sections::IF,
+        &sections::ELSE_IF,
+        &sections::ELSE,
         &documents::ERROR_DOCUMENT,
         &content::OPTIONS,
         &content::FORCE_TYPE,

@@ -1,14 +1,15 @@
 //! Sections: `<IfModule>`, `<IfDefine>`, `<Files>`, `<FilesMatch>`, `<Limit>`, `<LimitExcept>`.
 
 use crate::shared::apache::bounded::{self, Failure};
-use crate::shared::apache::{in_file, pattern, wrong};
+use crate::shared::apache::expression::Expression;
+use crate::shared::apache::{glob, in_file, pattern, variables, wrong};
 use conf::value::Captures;
 use conf::{Arity, Contexts, Diagnostic, Node, Word};
-use contract::{Args, Budget, Candidate, Directive, Loading, Methods, Selection, Spent};
+use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, Spent};
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 16] = [
+const MODULES: [&str; 19] = [
     "core",
     "so",
     "rewrite",
@@ -25,6 +26,9 @@ const MODULES: [&str; 16] = [
     "autoindex",
     "negotiation",
     "version",
+    "filter",
+    "deflate",
+    "brotli",
 ];
 
 /// The methods that Apache knows.
@@ -101,11 +105,19 @@ pub(crate) static LIMIT_EXCEPT: Directive<bool> =
         .help("A section whose rules about access count for all methods but these.");
 
 /// `<If EXPRESSION>`
-pub(crate) static IF: Directive<()> =
-    Directive::new("If", |args, _| Err(args.error("is not supported: expressions are not evaluated here")))
-        .within(Contexts::HTACCESS)
-        .block(Arity::Any)
-        .help("Refused: expressions are not evaluated.");
+pub(crate) static IF: Directive<Selection> =
+    section(Directive::new("If", |args, loading| by_expression(args, loading, false)), Arity::AtLeast(1))
+        .help("A section for requests for which an expression holds.");
+
+/// `<ElseIf EXPRESSION>`
+pub(crate) static ELSE_IF: Directive<Selection> =
+    section(Directive::new("ElseIf", |args, loading| by_expression(args, loading, true)), Arity::AtLeast(1))
+        .help("A section for requests for which no expression before holds, but this one.");
+
+/// `<Else>`
+pub(crate) static ELSE: Directive<Selection> =
+    section(Directive::new("Else", |args, loading| by_expression(args, loading, true)), Arity::None)
+        .help("A section for requests for which no expression before holds.");
 
 const fn section(directive: Directive<Selection>, arity: Arity) -> Directive<Selection> {
     in_file(directive).block(arity).slot("htaccess section")
@@ -280,9 +292,10 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
         Some(_) => Err(wrong(args, "an unknown parameter", first)),
         None => {
             let glob = first.text.clone();
-            selection(args, loading, move |candidate, budget| {
-                budget.step(glob.len().max(1).saturating_mul(candidate.name.len()))?;
-                Ok(matches_glob(&glob, &candidate.name))
+            selection(args, loading, move |exchange, budget| {
+                let name = file_name(exchange, budget)?;
+                budget.step(glob.len().max(1).saturating_mul(name.len()))?;
+                Ok(glob::matches(&glob, &name))
             })
         }
     }
@@ -291,14 +304,12 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
 fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Selection, Diagnostic> {
     let pattern = pattern(args, loading, word, &word.text, false)?;
     // Whatever could not be judged is taken for selected: such sections mostly forbid.
-    let holds = move |candidate: &Candidate, budget: &Budget| match bounded::find(
-        &pattern,
-        &candidate.name,
-        &mut Captures::default(),
-        budget,
-    ) {
-        Err(Failure::Spent) => Err(Spent),
-        found => Ok(found.unwrap_or(true)),
+    let holds = move |exchange: &Exchange, budget: &Budget| {
+        let name = file_name(exchange, budget)?;
+        match bounded::find(&pattern, &name, &mut Captures::default(), budget) {
+            Err(Failure::Spent) => Err(Spent),
+            found => Ok(found.unwrap_or(true)),
+        }
     };
     selection(args, loading, holds)
 }
@@ -322,89 +333,43 @@ fn by_method(args: &Args<'_>, loading: &mut Loading, except: bool) -> Result<boo
 fn selection(
     args: &Args<'_>,
     loading: &Loading,
-    holds: impl Fn(&Candidate, &Budget) -> Result<bool, Spent> + Send + Sync + 'static,
+    holds: impl Fn(&Exchange, &Budget) -> Result<bool, Spent> + Send + Sync + 'static,
 ) -> Result<Selection, Diagnostic> {
     if loading.methods.is_some() {
         return Err(args.error("cannot stand in a section for methods"));
     }
-    Ok(Selection { holds: Arc::new(holds), nodes: args.node.children().into() })
+    let nodes = args.node.children().into();
+    Ok(Selection { holds: Arc::new(holds), is_else: false, is_late: false, nodes })
 }
 
-/// Whether a name is what `*`, `?`, `[…]` and `\` describe (fnmatch(3)).
-fn matches_glob(glob: &[u8], name: &[u8]) -> bool {
-    let (mut glob_at, mut name_at) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while name_at < name.len() {
-        match step(&glob[glob_at..], name[name_at]) {
-            Step::Star => {
-                star = Some((glob_at + 1, name_at));
-                glob_at += 1;
-            }
-            Step::One(used) => (glob_at, name_at) = (glob_at + used, name_at + 1),
-            Step::No => match star {
-                Some((after, from)) => {
-                    star = Some((after, from + 1));
-                    (glob_at, name_at) = (after, from + 1);
-                }
-                None => return false,
-            },
-        }
+/// The name of the file of a path, and the path. As in Apache a file that is missing has the name of the first part that
+/// is.
+struct FileName {
+    path: Vec<u8>,
+    name: Vec<u8>,
+}
+
+fn file_name(exchange: &Exchange, budget: &Budget) -> Result<Vec<u8>, Spent> {
+    let Ok(path) = exchange.path() else { return Ok(Vec::new()) };
+    if let Some(known) = exchange.attached::<FileName>().filter(|known| known.path == path) {
+        return Ok(known.name.clone());
     }
-    glob[glob_at..].iter().all(|&byte| byte == b'*')
+    let end = budget.timed(|| variables::file_end(&path))?;
+    let name = path[..end].rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    exchange.attach_own(FileName { path, name: name.clone() });
+    Ok(name)
 }
 
-enum Step {
-    Star,
-    /// One byte of the name, for so many of the glob.
-    One(usize),
-    No,
-}
-
-fn step(glob: &[u8], byte: u8) -> Step {
-    match glob {
-        [b'*', ..] => Step::Star,
-        [b'?', ..] => Step::One(1),
-        [b'\\', escaped, ..] if *escaped == byte => Step::One(2),
-        [b'[', rest @ ..] => match rest.iter().skip(1).position(|&end| end == b']') {
-            Some(end) if in_set(&rest[..=end], byte) => Step::One(end + 3),
-            Some(_) => Step::No,
-            None if byte == b'[' => Step::One(1),
-            None => Step::No,
-        },
-        [first, ..] if *first == byte => Step::One(1),
-        _ => Step::No,
-    }
-}
-
-fn in_set(set: &[u8], byte: u8) -> bool {
-    let (set, negated) = match set {
-        [b'!' | b'^', rest @ ..] => (rest, true),
-        set => (set, false),
+/// Reads `<If>`, `<ElseIf>` and `<Else>`, which has no expression.
+fn by_expression(args: &Args<'_>, loading: &mut Loading, is_else: bool) -> Result<Selection, Diagnostic> {
+    let expression = match args.words() {
+        [] => None,
+        [word, ..] => Some(Expression::parse(args, loading, std::slice::from_ref(word))?),
     };
-    let range = set.windows(3).any(|part| part[1] == b'-' && (part[0]..=part[2]).contains(&byte));
-    (range || set.contains(&byte)) != negated
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches_glob;
-
-    #[test]
-    fn globs() {
-        for (glob, name, expected) in [
-            ("*.php", "a.php", true),
-            ("*.php", "a.phps", false),
-            ("?.*", "a.b", true),
-            ("wp-config.php", "wp-config.php", true),
-            ("*a*b", "xaxaxb", true),
-            ("[a-c]x", "bx", true),
-            ("[!a-c]x", "bx", false),
-            ("\\*", "*", true),
-            ("", "", true),
-            ("*", "", true),
-            ("a", "", false),
-        ] {
-            assert_eq!(matches_glob(glob.as_bytes(), name.as_bytes()), expected, "{glob} {name}");
-        }
-    }
+    // What cannot be judged ends the request.
+    let holds = move |exchange: &Exchange, budget: &Budget| match &expression {
+        Some(expression) => expression.holds(exchange, budget).map_err(|_| Spent),
+        None => Ok(true),
+    };
+    Ok(Selection { is_else, is_late: true, ..selection(args, loading, holds)? })
 }

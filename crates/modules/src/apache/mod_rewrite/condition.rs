@@ -3,6 +3,7 @@
 use super::rule::flag_texts;
 use super::text::{Context, Match, Text};
 use crate::shared::apache::bounded::{Failure, find};
+use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{pattern, variables};
 use conf::value::Pattern;
 use conf::{Diagnostic, Word};
@@ -36,6 +37,7 @@ enum Test {
     FileWithContent,
     Link,
     Executable,
+    Expression(Arc<Expression>),
     /// A file, or a URL, that a request may have.
     Accessible,
     Url,
@@ -54,7 +56,10 @@ impl Condition {
         }
         let (first, word) = (args.word(0)?, args.word(1)?);
         if first.text.eq_ignore_ascii_case(b"expr") {
-            return Err(args.error("is not supported with expressions"));
+            let expression = Expression::parse(args, loading, std::slice::from_ref(word))?;
+            let test = Test::Expression(Arc::new(expression));
+            let text = Text::parse(args, first, b"")?;
+            return Ok(Condition { text, test, negated: false, ignore_case, or_next });
         }
         let (text, negated) = match word.text.strip_prefix(b"!") {
             Some(text) => (text, true),
@@ -76,13 +81,14 @@ impl Condition {
                 }
                 matched
             }
+            Test::Expression(expression) => expression.holds(context.exchange, context.budget)?,
             Test::Equal(text) if self.ignore_case => subject.eq_ignore_ascii_case(text),
             Test::Equal(text) => subject == **text,
             // As in Apache a longer text is greater.
             Test::Compare(wanted, text) => {
                 wanted.contains(&subject.len().cmp(&text.len()).then_with(|| subject[..].cmp(text)))
             }
-            Test::Number(wanted, value) => wanted.contains(&number(&subject).cmp(value)),
+            Test::Number(wanted, value) => wanted.contains(&variables::number(&subject).cmp(value)),
             Test::Url => !subject.is_empty() && !crate::files::index::is_lookup(context.exchange),
             _ if !variables::is_inside(context.exchange, &subject) => false,
             test => context.budget.timed(|| test.of_file(&subject))?,
@@ -118,7 +124,7 @@ fn parse_test(
         b"=\"\"" => Test::Equal(Box::default()),
         [b'=', rest @ ..] => Test::Equal(rest.into()),
         [b'-', a, b, rest @ ..] if !rest.is_empty() && comparison(*a, *b).is_some() => {
-            Test::Number(comparison(*a, *b).unwrap_or_default(), number(rest))
+            Test::Number(comparison(*a, *b).unwrap_or_default(), variables::number(rest))
         }
         text => Test::Pattern(pattern(args, loading, word, text, ignore_case)?),
     })
@@ -138,13 +144,6 @@ fn comparison(a: u8, b: u8) -> Option<&'static [Ordering]> {
     }
 }
 
-/// A number at the start of a text, or zero.
-fn number(text: &[u8]) -> i64 {
-    let text = String::from_utf8_lossy(text.trim_ascii());
-    let end = text.char_indices().position(|(at, c)| !(c.is_ascii_digit() || at == 0 && c == '-'));
-    text.get(..end.unwrap_or(text.len())).and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
 impl Test {
     fn of_file(&self, path: &[u8]) -> bool {
         let path = OsStr::from_bytes(path);
@@ -159,7 +158,12 @@ impl Test {
             Test::FileWithContent => metadata.is_file() && metadata.len() > 0,
             Test::Link => metadata.is_symlink(),
             Test::Executable => metadata.is_file() && metadata.permissions().mode() & 0o111 != 0,
-            Test::Pattern(_) | Test::Equal(_) | Test::Compare(..) | Test::Number(..) | Test::Url => false,
+            Test::Expression(_)
+            | Test::Pattern(_)
+            | Test::Equal(_)
+            | Test::Compare(..)
+            | Test::Number(..)
+            | Test::Url => false,
         })
     }
 }

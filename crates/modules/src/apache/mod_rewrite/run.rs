@@ -415,7 +415,8 @@ impl Run<'_> {
         index::end_lookup(self.exchange);
         self.exchange.response.content_type = None;
         let request = &self.exchange.request;
-        environment::of(self.exchange).redirect(&request.path, request.args.as_deref());
+        let before = (&request.path[..], request.args.as_deref());
+        environment::of(self.exchange).redirect(before, Status::OK);
         Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
     }
 }

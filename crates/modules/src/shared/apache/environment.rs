@@ -4,6 +4,7 @@ use super::bounded::{BYTES_MAX, Failure};
 use conf::Diagnostic;
 use conf::tree::printable;
 use contract::{Args, Exchange, Loading};
+use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -113,12 +114,13 @@ impl Environment {
     }
 
     /// After an internal redirect the variables are known by longer names.
-    pub(crate) fn redirect(&self, path: &[u8], args: Option<&[u8]>) {
+    pub(crate) fn redirect(&self, (path, args): (&[u8], Option<&[u8]>), status: Status) {
         let mut variables = self.variables.borrow_mut();
         for (name, _) in variables.iter_mut() {
             *name = [b"REDIRECT_", &**name].concat().into();
         }
-        variables.push((b"REDIRECT_STATUS".as_slice().into(), b"200".as_slice().into()));
+        let status = status.0.to_string().into_bytes();
+        variables.push((b"REDIRECT_STATUS".as_slice().into(), status.into()));
         *self.before.borrow_mut() = Some((path.into(), args.unwrap_or_default().into()));
     }
 }

@@ -128,3 +128,49 @@ pub(crate) fn file_end(path: &[u8]) -> usize {
 pub(crate) fn is_missing(path: &[u8]) -> bool {
     std::fs::metadata(OsStr::from_bytes(&path[..file_end(path)])).is_err()
 }
+
+/// A number at the start of a text, or zero.
+pub(crate) fn number(text: &[u8]) -> i64 {
+    let text = String::from_utf8_lossy(text.trim_ascii());
+    let end = text.char_indices().position(|(at, c)| !(c.is_ascii_digit() || at == 0 && c == '-'));
+    text.get(..end.unwrap_or(text.len())).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// A moment as `%{TIME}` has it.
+pub(crate) fn moment(seconds: i64) -> Vec<u8> {
+    clock::format(seconds, true, "%Y%m%d%H%M%S").into_bytes()
+}
+
+/// A field of the response, also one that the server keeps apart.
+pub(crate) fn response_field(exchange: &Exchange, name: &str) -> Vec<u8> {
+    let response = &exchange.response;
+    match name.to_ascii_lowercase().as_str() {
+        "content-type" => response.content_type.as_deref().unwrap_or_default().to_vec(),
+        "etag" => response.etag.as_deref().unwrap_or_default().to_vec(),
+        "location" => response.location.as_deref().unwrap_or_default().to_vec(),
+        "last-modified" => response.last_modified.map(http::format_date).unwrap_or_default().into_bytes(),
+        name => response.fields.get(name).unwrap_or_default().to_vec(),
+    }
+}
+
+/// A text with `%XX` replaced; one that is not so written is empty.
+pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        let pair = (*byte == b'%').then(|| tail.get(..2)).flatten();
+        match pair {
+            Some(pair) => {
+                let digits = std::str::from_utf8(pair).ok();
+                let Some(value) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+                    return Vec::new();
+                };
+                out.push(value);
+                rest = &tail[2..];
+            }
+            None => out.push(*byte),
+        }
+    }
+    out
+}

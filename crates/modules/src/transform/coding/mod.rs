@@ -82,6 +82,7 @@ pub use encoder::Dictionary;
 pub(crate) use encoder::Settings;
 pub(crate) use ratio::show as show_ratio;
 
+use crate::apache::mod_filter::{self, OutputFilter};
 use crate::shared::blocks::Blocks;
 use crate::shared::media_types::MediaTypes;
 use crate::shared::validators;
@@ -143,6 +144,8 @@ pub(crate) struct Offer {
     pub(crate) min_length: u64,
     /// Which clients get it, where not all do that accept it.
     pub(crate) rules: Option<Rules>,
+    /// Which files get it, where a `.htaccess` file says so.
+    pub(crate) filter: Option<OutputFilter>,
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -151,9 +154,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         crate::transform::zstd::offer(view),
         crate::transform::gzip::offer(view),
     ];
-    let offers: Box<[Offer]> = offers.into_iter().flatten().collect();
+    let filters = mod_filter::offers(view);
+    let vary = varies(view) || !filters.is_empty();
+    let offers: Box<[Offer]> = offers.into_iter().flatten().chain(filters).collect();
     if !offers.is_empty() {
-        builder.filter(Compression { offers, vary: varies(view) });
+        builder.filter(Compression { offers, vary });
     }
     Ok(())
 }
@@ -168,9 +173,7 @@ struct Compression {
 
 impl Filter for Compression {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
-        if !may_be_coded(&exchange.response)
-            || !self.offers.iter().any(|offer| offer.suits(&exchange.response))
-        {
+        if !may_be_coded(&exchange.response) || !self.offers.iter().any(|offer| offer.suits(exchange)) {
             return body;
         }
         exchange.response.vary |= self.vary;
@@ -191,7 +194,7 @@ impl Compression {
     fn choose(&self, exchange: &Exchange) -> Option<&Offer> {
         let accept = Accept::of(&exchange.request.head.fields);
         let mut best: (Weight, Option<&Offer>) = (accept.identity().unwrap_or(0).saturating_sub(1), None);
-        for offer in self.offers.iter().filter(|offer| offer.suits(&exchange.response)) {
+        for offer in self.offers.iter().filter(|offer| offer.suits(exchange)) {
             let weight = accept.weight(offer.coding.name());
             if weight > best.0 && offer.rules.as_ref().is_none_or(|rules| rules.allow(exchange)) {
                 best = (weight, Some(offer));
@@ -208,8 +211,10 @@ fn may_be_coded(response: &ResponseHead) -> bool {
 
 impl Offer {
     /// Whether content is of a kind that this is for.
-    fn suits(&self, response: &ResponseHead) -> bool {
-        response.content_length.is_none_or(|length| length >= self.min_length)
+    fn suits(&self, exchange: &Exchange) -> bool {
+        let response = &exchange.response;
+        self.filter.as_ref().is_none_or(|filter| filter.applies(exchange))
+            && response.content_length.is_none_or(|length| length >= self.min_length)
             && self.types.hold(response.content_type.as_deref())
     }
 

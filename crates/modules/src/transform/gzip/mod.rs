@@ -188,6 +188,7 @@ pub(crate) fn offer(view: &View<'_>) -> Option<Offer> {
         types: MediaTypes::of(view, &GZIP_TYPES, &[]),
         min_length: number(&GZIP_MIN_LENGTH, LENGTH_MIN),
         rules: Some(Rules::new(view)),
+        filter: None,
     })
 }
 

@@ -1,0 +1,206 @@
+//! Fields, error documents, media types and compression.
+
+use super::{agree, agree_with_host};
+
+#[test]
+fn fields() {
+    const TEXT: &str = r#"Header set A "a b c a"
+Header edit A a X
+Header edit* A "([bc])" "<$1>"
+Header add B 1
+Header add B 2
+Header edit B ^ "n-"
+Header echo ^X-E
+Header set T "%{NOPE}e|%%|%{SSL}s"
+Header set C x "expr=%{REQUEST_URI} =~ m#\.txt$#"
+Header set D x "expr=%{CONTENT_TYPE} =~ m#text/(html|x)#i"
+Header set E x "expr=%{resp:C} == 'x' && -n %{HTTP:X}"
+Header set F "expr=%{REQUEST_METHOD}-%{HTTP_HOST}-%{tolower:ABC}"
+Header edit Content-Type plain html
+Header append Cache-Control no-transform
+Header merge Cache-Control no-transform
+Header unset X-Powered-By
+Header always unset X-Powered-By
+Header always edit Set-Cookie ^(.*)$ "$1; Secure"
+Header note N x
+Header set Late x early
+"#;
+    agree_with_host(
+        &[
+            (".htaccess", TEXT),
+            ("e2/.htaccess", "Header set X \"%{Q}x\"\n"),
+            ("e3/.htaccess", "Header set X x \"expr=%{NOVAR}\"\n"),
+            ("e4/.htaccess", "Header nope X x\n"),
+            ("e5/.htaccess", "Header edit X ( x\n"),
+            ("e6/.htaccess", "Header edit X x\n"),
+        ],
+        &[
+            "GET /a.txt",
+            "GET /a.txt?5\nX: 1\nX-E1: q\nX-e2: w",
+            "GET /page.html\nX: abc",
+            "GET /nope",
+            "GET /e2/a.txt",
+            "GET /e3/a.txt",
+            "GET /e4/a.txt",
+            "GET /e5/a.txt",
+            "GET /e6/a.txt",
+        ],
+    );
+}
+
+#[test]
+fn fields_of_own_pages() {
+    const TEXT: &str = "Header set X-Set s\nHeader always set X-Always a\nErrorDocument 403 /missing.html\n\
+        ErrorDocument 410 /error.html\nErrorDocument 402 \"pay %{REQUEST_URI}\"\n\
+        ErrorDocument 451 http://%{HTTP_HOST}/x%{REQUEST_URI}\nRewriteEngine on\nRewriteRule ^f$ - [F]\n\
+        RewriteRule ^g$ - [G]\nRewriteRule ^t$ - [R=402]\nRewriteRule ^l$ - [R=451]\nRewriteRule ^red$ /a.txt [R]\n";
+    agree_with_host(
+        &[(".htaccess", TEXT), ("bad/.htaccess", "ErrorDocument 404 %{NOPE}\n")],
+        &[
+            "GET /f",
+            "GET /g",
+            "GET /t",
+            "GET /l",
+            "GET /red",
+            "GET /sub",
+            "GET /nope",
+            "GET /a.txt",
+            "GET /bad/a.txt",
+        ],
+    );
+}
+
+#[test]
+fn extensions() {
+    const TEXT: &str = "AddEncoding gzip gz\nAddEncoding gzip svgz\nAddType image/svg+xml svg svgz\nAddLanguage de .de\n\
+        AddLanguage en .en\nAddCharset utf-8 .utf8 .html\nAddType text/x-foo .foo\nAddDefaultCharset utf-8\n";
+    const SUB: &str =
+        "RemoveType foo\nRemoveCharset html\nRemoveEncoding gz\nRemoveLanguage de\nDefaultLanguage fr\n";
+    const NAMES: [&str; 11] = [
+        "a.js.gz",
+        "b.svgz",
+        "c.html.de",
+        "d.de.html",
+        "e.foo.en",
+        "f.txt.utf8",
+        "g.en.de.txt",
+        "h.unknown.foo",
+        "i.foo.unknown",
+        "sub/a.foo",
+        "sub/d.html.de",
+    ];
+    let mut files = vec![(".htaccess", TEXT), ("sub/.htaccess", SUB)];
+    files.extend(NAMES.map(|name| (name, "x")));
+    let requests = NAMES.map(|name| format!("GET /{name}"));
+    agree(&files, &requests.each_ref().map(String::as_str));
+}
+
+/// A file that Apache would run, or not run, is not sent, or run, where the location does the other.
+#[test]
+fn handlers_are_those_of_the_location() {
+    let site = tests::site::Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            location ~ \\.php$ { fastcgi_pass 127.0.0.1:1; }
+        }",
+    );
+    let site = [
+        ("php/.htaccess", "AddHandler application/x-httpd-ea-php82 .php .phtml\n"),
+        ("removed/.htaccess", "RemoveHandler .php\n"),
+        ("drupal/.htaccess", "SetHandler Drupal_Security_Do_Not_Remove\n"),
+        ("cgi/.htaccess", "AddHandler cgi-script .pl .php\n"),
+        ("none/.htaccess", "SetHandler None\n"),
+    ]
+    .iter()
+    .fold(site, |site, (path, text)| {
+        let folder = path.trim_end_matches("/.htaccess");
+        ["a.php", "a.phtml", "a.pl", "a.txt"]
+            .iter()
+            .fold(site.file(path, text), |site, name| site.file(&format!("{folder}/{name}"), "x"))
+    });
+    let running = site.start(tests::binary::Server::Fulmar);
+    let statuses = |folder: &str| {
+        ["a.php", "a.phtml", "a.pl", "a.txt"]
+            .map(|name| running.ask(&format!("GET /{folder}/{name}")).last().status)
+    };
+    assert_eq!(statuses("php"), [502, 403, 200, 200]);
+    assert_eq!(statuses("removed"), [403, 200, 200, 200]);
+    assert_eq!(statuses("drupal"), [403, 200, 200, 200]);
+    assert_eq!(statuses("cgi"), [502, 200, 403, 200]);
+    assert_eq!(statuses("none"), [403, 200, 200, 200]);
+    running.stop();
+}
+
+#[test]
+fn compression() {
+    const TEXT: &str = "<IfModule mod_deflate.c>\n<IfModule mod_filter.c>\n\
+        AddOutputFilterByType DEFLATE text/html text/plain\n</IfModule>\nSetEnvIf Request_URI \"b\\.txt\" no-gzip\n\
+        BrowserMatch ^Old gzip-only-text/html\n</IfModule>\n";
+    let long = "x".repeat(100);
+    let files = [
+        (".htaccess", TEXT),
+        ("a.txt", &long),
+        ("b.txt", &long),
+        ("page.html", &long),
+        ("style.css", &long),
+        ("short.txt", &long[..68]),
+        ("least.txt", &long[..69]),
+        ("set/.htaccess", "SetOutputFilter DEFLATE\n"),
+        ("set/x.js", &long),
+        ("add/.htaccess", "AddOutputFilter DEFLATE js .css\n"),
+        ("add/x.js", &long),
+        ("add/y.css", &long),
+        ("add/z.html", &long),
+        ("add/in/.htaccess", "RemoveOutputFilter js\n"),
+        ("add/in/x.js", &long),
+        ("off/.htaccess", "SetOutputFilter NONE\n"),
+        ("off/a.txt", &long),
+    ];
+    let paths: Vec<&str> =
+        files.iter().map(|(path, _)| *path).filter(|path| !path.ends_with("access")).collect();
+    let site = super::site(&files);
+    if !tests::apache::have_apache() {
+        return;
+    }
+    let modules = ["filter", "deflate"]
+        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"));
+    let apache = tests::apache::Apache::start_with(&site, &modules.concat());
+    let fulmar = site.start(tests::binary::Server::Fulmar);
+    for path in paths.into_iter().chain(["none.html"]) {
+        for fields in [
+            "",
+            "\nAccept-Encoding: gzip",
+            "\nAccept-Encoding: gzip\nUser-Agent: Old",
+            "\nAccept-Encoding: br",
+        ] {
+            let request = format!("GET /{path}{fields}");
+            let (expected, got) = (apache.ask(&request), fulmar.ask(&request));
+            let shown = |answer: &tests::client::Answer| {
+                let last = answer.last();
+                (last.status, last.field("Content-Encoding").map(str::to_owned))
+            };
+            assert_eq!(shown(&expected), shown(&got), "{request}");
+        }
+    }
+    fulmar.stop();
+}
+
+#[test]
+fn the_name_of_a_missing_file_is_its_first_missing_part() {
+    const TEXT: &str = "<FilesMatch \"\\.php$\">\nRequire all denied\n</FilesMatch>\n\
+        <Files missing>\nHeader always set X m\n</Files>\n";
+    agree(
+        &[(".htaccess", TEXT)],
+        &[
+            "GET /missing/x.php",
+            "GET /missing",
+            "GET /missing/",
+            "GET /index.php",
+            "GET /index.php/x",
+            "GET /sub/x.php",
+            "GET /a.txt/missing",
+        ],
+    );
+}
