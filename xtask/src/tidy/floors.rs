@@ -84,7 +84,7 @@ const HOUSES: &[House] = &[
     House {
         source: "crates/upstream/src",
         floors: &[
-            Floor { name: "parts", modules: &["attempts", "crc32", "kind", "names", "patience"] },
+            Floor { name: "parts", modules: &["attempts", "bind", "crc32", "kind", "names", "patience"] },
             Floor { name: "settings", modules: &["options", "settings", "tls_options"] },
             Floor { name: "dialogue", modules: &["dialogue", "failure"] },
             Floor { name: "group", modules: &["group", "method", "resolver", "tier"] },
