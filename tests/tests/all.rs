@@ -21,6 +21,7 @@ mod htaccess;
 mod lint;
 mod logs;
 mod manual;
+mod members;
 mod memory;
 mod names;
 mod node;

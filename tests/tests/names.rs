@@ -185,7 +185,7 @@ fn aliases_and_answers_that_do_not_fit() {
 #[test]
 fn a_name_server_that_is_down_is_left() {
     let names = NameServer::of("127.0.0.1");
-    // Nobody listens at port 1.
+    // No server listens at port 1.
     let more = format!("resolver 127.0.0.1:1 {}; ", names.address());
     let text = format!(
         "server {{ listen 127.0.0.1:%%PORT%%; {more} location / {{ proxy_pass http://$arg_n:%%PORT_1%%; }} }}

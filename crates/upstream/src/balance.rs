@@ -1,6 +1,6 @@
 //! The choice of servers for a request: of those that do the work first, of the backups where none of them can.
 
-use crate::group::{Group, Server};
+use crate::group::{Group, Members, Server};
 use crate::method::{Draw, Method};
 use crate::tier::{Search, Tier};
 use journal::clock::Time;
@@ -10,6 +10,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Choice {
     group: Arc<Group>,
+    /// The members of a group whose members are replaced while requests are served.
+    live: Option<Arc<Members>>,
     draw: Draw,
     tried: [Vec<usize>; 2],
     left: usize,
@@ -18,8 +20,11 @@ pub struct Choice {
 impl Choice {
     /// Of all servers of a group, at most `limit` of them; 0 is no limit. The key is [`Group::key`]'s.
     pub fn new(group: &Arc<Group>, key: Vec<u8>, limit: usize) -> Choice {
-        let draw = Draw::new(&group.method, key, &group.points);
-        Choice { group: Arc::clone(group), draw, tried: Default::default(), left: most(group, limit) }
+        let live = group.live_members();
+        let members = live.as_ref().unwrap_or(&group.members);
+        let (draw, left) =
+            (Draw::new(&group.method, key, members.points(&group.method)), most(members, limit));
+        Choice { group: Arc::clone(group), live, draw, tried: Default::default(), left }
     }
 
     /// Begins anew, with the memory of a choice that was made.
@@ -27,7 +32,10 @@ impl Choice {
         if !Arc::ptr_eq(&self.group, group) {
             self.group = Arc::clone(group);
         }
-        (self.left, self.draw) = (most(group, limit), Draw::new(&group.method, key, &group.points));
+        self.live = group.live_members();
+        let members = self.live.as_ref().unwrap_or(&group.members);
+        (self.left, self.draw) =
+            (most(members, limit), Draw::new(&group.method, key, members.points(&group.method)));
         self.tried.iter_mut().for_each(Vec::clear);
     }
 
@@ -47,31 +55,44 @@ impl Choice {
     /// The next server, or `None` where none is left that is alive.
     pub fn choose(&mut self) -> Option<Lease> {
         self.left = self.left.saturating_sub(1);
+        self.renew_members();
         let (now_ms, is_single) = (Time::now().uptime_ms, self.is_single());
-        let Choice { group, draw, tried, .. } = self;
+        let Choice { group, live, draw, tried, .. } = self;
+        let members = live.as_ref().unwrap_or(&group.members);
         let search = |tier: usize| Search { tried: &tried[tier], is_single, now_ms };
-        let drawn = draw.next(&group.method, &group.points, &group.members.primary, search(0));
+        let drawn = draw.next(&group.method, members.points(&group.method), &members.primary, search(0));
         let turn = |tier: &Tier, search: Search<'_>| match group.method {
             Method::LeastConnections if !is_single => tier.least(search),
             _ => tier.next(search, |_| true),
         };
-        let primary = drawn.or_else(|| turn(&group.members.primary, search(0))).map(|index| (0, index));
-        let (tier, index) =
-            primary.or_else(|| turn(&group.members.backup, search(1)).map(|index| (1, index)))?;
+        let primary = drawn.or_else(|| turn(&members.primary, search(0))).map(|index| (0, index));
+        let (tier, index) = primary.or_else(|| turn(&members.backup, search(1)).map(|index| (1, index)))?;
         tried[tier].push(index);
-        let group = Arc::clone(group);
-        Some(Lease { group, is_backup: tier == 1, index, is_single, failed: false })
+        let (group, live) = (Arc::clone(group), live.clone());
+        Some(Lease { group, live, is_backup: tier == 1, index, is_single, failed: false })
+    }
+
+    /// Takes the members that there are now. All of them may be asked: which of them were tried is not known.
+    fn renew_members(&mut self) {
+        let Some(members) = self.group.live_members() else { return };
+        if self.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, &members)) {
+            return;
+        }
+        self.draw.begin_again(&self.group.method, members.points(&self.group.method));
+        self.tried.iter_mut().for_each(Vec::clear);
+        self.live = Some(members);
     }
 
     /// No other server can be asked, so failures do not count.
     fn is_single(&self) -> bool {
-        self.group.members.primary.servers.len() == 1 && self.group.members.backup.servers.is_empty()
+        let members = self.live.as_ref().unwrap_or(&self.group.members);
+        members.primary.servers.len() == 1 && members.backup.servers.is_empty()
     }
 }
 
-/// How many servers of a group may be asked on behalf of one request.
-fn most(group: &Group, limit: usize) -> usize {
-    let all = group.members.primary.alive() + group.members.backup.alive();
+/// How many servers may be asked on behalf of one request.
+fn most(members: &Members, limit: usize) -> usize {
+    let all = members.primary.alive() + members.backup.alive();
     if limit == 0 { all } else { all.min(limit) }
 }
 
@@ -79,6 +100,7 @@ fn most(group: &Group, limit: usize) -> usize {
 #[derive(Debug)]
 pub struct Lease {
     group: Arc<Group>,
+    live: Option<Arc<Members>>,
     is_backup: bool,
     index: usize,
     is_single: bool,
@@ -103,7 +125,8 @@ impl Lease {
     }
 
     fn tier(&self) -> &Tier {
-        if self.is_backup { &self.group.members.backup } else { &self.group.members.primary }
+        let members = self.live.as_ref().unwrap_or(&self.group.members);
+        if self.is_backup { &members.backup } else { &members.primary }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Servers that do the same: an `upstream` block, or the addresses behind one name.
 
+use crate::live::{Configured, Live};
 use crate::method::{Method, Point, ring};
 use crate::resolver::Resolving;
 use crate::tier::Tier;
@@ -10,8 +11,8 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// One server.
@@ -53,8 +54,13 @@ impl Server {
         }
     }
 
+    /// Whether another server is the same one: what is known of one holds for the other.
+    pub(crate) fn is_same(&self, other: &Server) -> bool {
+        self.identify(Identity::default()) == other.identify(Identity::default())
+    }
+
     /// Adds every setting of this server.
-    fn identify(&self, identity: Identity) -> Identity {
+    pub(crate) fn identify(&self, identity: Identity) -> Identity {
         let Server { name, written, address, weight, max_conns, max_fails, fail_timeout, backup, down } =
             self;
         let identity = identity.bytes(&**name).bytes(&**written);
@@ -110,9 +116,9 @@ pub struct Group {
     /// How connections are kept.
     pub keepalive: Keepalive,
     pub(crate) method: Method,
-    /// The ring of [`Method::Ring`].
-    pub(crate) points: Box<[Point]>,
     pub(crate) members: Arc<Members>,
+    /// The members at this time, if they are replaced while requests are served.
+    pub(crate) live: Option<Arc<Live>>,
     /// The name that has to be looked up before the servers are known.
     pub(crate) unresolved: Option<Box<Host>>,
 }
@@ -130,8 +136,10 @@ pub(crate) struct Host {
 pub(crate) struct Members {
     /// A number that no other group of this process has.
     pub(crate) id: u64,
-    pub(crate) primary: Tier,
-    pub(crate) backup: Tier,
+    pub(crate) primary: Arc<Tier>,
+    pub(crate) backup: Arc<Tier>,
+    /// The ring of [`Method::Ring`], once it is needed.
+    points: OnceLock<Box<[Point]>>,
 }
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -144,14 +152,14 @@ impl Group {
 
     /// Like [`Group::new`], but a group with the same name and servers as in the previous configuration takes over its
     /// connections and what is known of its servers' health.
-    pub fn kept(name: &str, servers: Vec<Server>, keepalive: Keepalive, origin: &Origin) -> Group {
+    fn kept(name: &str, servers: Vec<Server>, keepalive: Keepalive, origin: &Origin) -> Group {
         let members = origin.keep(identity(name, &servers), || Members::new(servers));
         Group::of(name, members, keepalive)
     }
 
     fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
-        let (method, points) = (Method::RoundRobin, Box::default());
-        Group { name: name.into(), keepalive, method, points, members, unresolved: None }
+        let method = Method::RoundRobin;
+        Group { name: name.into(), keepalive, method, members, live: None, unresolved: None }
     }
 
     /// A group of the servers that have the addresses of a host, which is looked up when a request needs it.
@@ -163,9 +171,25 @@ impl Group {
     /// The same, with another way to choose.
     #[must_use]
     pub fn chosen_by(self, method: Method) -> Group {
-        let points =
-            if let Method::Ring(_) = method { ring(&self.members.primary.servers) } else { Box::default() };
-        Group { method, points, ..self }
+        let group = Group { method, ..self };
+        group.members.points(&group.method);
+        group
+    }
+
+    /// Like [`Group::kept`], but some of the servers may be hosts whose addresses are looked up again and again, by a
+    /// [`Renewal`](crate::Renewal). Addresses that were known in the previous configuration count until then.
+    pub fn configured(name: &str, servers: Vec<Configured>, keepalive: Keepalive, origin: &Origin) -> Group {
+        if !servers.iter().any(Configured::is_changing) {
+            let servers = servers.into_iter().flat_map(Configured::into_known).collect();
+            return Group::kept(name, servers, keepalive, origin);
+        }
+        let live = Live::kept(name, &servers, origin);
+        Group { live: Some(Arc::clone(&live)), ..Group::of(name, live.members(), keepalive) }
+    }
+
+    /// The members at this time, if they are replaced while requests are served.
+    pub(crate) fn live_members(&self) -> Option<Arc<Members>> {
+        self.live.as_ref().map(|live| live.members())
     }
 
     /// What the servers of a request are chosen by.
@@ -183,10 +207,30 @@ impl Host {
 }
 
 impl Members {
-    fn new(servers: Vec<Server>) -> Members {
+    pub(crate) fn new(servers: Vec<Server>) -> Members {
+        Members::numbered(SERIAL.fetch_add(1, Ordering::Relaxed), servers)
+    }
+
+    fn numbered(id: u64, servers: Vec<Server>) -> Members {
         let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
-        let id = SERIAL.fetch_add(1, Ordering::Relaxed);
-        Members { id, primary: Tier::new(primary), backup: Tier::new(backup) }
+        let [primary, backup] = [primary, backup].map(|servers| Arc::new(Tier::new(servers)));
+        Members { id, primary, backup, points: OnceLock::new() }
+    }
+
+    /// The members that take the place of these. They have the connections of these.
+    pub(crate) fn replaced_by(&self, servers: Vec<Server>) -> Members {
+        let members = Members::numbered(self.id, servers);
+        self.primary.hand_over(&members.primary);
+        self.backup.hand_over(&members.backup);
+        members
+    }
+
+    /// The ring of a method, if it has one.
+    pub(crate) fn points(&self, method: &Method) -> &[Point] {
+        match method {
+            Method::Ring(_) => self.points.get_or_init(|| ring(&self.primary.servers)),
+            _ => &[],
+        }
     }
 }
 

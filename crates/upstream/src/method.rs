@@ -72,6 +72,11 @@ impl Draw {
         Draw { key, hash, rehash: 0, tries: 0 }
     }
 
+    /// Begins with other servers.
+    pub(crate) fn begin_again(&mut self, method: &Method, points: &[Point]) {
+        *self = Draw::new(method, std::mem::take(&mut self.key), points);
+    }
+
     /// The next server of a tier by a method that does not simply take turns; none where it gives up.
     pub(crate) fn next(
         &mut self,

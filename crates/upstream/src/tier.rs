@@ -2,7 +2,7 @@
 //! while, and comes back with a small share at first.
 
 use crate::group::Server;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Servers among which requests are shared out.
@@ -12,6 +12,16 @@ pub(crate) struct Tier {
     states: Mutex<Vec<State>>,
     /// The sum of all weights.
     pub(crate) weight: u64,
+    /// What took over when the servers were replaced.
+    heir: OnceLock<Heir>,
+}
+
+/// The servers that replaced others. What is known of a server that is among both is known there.
+#[derive(Debug)]
+struct Heir {
+    tier: Arc<Tier>,
+    /// The place there of each server here that stays.
+    places: Box<[Option<usize>]>,
 }
 
 /// Who looks for a server, and when.
@@ -49,7 +59,32 @@ impl Tier {
         };
         let states = Mutex::new(servers.iter().map(state).collect());
         let weight = servers.iter().map(|server| u64::from(server.weight)).sum();
-        Tier { servers: servers.into(), states, weight }
+        Tier { servers: servers.into(), states, weight, heir: OnceLock::new() }
+    }
+
+    /// Lets other servers take the place of these. A request that is in progress counts there, too, if its server stays.
+    pub(crate) fn hand_over(&self, tier: &Arc<Tier>) {
+        let states = self.lock();
+        let mut theirs = tier.lock();
+        let mut is_taken = vec![false; theirs.len()];
+        let mut place_of = |server: &Server| {
+            let mut free = tier.servers.iter().zip(&is_taken);
+            let place = free.position(|(other, is_taken)| !is_taken && server.is_same(other))?;
+            is_taken[place] = true;
+            Some(place)
+        };
+        let places: Box<[_]> = self.servers.iter().map(&mut place_of).collect();
+        for (state, place) in states.iter().zip(&places) {
+            if let Some(theirs) = place.and_then(|place| theirs.get_mut(place)) {
+                *theirs = *state;
+            }
+        }
+        // The lock is held until here: no request ends in between.
+        let _ = self.heir.set(Heir { tier: Arc::clone(tier), places });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn alive(&self) -> usize {
@@ -70,7 +105,7 @@ impl Tier {
     /// The server whose turn it is, smooth as nginx has it: of servers with the weights 5, 1 and 1 the first is
     /// asked five times in seven, but never five times in a row. Only those that `fits` takes part.
     pub(crate) fn next(&self, search: Search<'_>, fits: impl Fn(&Server) -> bool) -> Option<usize> {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.lock();
         let best = self.turn(&mut states, search, |index, _| fits(&self.servers[index]))?;
         self.take(&mut states, best, search.now_ms);
         Some(best)
@@ -78,7 +113,7 @@ impl Tier {
 
     /// The server with the fewest requests for its weight; of several the one whose turn it is.
     pub(crate) fn least(&self, search: Search<'_>) -> Option<usize> {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.lock();
         let mut least: Option<usize> = None;
         for index in 0..self.servers.len() {
             if self.is_free(&states, index, search)
@@ -99,7 +134,7 @@ impl Tier {
 
     /// Whether this very server can be asked; then it is taken.
     pub(crate) fn claim(&self, index: usize, search: Search<'_>) -> bool {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.lock();
         let is_free = self.is_free(&states, index, search);
         if is_free {
             self.take(&mut states, index, search.now_ms);
@@ -109,19 +144,24 @@ impl Tier {
 
     /// Whether this very server could be asked.
     pub(crate) fn has_free(&self, index: usize, search: Search<'_>) -> bool {
-        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = self.lock();
         self.is_free(&states, index, search)
     }
 
     /// The one of two servers that has fewer requests for its weight; the second where they are even.
     pub(crate) fn lighter(&self, first: usize, second: usize) -> usize {
-        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = self.lock();
         if self.load(&states, second, first) > self.load(&states, first, second) { first } else { second }
     }
 
     /// Takes note of how a request went; tells whether the server is left alone from now on.
     pub(crate) fn done(&self, index: usize, failed: bool, is_single: bool, now: u64) -> bool {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.lock();
+        if let Some(Heir { tier, places }) = self.heir.get() {
+            drop(states);
+            let place = places.get(index).copied().flatten();
+            return place.is_some_and(|place| tier.done(place, failed, is_single, now));
+        }
         let (state, server) = (&mut states[index], &self.servers[index]);
         state.requests = state.requests.saturating_sub(1);
         if is_single {
@@ -144,6 +184,9 @@ impl Tier {
     }
 
     fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
+        if self.heir.get().is_some() {
+            return false;
+        }
         let (server, state) = (&self.servers[index], &states[index]);
         let is_full = server.max_conns > 0 && state.requests >= server.max_conns;
         let is_failed = !search.is_single && state.is_failed(server, search.now_ms);

@@ -86,6 +86,9 @@ pub static MODULE: Module =
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
+/// How long an answer is waited for, if the configuration does not say.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The port of name servers.
 const PORT: u16 = 53;
 
@@ -101,7 +104,7 @@ pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_tim
     .default("30s")
     .help("How long a request waits for the addresses of a name.");
 
-fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Resolver>, Diagnostic> {
+pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Resolver>, Diagnostic> {
     let mut servers = NameServers { addresses: Vec::new(), valid: None, ipv4: true, ipv6: true };
     for word in args.words() {
         if !parse_parameter(&mut servers, args, word)? {
@@ -158,7 +161,7 @@ fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> R
 /// How a scope looks names up, if it can.
 pub(crate) fn resolving(view: &View<'_>) -> Option<Resolving> {
     let resolver = Arc::clone(view.get(&RESOLVER)?);
-    let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(Duration::from_secs(30));
+    let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(TIMEOUT);
     Some(Resolving { resolver, timeout })
 }
 

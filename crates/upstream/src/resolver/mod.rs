@@ -4,6 +4,7 @@
 mod asked;
 mod asking;
 mod chase;
+mod services;
 mod stream;
 
 use crate::method::random;
@@ -12,6 +13,7 @@ use dns::{Answer, Cache, Code, Kind, Name, Wanted};
 use journal::ErrorLog;
 use journal::clock::Time;
 use net::SocketAddress;
+pub(crate) use services::{ServiceAddress, ServiceLookup};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -91,6 +93,11 @@ impl Resolver {
     fn keep(&self, name: &Name, wanted: Wanted, found: &dns::Found) -> Instant {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.put((name.clone(), wanted), found, Time::now().instant)
+    }
+
+    /// How long it is known that a name does not exist.
+    pub(crate) fn absence(&self) -> Duration {
+        self.servers.valid.unwrap_or(Duration::from_secs(10))
     }
 
     /// The server that the next question is for.

@@ -55,8 +55,7 @@ fn parse_random(args: &Args<'_>, _: &mut Loading) -> Result<Method, Diagnostic> 
 /// As in nginx, a server behind the line of a method that knows no backups can be none.
 pub(super) fn check_backups(block: &View<'_>) -> Result<(), Diagnostic> {
     let methods = block.here(&LEAST_CONN);
-    for server in block.here(&super::SERVER).iter().filter(|server| server.value.iter().any(|one| one.backup))
-    {
+    for server in block.here(&super::SERVER).iter().filter(|server| server.value.has_backup()) {
         let is_before = |method: &&Written<'_, Method>| {
             method.span.file == server.span.file && method.span.start < server.span.start
         };

@@ -5,8 +5,22 @@
 //! `fail_timeout` (once in ten seconds, if nothing is said) is left alone for that time; a `backup` is asked
 //! only where no other server can be, a server that is `down` never, one with `max_conns` requests not
 //! before one of them ends. Names are looked up when the configuration is read; a name with several
-//! addresses stands for several servers. Not built yet: looking names up again (`resolve`, `service`), and
-//! `slow_start`, `route` and `drain`.
+//! addresses stands for several servers. Not built yet: `slow_start`, `route` and `drain`.
+//!
+//! With `resolve` a name is looked up again whenever its addresses are no longer valid, by the `resolver` of the block
+//! or of `http`, and the servers are replaced while requests are served. The block needs a `zone`, as in nginx. A request
+//! that is in progress ends where it began. If no name server answers, the servers stay; if the name does not exist,
+//! they are removed. A reload keeps the addresses. With `service=http` the hosts and ports are those of the SRV records
+//! of `_http._tcp.NAME`; hosts of the lowest priority do the work, the others are backups, and the records have the
+//! weights unless `weight` is set.
+//!
+//! ```nginx
+//! upstream app {
+//!     zone app 64k;
+//!     resolver 127.0.0.53 valid=10s;
+//!     server app.internal:8080 resolve;
+//! }
+//! ```
 //!
 //! Another method than taking turns is chosen by a separate line. `least_conn` asks the server with the fewest
 //! requests for its weight. `ip_hash` lets clients of one network, the first three bytes of an IPv4 address or all of
@@ -78,13 +92,16 @@
 
 mod asked;
 mod method;
+mod server;
 
-use ::upstream::{Group, Keepalive, Server, resolve};
-use conf::catalogue::judge_parameter;
-use conf::value::{endpoint, number, time_s};
+use super::resolver;
+use ::upstream::{Configured, Group, Keepalive, Renewal, Resolver, Resolving};
+use conf::value::{number, size};
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Identity, Loading, Module, Rule, ScopeBuilder, SectionId, View, Written};
-use net::SocketAddress;
+use contract::{
+    Args, Directive, Identity, Loading, Module, Rule, ScopeBuilder, SectionId, Threads, View, Written,
+};
+use server::SERVER;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -103,6 +120,9 @@ pub static MODULE: Module = Module {
         &KEEPALIVE_REQUESTS,
         &KEEPALIVE_TIME,
         &KEEPALIVE_TIMEOUT,
+        &ZONE,
+        &RESOLVER,
+        &RESOLVER_TIMEOUT,
     ],
     variables: asked::VARIABLES,
     compile: Some(compile),
@@ -115,15 +135,6 @@ pub static UPSTREAM: Directive<Block> = Directive::new("upstream", parse_upstrea
     .rule(Rule::Never)
     .repeats()
     .help("Servers that do the same.");
-
-/// `server ADDRESS [PARAMETER …]`
-pub static SERVER: Directive<Vec<Server>> = Directive::new("server", parse_server)
-    .slot("upstream server")
-    .within(Contexts::UPSTREAM)
-    .args(Arity::AtLeast(1))
-    .rule(Rule::Never)
-    .repeats()
-    .help("The address of a server, with weight=, max_conns=, max_fails=, fail_timeout=, backup, down.");
 
 /// `keepalive NUMBER [local]`
 pub static KEEPALIVE: Directive<(usize, bool)> = Directive::new("keepalive", parse_keepalive)
@@ -157,69 +168,46 @@ pub static KEEPALIVE_TIMEOUT: Directive<Duration> = Directive::time("keepalive_t
     .default("60s")
     .help("How long an idle connection is kept.");
 
+/// `zone NAME [SIZE]`
+pub static ZONE: Directive<()> = Directive::new("zone", parse_zone)
+    .within(Contexts::UPSTREAM)
+    .args(Arity::Range(1, 2))
+    .rule(Rule::Never)
+    .repeats()
+    .help(
+        "Shared memory for the servers, which nginx needs for `resolve`; all threads share it in any case.",
+    );
+
+/// `resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off]`
+pub static RESOLVER: Directive<Arc<Resolver>> = Directive::new("resolver", resolver::parse)
+    .slot("upstream resolver")
+    .within(Contexts::UPSTREAM)
+    .args(Arity::AtLeast(1))
+    .rule(Rule::Never)
+    .help("The name servers that are asked for hosts with `resolve`, in place of those of `http`.");
+
+/// `resolver_timeout TIME`
+pub static RESOLVER_TIMEOUT: Directive<Duration> = Directive::time("resolver_timeout")
+    .slot("upstream resolver_timeout")
+    .within(Contexts::UPSTREAM)
+    .rule(Rule::Never)
+    .default("30s")
+    .help("How long a look-up may take, and after which time it is repeated if no name server answers.");
+
 /// An `upstream` block.
 pub struct Block {
     name: Box<str>,
     section: SectionId,
     /// Made once, so that all scopes share what is known of the servers.
     group: OnceLock<Arc<Group>>,
+    /// Made once, too.
+    renewal: OnceLock<Option<Arc<Renewal>>>,
 }
 
 fn parse_upstream(args: &Args<'_>, _: &mut Loading) -> Result<Block, Diagnostic> {
     let section = args.opened.ok_or_else(|| args.error("has no block"))?;
     let name = args.word(0)?.to_string().to_ascii_lowercase().into();
-    Ok(Block { name, section, group: OnceLock::new() })
-}
-
-fn parse_server(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Server>, Diagnostic> {
-    let address = args.value(0, |word| endpoint(word, 80))?;
-    let anywhere = SocketAddress::Inet(([0, 0, 0, 0], 0).into());
-    let mut server = Server { written: args.node.args[0].to_string().into(), ..Server::new(anywhere) };
-    let mut is_built = true;
-    // As in nginx, parameters come before the host: one of a server with "resolve" may be unknown now.
-    for word in args.words().iter().skip(1) {
-        is_built &= parse_parameter(&mut server, (args, word), loading)?;
-    }
-    if !is_built {
-        return Ok(Vec::new());
-    }
-    let found = resolve(&address, &*loading.origin.inputs).map_err(|error| {
-        let message = format!("{error} in upstream \"{}\"", args.node.args[0]);
-        let message = if error.starts_with("host not found") { error } else { message };
-        Diagnostic::emerg(message).at(args.node.span)
-    })?;
-    let at = |address: SocketAddress| Server { name: address.to_string().into(), address, ..server.clone() };
-    Ok(found.into_iter().map(at).collect())
-}
-
-/// Reads one parameter; `false` for one that is refused.
-fn parse_parameter(
-    server: &mut Server,
-    (args, word): (&Args<'_>, &Word),
-    loading: &mut Loading,
-) -> Result<bool, Diagnostic> {
-    let (name, value) = match word.text.iter().position(|&byte| byte == b'=') {
-        Some(at) => (&word.text[..at], Word { text: word.text[at + 1..].into(), ..*word }),
-        None => (&word.text[..], Word { text: Box::default(), ..*word }),
-    };
-    let invalid = || args.invalid(word);
-    let count = || number(&value).ok().and_then(|count| u32::try_from(count).ok()).ok_or_else(invalid);
-    match name {
-        b"weight" => server.weight = Some(count()?).filter(|&weight| weight > 0).ok_or_else(invalid)?,
-        b"max_conns" => server.max_conns = count()?,
-        b"max_fails" => server.max_fails = count()?,
-        b"fail_timeout" => {
-            server.fail_timeout = Duration::from_secs(time_s(&value).map_err(|_| invalid())?);
-        }
-        b"backup" if word.is("backup") => server.backup = true,
-        b"down" if word.is("down") => server.down = true,
-        _ => {
-            let refusal = judge_parameter("server", word).ok_or_else(invalid)?;
-            loading.refuse(refusal.at(args.node.span).under(word.span))?;
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(Block { name, section, group: OnceLock::new(), renewal: OnceLock::new() })
 }
 
 fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Diagnostic> {
@@ -237,6 +225,22 @@ fn parse_keepalive(args: &Args<'_>, _: &mut Loading) -> Result<(usize, bool), Di
     }
 }
 
+fn parse_zone(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
+    /// What nginx needs at least: eight pages.
+    const LEAST_SIZE: u64 = 8 * 4096;
+    let name = args.word(0)?;
+    let error = |message: String, word: &Word| Diagnostic::emerg(message).at(args.node.span).under(word.span);
+    if name.text.is_empty() {
+        return Err(error(format!("invalid zone name \"{name}\""), name));
+    }
+    let Some(word) = args.words().get(1) else { return Ok(()) };
+    match size(word) {
+        Ok(LEAST_SIZE..) => Ok(()),
+        Ok(_) => Err(error(format!("zone \"{name}\" is too small"), word)),
+        Err(_) => Err(error(format!("invalid zone size \"{word}\""), word)),
+    }
+}
+
 /// A number for a scope that forwards requests, so that it may keep separate connections (`keepalive … local`). After a
 /// reload the same location that forwards to the same place has the same number.
 pub(crate) fn tag(view: &View<'_>, location: &[u8], pass: &[u8]) -> usize {
@@ -247,11 +251,11 @@ pub(crate) fn tag(view: &View<'_>, location: &[u8], pass: &[u8]) -> usize {
 }
 
 /// Judges the blocks of `http` even where nothing uses them.
-fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     for written in view.here(&UPSTREAM) {
         method::check_backups(&view.at(written.value.section))?;
         let servers = view.at(written.value.section).here(&SERVER);
-        if !servers.iter().flat_map(|servers| servers.value).any(|server| !server.backup) {
+        if !servers.iter().any(|server| server.value.has_primary()) {
             let message = match servers.is_empty() {
                 true => "no servers are inside upstream".to_owned(),
                 false => format!("no servers in upstream \"{}\"", written.value.name),
@@ -264,6 +268,42 @@ fn compile(view: &View<'_>, _: &mut ScopeBuilder) -> Result<(), Diagnostic> {
             let message = format!("duplicate upstream \"{}\"", written.value.name);
             return Err(Diagnostic::emerg(message).at(written.span));
         }
+        renew(view, &written, builder)?;
+    }
+    Ok(())
+}
+
+/// Has the site look up the hosts of a block again and again, if it has any with `resolve`.
+fn renew(
+    http: &View<'_>,
+    written: &Written<'_, Block>,
+    builder: &mut ScopeBuilder,
+) -> Result<(), Diagnostic> {
+    let (block, inside) = (written.value, http.at(written.value.section));
+    if !inside.here(&SERVER).iter().any(|server| server.value.is_changing()) {
+        return Ok(());
+    }
+    let error = |message: String| Err(Diagnostic::emerg(message).at(written.span));
+    if inside.here(&ZONE).is_empty() {
+        return error(format!(
+            "resolving names at run time requires upstream \"{}\" to be in shared memory",
+            block.name
+        ));
+    }
+    let Some(resolver) = inside.get(&RESOLVER).or_else(|| http.get(&resolver::RESOLVER)) else {
+        return error(format!(
+            "no resolver defined to resolve names at run time in upstream \"{}\"",
+            block.name
+        ));
+    };
+    let timeout = inside.get(&RESOLVER_TIMEOUT).or_else(|| http.get(&resolver::RESOLVER_TIMEOUT));
+    let timeout = timeout.copied().unwrap_or(resolver::TIMEOUT);
+    let resolving = Resolving { resolver: Arc::clone(resolver), timeout };
+    let group = block.group.get_or_init(|| group(http, block));
+    let log = &builder.policy.error_log;
+    let renewal = block.renewal.get_or_init(|| Renewal::new(group, &resolving, log).map(Arc::new));
+    if let Some(renewal) = renewal {
+        builder.serve(Threads::One, Arc::clone(renewal) as _);
     }
     Ok(())
 }
@@ -282,7 +322,7 @@ pub(crate) fn groups(view: &View<'_>) -> Vec<Arc<Group>> {
 
 fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     let inside = http.at(block.section);
-    let servers = inside.here(&SERVER).iter().flat_map(|servers| servers.value).cloned().collect();
+    let servers: Vec<Configured> = inside.here(&SERVER).iter().map(|written| written.value.clone()).collect();
     let mut keepalive = Keepalive::DEFAULT;
     if let Some(&(connections, local)) = inside.get(&KEEPALIVE) {
         (keepalive.connections, keepalive.local) = (connections, local);
@@ -292,7 +332,7 @@ fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
     let method =
         inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
-    Arc::new(Group::kept(&block.name, servers, keepalive, http.origin()).chosen_by(method))
+    Arc::new(Group::configured(&block.name, servers, keepalive, http.origin()).chosen_by(method))
 }
 
 #[cfg(test)]
@@ -309,10 +349,29 @@ mod tests {
             ("upstream u { server 127.0.0.1 fail_timeout=x; }", "invalid parameter \"fail_timeout=x\""),
             ("upstream u { server 127.0.0.1 resolved; }", "invalid parameter \"resolved\""),
             (
-                "upstream u { server 127.0.0.1 weight=2 resolve; }",
-                "parameter \"resolve\" of \"server\" is not built yet (names are looked up once, when the \
-                 configuration is read)",
+                "upstream u { server a.invalid resolve; }",
+                "resolving names at run time requires upstream \"u\" to be in shared memory",
             ),
+            (
+                "upstream u { zone z; server a.invalid resolve; }",
+                "no resolver defined to resolve names at run time in upstream \"u\"",
+            ),
+            ("upstream u { server a.invalid resolve service=; }", "service is empty"),
+            (
+                "upstream u { server 127.0.0.1 service=http; }",
+                "service upstream \"127.0.0.1\" requires \"resolve\" parameter",
+            ),
+            (
+                "upstream u { server a.invalid:80 service=http resolve; }",
+                "service upstream \"a.invalid:80\" may not have port",
+            ),
+            (
+                "upstream u { server 127.0.0.1 service=http resolve; }",
+                "service upstream \"127.0.0.1\" requires domain name",
+            ),
+            ("upstream u { server 127.0.0.1; zone z 4k; }", "zone \"z\" is too small"),
+            ("upstream u { server 127.0.0.1; zone z x; }", "invalid zone size \"x\""),
+            ("upstream u { server 127.0.0.1; zone \"\"; }", "invalid zone name \"\""),
             (
                 "upstream u { server 127.0.0.1 slow_start=5s; }",
                 "parameter \"slow_start\" of \"server\" is not built yet (a server that comes back has its whole \
