@@ -18,6 +18,7 @@ mod fastcgi;
 mod filters;
 mod gateways;
 mod htaccess;
+mod http2;
 mod lint;
 mod logs;
 mod manual;

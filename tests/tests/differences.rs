@@ -20,12 +20,6 @@ struct Difference {
 
 const DIFFERENCES: &[Difference] = &[
     Difference {
-        reason: "a version that is not spoken is reported as such (RFC 9110, section 15.6.6)",
-        input: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        nginx: "400 closed",
-        fulmar: "505 closed",
-    },
-    Difference {
         reason: "a chunk extension that is none is read differently by different parsers (section 7.1.1)",
         input: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;=\r\na\r\n0\r\n\r\n",
         nginx: "200 kept",

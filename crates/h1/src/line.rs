@@ -31,7 +31,12 @@ pub(crate) fn parse_request_line(line: &[u8], head: &mut RequestHead) -> Result<
     let start = method_end + 1;
     let (end, version) = match memchr(b' ', &line[start..]) {
         None => (line.len(), Version::Http09),
-        Some(length) => (start + length, parse_version(&line[start + length + 1..])?),
+        Some(length) => {
+            let version = parse_version(&line[start + length + 1..]);
+            // What is no target is judged first.
+            let is_target = line[start] == b'/' || line[start].is_ascii_alphabetic();
+            (start + length, version.map_err(|error| if is_target { error } else { INVALID_LINE })?)
+        }
     };
     if start == end {
         return Err(INVALID_LINE);
@@ -215,7 +220,7 @@ mod tests {
             ("GET / HTTP/0.9", 400, REQUEST),
             ("GET / HTTP/-1.1", 400, REQUEST),
             ("GET / HTTP/9.9", 505, "client sent invalid version"),
-            ("PRI * HTTP/2.0", 505, "client sent invalid version"),
+            ("PRI * HTTP/2.0", 400, REQUEST),
             ("GET / HTTP/10.0", 505, "client sent invalid version"),
             ("POST /", 400, "client sent invalid method in HTTP/0.9 request"),
         ] {

@@ -5,7 +5,7 @@ use crate::response::{ResponseOptions, write_response};
 use crate::{Code, Connection, Event, HeaderList, Limits};
 use http::{ResponseHead, Status};
 
-const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 4000 };
+const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 6000, field_size: 4000 };
 
 /// A request without content: HEADERS with END_STREAM and END_HEADERS.
 const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
@@ -36,7 +36,8 @@ impl Client {
         let mut out = Vec::new();
         let connection = Connection::new(LIMITS, &mut out);
         let mut client = Client { connection, list: HeaderList::default(), out };
-        assert_eq!(client.send(&[PREFACE, &frame(kind::SETTINGS, 0, 0, &[])].concat()), Ok(vec![]));
+        let settings = [frame(kind::SETTINGS, 0, 0, &[]), frame(kind::SETTINGS, 1, 0, &[])].concat();
+        assert_eq!(client.send(&[PREFACE, &settings].concat()), Ok(vec![]));
         client.out.clear();
         client
     }
@@ -156,8 +157,9 @@ fn frames_for_streams_that_ended() {
     client.send(&[get(1), post(3)].concat()).unwrap();
     client.answer(1);
     client.answer(3);
-    assert_eq!(client.resets(), []);
     assert_eq!(client.send(&frame(kind::DATA, 0, 3, b"x")), Ok(vec![]));
+    assert_eq!((client.resets(), client.connection.has_released()), (vec![], true));
+    client.connection.discard_released(&mut client.out);
     assert_eq!(client.resets(), [(3, Code::NO_ERROR)], "the rest of the content is not wanted");
     for late in [frame(kind::DATA, 1, 3, b"x"), frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])] {
         assert_eq!(client.send(&late), Ok(vec![]));
@@ -250,8 +252,8 @@ fn blocks_are_bounded() {
     let mut client = Client::new();
     let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'x'; 4000]].concat();
     client.send(&frame(kind::HEADERS, 5, 1, &entry)).unwrap();
-    client.send(&frame(kind::HEADERS, 5, 3, &[0xbe; 8000])).unwrap();
-    assert!(client.list.is_too_large() && client.list.is_empty());
+    assert_eq!(client.send(&frame(kind::HEADERS, 5, 3, &[0xbe; 8000])), Err(Code::ENHANCE_YOUR_CALM));
+    assert_eq!(client.list.len(), 1);
 }
 
 #[test]
@@ -308,7 +310,6 @@ fn what_an_answered_client_sends_on_is_still_judged() {
     for (last, code) in [
         (frame(kind::DATA, 1, 1, b"abc"), None),
         (frame(kind::DATA, 1, 1, b"ab"), Some(Code::PROTOCOL_ERROR)),
-        (frame(kind::DATA, 0, 1, b"ab"), Some(Code::NO_ERROR)),
         (post(1), Some(Code::PROTOCOL_ERROR)),
         (frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]), None),
         (frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 0]), Some(Code::PROTOCOL_ERROR)),
@@ -330,4 +331,14 @@ fn what_an_answered_client_sends_on_is_still_judged() {
     }
     assert_eq!(client.send(&get(9)).unwrap().len(), 1);
     assert_eq!(client.resets(), [(1, Code::NO_ERROR)]);
+}
+
+#[test]
+fn content_before_the_settings_are_known_is_refused() {
+    let mut client = Client::new();
+    client.connection = Connection::new(LIMITS, &mut Vec::new());
+    let input = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[]), &post(1), &get(3)].concat();
+    assert_eq!(client.send(&input).unwrap().len(), 1);
+    assert_eq!(client.resets(), [(1, Code::REFUSED_STREAM)]);
+    assert_eq!(client.send(&[frame(kind::SETTINGS, 1, 0, &[]), post(5)].concat()).unwrap().len(), 1);
 }

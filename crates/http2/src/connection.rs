@@ -6,7 +6,7 @@ mod writing;
 pub use writing::Content;
 
 use crate::budget::Budget;
-use crate::frame::{MAX, PREFACE, write_goaway, write_window_update};
+use crate::frame::{MAX, PREFACE, write_goaway, write_reset, write_window_update};
 use crate::hpack::{Decoder, Encoder};
 use crate::settings::{Settings, WINDOW, write_settings};
 use crate::streams::Streams;
@@ -27,8 +27,10 @@ pub struct Limits {
     pub streams: u32,
     /// How much content of a stream the client may send before it is allowed more, in bytes.
     pub window: u32,
-    /// How large the fields of a block may be, in bytes, counted as SETTINGS_MAX_HEADER_LIST_SIZE does.
+    /// How long the names and values of a block may be together, in bytes.
     pub list_size: usize,
+    /// How long a name or a value may be, in bytes.
+    pub field_size: usize,
 }
 
 /// One connection with a client.
@@ -49,6 +51,8 @@ pub struct Connection {
     /// The highest number of a stream that is served; a higher one is ignored.
     last_served: u32,
     says_goodbye: bool,
+    /// Whether the client knows our settings.
+    is_acknowledged: bool,
     budget: Budget,
 }
 
@@ -139,6 +143,7 @@ impl Connection {
             block: None,
             last_served: MAX,
             says_goodbye: false,
+            is_acknowledged: false,
             budget: Budget::new(),
         }
     }
@@ -197,6 +202,19 @@ impl Connection {
     /// Cancels all streams and sends nothing: the client is gone, or the connection ends.
     pub fn lose(&mut self) {
         self.streams.cancel();
+    }
+
+    /// Whether there are streams that only the client has not ended.
+    pub fn has_released(&self) -> bool {
+        self.streams.oldest_released().is_some()
+    }
+
+    /// Ends the streams that only the client has not ended. It learns that the rest is not wanted.
+    pub fn discard_released(&mut self, out: &mut Vec<u8>) {
+        while let Some(stream) = self.streams.oldest_released() {
+            self.streams.close(stream);
+            write_reset(stream, Code::NO_ERROR, out);
+        }
     }
 
     /// How many streams were not released.

@@ -31,7 +31,7 @@ struct Reader {
 impl Reader {
     fn new() -> Reader {
         let mut out = Vec::new();
-        let limits = Limits { streams: 4, window: 1000, list_size: 2000 };
+        let limits = Limits { streams: 4, window: 1000, list_size: 2000, field_size: 1000 };
         let connection = Connection::new(limits, &mut out);
         Reader { connection, list: HeaderList::default(), consumed: 0, told: String::new(), out }
     }

@@ -1,7 +1,5 @@
 //! The fields of one block, as they were read.
 
-use crate::hpack::ENTRY_OVERHEAD;
-
 /// The fields of one block: names, pseudo-fields among them, and values, as they were sent. Its memory serves one block
 /// after the other.
 #[derive(Debug, Default)]
@@ -11,30 +9,36 @@ pub struct HeaderList {
     fields: Vec<(u32, u32)>,
     /// The field that is being read. It is not a part of the list yet.
     scratch: Vec<u8>,
-    /// The size of all fields as the RFC counts it, in bytes.
+    /// The length of all names and values, in bytes.
     size: usize,
     size_max: usize,
+    /// How long a name or a value may be, in bytes.
+    field_max: usize,
+    /// Whether there is no room for what the block has.
+    is_too_large: bool,
 }
+
+/// How many fields a list has room for.
+const FIELDS_MAX: usize = 4096;
 
 /// A list that grew past this gives its memory back, in bytes.
 const KEPT: usize = 64 * 1024;
 
 impl HeaderList {
-    /// An empty list with room for so many bytes, counted as SETTINGS_MAX_HEADER_LIST_SIZE does (RFC 9113, section
-    /// 6.5.2).
+    /// An empty list with room for names and values of so many bytes.
     pub fn new(size_max: usize) -> HeaderList {
-        HeaderList { size_max, ..HeaderList::default() }
+        HeaderList { size_max, field_max: size_max, ..HeaderList::default() }
     }
 
-    /// Empties the list and keeps its memory.
-    pub fn clear(&mut self, size_max: usize) {
+    /// Empties the list and keeps its memory. It gets room for so many bytes, and for so many in a name or a value.
+    pub fn clear(&mut self, size_max: usize, field_max: usize) {
         let is_large = self.texts.capacity().max(self.scratch.capacity()) > KEPT;
         if is_large {
             *self = HeaderList::default();
         }
         self.texts.clear();
         self.fields.clear();
-        (self.size, self.size_max) = (0, size_max);
+        (self.size, self.size_max, self.field_max, self.is_too_large) = (0, size_max, field_max, false);
     }
 
     /// The names and values, in order. A list that is too large is not whole.
@@ -49,7 +53,7 @@ impl HeaderList {
 
     /// Whether the block has more than there is room for.
     pub fn is_too_large(&self) -> bool {
-        self.size > self.size_max
+        self.is_too_large
     }
 
     /// How many fields there are.
@@ -64,7 +68,7 @@ impl HeaderList {
 
     /// Adds a field, if there is room.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
-        if self.has_room(name.len() + value.len()) {
+        if self.has_room(name.len(), value.len()) {
             self.texts.extend_from_slice(name);
             self.texts.extend_from_slice(value);
             self.note_end(name.len());
@@ -79,16 +83,19 @@ impl HeaderList {
 
     /// Adds the field that was read, if there is room.
     pub(crate) fn end(&mut self, name_length: usize) {
-        if self.has_room(self.scratch.len()) {
+        if self.has_room(name_length, self.scratch.len() - name_length) {
             self.texts.extend_from_slice(&self.scratch);
             self.note_end(name_length);
         }
     }
 
     /// Counts a field. After one for which there is no room, there is none for others.
-    fn has_room(&mut self, length: usize) -> bool {
-        self.size = self.size.saturating_add(length + ENTRY_OVERHEAD);
-        !self.is_too_large()
+    fn has_room(&mut self, name_length: usize, value_length: usize) -> bool {
+        self.size = self.size.saturating_add(name_length + value_length);
+        self.is_too_large |= self.size > self.size_max
+            || name_length.max(value_length) > self.field_max
+            || self.fields.len() >= FIELDS_MAX;
+        !self.is_too_large
     }
 
     fn note_end(&mut self, name_length: usize) {

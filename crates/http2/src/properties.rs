@@ -47,7 +47,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
 
 fn connections() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(frames(), 0..30)
-        .prop_map(|frames| [PREFACE, &frame(kind::SETTINGS, 0, 0, &[]), &frames.concat()].concat())
+        .prop_map(|frames| [PREFACE, &frame(kind::SETTINGS, 1, 0, &[]), &frames.concat()].concat())
 }
 
 /// The fields, and in what way each is indexed.
@@ -90,7 +90,7 @@ proptest! {
     ) {
         // The client allows nothing at first, then some, and sends content that is sent back to it.
         let settings = frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
-        let mut input = [PREFACE, &settings, &frame(kind::HEADERS, 4, 1, REQUEST)].concat();
+        let mut input = [PREFACE, &settings, &frame(kind::SETTINGS, 1, 0, &[]), &frame(kind::HEADERS, 4, 1, REQUEST)].concat();
         for window in &windows {
             input.extend(frame(kind::WINDOW_UPDATE, 0, 1, &(window + 1).to_be_bytes()));
         }

@@ -50,12 +50,6 @@ pub fn read_request(
     head.version = Version::Http2;
     let (pseudo, count) = Pseudo::read(list)?;
     pseudo.write_line(head)?;
-    if list.is_too_large() {
-        return Err(MalformedRequest {
-            status: Status::HEADER_TOO_LARGE,
-            reason: "client sent too large header",
-        });
-    }
     add_fields(list, (count, pseudo.authority), rules, head)
 }
 
@@ -113,7 +107,10 @@ impl<'a> Pseudo<'a> {
         if is_connect {
             return match (self.scheme, self.path, self.authority) {
                 (None, None, Some(_)) if !head.line().is_empty() => Ok(()),
-                _ => Err(malformed("client sent invalid CONNECT request")),
+                _ => Err(MalformedRequest {
+                    status: Status::METHOD_NOT_ALLOWED,
+                    reason: "client sent CONNECT method",
+                }),
             };
         }
         let scheme = self.scheme.ok_or(malformed("client sent no :scheme header"))?;

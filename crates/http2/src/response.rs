@@ -26,9 +26,18 @@ const NAME_MAX: usize = 64;
 const LEFT_OUT: [&str; 6] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length"];
 
-/// Fields whose values differ from one response to the next.
-const VOLATILE: [&str; 8] =
-    ["age", "content-length", "content-range", "date", "etag", "expires", "last-modified", "location"];
+/// Fields whose values differ from one response to the next, or are secrets.
+const VOLATILE: [&str; 9] = [
+    "age",
+    "content-length",
+    "content-range",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "location",
+    "set-cookie",
+];
 
 impl BlockWriter<'_> {
     /// Appends a field whose name is in lower case. One with a CR, LF or NUL is left out.
@@ -59,9 +68,6 @@ impl BlockWriter<'_> {
 }
 
 fn indexing(name: &[u8]) -> Indexing {
-    if name == b"set-cookie" {
-        return Indexing::Never;
-    }
     let is_volatile = VOLATILE.iter().any(|volatile| volatile.as_bytes() == name);
     if is_volatile { Indexing::Volatile } else { Indexing::Repeated }
 }

@@ -16,6 +16,9 @@ pub(crate) const WINDOW: u32 = 65_535;
 /// The largest frame that a peer may allow, in bytes.
 const FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
 
+/// What a list of fields counts besides its texts, in bytes: that of 256 fields (RFC 9113, section 6.5.2).
+const LIST_OVERHEAD: usize = 8 * 1024;
+
 /// What a peer asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -66,7 +69,7 @@ impl Settings {
 
 /// Appends our settings.
 pub(crate) fn write_settings(streams: u32, window: u32, list_size: usize, out: &mut Vec<u8>) {
-    let list_size = u32::try_from(list_size).unwrap_or(u32::MAX);
+    let list_size = u32::try_from(list_size.saturating_add(LIST_OVERHEAD)).unwrap_or(u32::MAX);
     let settings =
         [(MAX_CONCURRENT_STREAMS, streams), (INITIAL_WINDOW_SIZE, window), (MAX_HEADER_LIST_SIZE, list_size)];
     let mut payload = Vec::with_capacity(6 * settings.len());

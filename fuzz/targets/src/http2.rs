@@ -3,8 +3,8 @@
 
 use http2::{PREFACE, read_all};
 
-/// A frame with no settings.
-const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// A frame with no settings, and the acknowledgement of those of the server.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
 
 /// Holds the machine to it.
 pub fn run(input: &[u8]) {

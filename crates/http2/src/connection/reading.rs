@@ -8,12 +8,14 @@ use crate::frame::{
     FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, number, write_frame, write_reset,
     write_window_update,
 };
-use crate::settings::write_ack;
+use crate::settings::{WINDOW, write_ack};
 use crate::streams::{Absent, Stream};
 use crate::{Code, Failure, HeaderList};
 
 /// How much longer than the list of fields a block may be that is encoded, in bytes.
 const BLOCK_SLACK: usize = 4 * 1024;
+
+const TOO_LARGE: Failure = Failure::new(Code::ENHANCE_YOUR_CALM, "client sent too large header");
 
 /// A frame with its payload.
 #[derive(Clone, Copy)]
@@ -46,6 +48,9 @@ impl Connection {
             return Err(Failure::size("client sent frame with too large payload"));
         }
         self.check_order(head)?;
+        if head.kind == kind::PUSH_PROMISE {
+            return Err(Failure::protocol("client sent PUSH_PROMISE frame"));
+        }
         let length = HEAD_LENGTH + head.length;
         let Some(payload) = input.get(HEAD_LENGTH..length) else { return Ok(None) };
         let frame = Frame { head, payload };
@@ -55,7 +60,6 @@ impl Connection {
             kind::PRIORITY => self.read_priority(frame, out)?,
             kind::RST_STREAM => self.read_reset(frame)?,
             kind::SETTINGS => self.read_settings(frame, out)?,
-            kind::PUSH_PROMISE => return Err(Failure::protocol("client sent PUSH_PROMISE frame")),
             kind::PING => self.read_ping(frame, out)?,
             kind::GOAWAY => read_goaway(frame)?,
             kind::WINDOW_UPDATE => self.read_window_update(frame, out)?,
@@ -126,7 +130,9 @@ impl Connection {
         stream.is_remote_open = !ends;
         if stream.is_released {
             let code = if is_wrong { Code::PROTOCOL_ERROR } else { Code::NO_ERROR };
-            self.discard(head.stream, code, out);
+            if is_wrong || ends {
+                self.discard(head.stream, code, out);
+            }
             return Ok(None);
         }
         let start = HEAD_LENGTH + skipped;
@@ -190,17 +196,23 @@ impl Connection {
     }
 
     fn check_block(&self, length: usize) -> Result<(), Failure> {
-        const TOO_LARGE: Failure = Failure::new(Code::ENHANCE_YOUR_CALM, "client sent too large header");
         if length <= self.limits.list_size + BLOCK_SLACK { Ok(()) } else { Err(TOO_LARGE) }
     }
 
     /// Reads a whole block.
     fn read_block(&mut self, block: Block<'_>, list: &mut HeaderList, out: &mut Vec<u8>) -> Outcome {
         let Block { stream: id, ends, bytes } = block;
-        list.clear(self.limits.list_size);
-        self.decoder
+        list.clear(self.limits.list_size, self.limits.field_size);
+        let read = self
+            .decoder
             .decode(bytes, list)
-            .map_err(|_| Failure::new(Code::COMPRESSION_ERROR, "client sent invalid encoded header field"))?;
+            .map_err(|_| Failure::new(Code::COMPRESSION_ERROR, "client sent invalid encoded header field"));
+        let read = read.and(if list.is_too_large() { Err(TOO_LARGE) } else { Ok(()) });
+        if read.is_err() {
+            // The client learns that the stream is the last one.
+            self.streams.last = self.streams.last.max(id);
+        }
+        read?;
         if let Some(stream) = self.streams.get(id) {
             if !stream.is_remote_open {
                 return self.stream_error(id, Code::STREAM_CLOSED, out);
@@ -234,7 +246,9 @@ impl Connection {
         {
             self.discard(oldest, Code::NO_ERROR, out);
         }
-        if self.streams.len() >= self.limits.streams as usize {
+        // Until then the client may send more content than our settings allow.
+        let may_overflow = !ends && !self.is_acknowledged && self.limits.window < WINDOW;
+        if may_overflow || self.streams.len() >= self.limits.streams as usize {
             self.budget.spend(REFUSED_STREAM)?;
             self.streams.note_closed(id, ends);
             write_reset(id, Code::REFUSED_STREAM, out);
@@ -327,6 +341,7 @@ impl Connection {
             return Err(Failure::protocol("client sent SETTINGS frame with incorrect identifier"));
         }
         if head.has(flag::ACK) {
+            self.is_acknowledged = true;
             return match payload {
                 [] => Ok(None),
                 _ => Err(Failure::size("client sent SETTINGS frame with the ACK flag and nonzero length")),

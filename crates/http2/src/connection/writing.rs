@@ -96,7 +96,7 @@ impl Connection {
         stream.send_window -= sent;
         stream.is_local_open = !ends;
         self.send_window -= sent;
-        let mut parts = bytes[..count].chunks(frame.clamp(1, FRAME_SIZE)).peekable();
+        let mut parts = bytes[..count].chunks(frame.clamp(1, self.peer.frame_size)).peekable();
         loop {
             let part = parts.next().unwrap_or_default();
             let is_last = parts.peek().is_none();

@@ -174,7 +174,7 @@ mod tests {
         let mut list = HeaderList::new(40);
         let block = [&[0x40, 1, b'a', 60][..], &[b'x'; 60], &[0x40, 1, b'b', 1, b'2', 0xbe]].concat();
         decoder.decode(&block, &mut list).unwrap();
-        assert!(list.is_too_large() && list.iter().count() == 0);
+        assert!(list.is_too_large() && list.is_empty());
         assert_eq!(decode(&mut decoder, &[0xbe]).as_deref(), Ok("b: 2\n"));
     }
 }

@@ -29,15 +29,12 @@ pub(crate) struct Encoder {
 pub(crate) enum Indexing {
     /// When it comes for the second time.
     Repeated,
-    /// Never, here and at each further hop (RFC 7541, section 7.1.3): its value is a secret.
-    Never,
-    /// Not: its value is another one each time.
+    /// Not: its value is another one each time, or a secret.
     Volatile,
 }
 
-/// The first bits of literals that enter the table, and of those that never may.
+/// The first bits of literals that enter the table.
 const INDEXED: u8 = 0x40;
-const NEVER_INDEXED: u8 = 0x10;
 
 /// A field that is written in full.
 struct Literal<'a> {
@@ -86,8 +83,7 @@ impl Encoder {
             return integer::write(out, 0x80, 7, index);
         }
         if indexing != Indexing::Repeated || value.len() > INDEXED_MAX {
-            let first = if indexing == Indexing::Never { NEVER_INDEXED } else { 0 };
-            return self.literal(Literal { name, static_name, value, first }, out);
+            return self.literal(Literal { name, static_name, value, first: 0 }, out);
         }
         let hash = hash(name, value);
         if let Some(index) = self.table.find(name, value, hash) {
@@ -182,7 +178,7 @@ mod tests {
     #[test]
     fn volatile_and_secret_fields_stay_out_of_the_table() {
         let mut encoder = Encoder::new();
-        let fields = [("etag", "\"1\"", Indexing::Volatile), ("set-cookie", "a=b", Indexing::Never)];
+        let fields = [("etag", "\"1\"", Indexing::Volatile), ("set-cookie", "a=b", Indexing::Volatile)];
         let first = encode(&mut encoder, &fields);
         assert_eq!(encode(&mut encoder, &fields), first);
         assert_eq!(encode(&mut encoder, &fields), first);

@@ -8,7 +8,6 @@ mod table;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, Indexing};
-pub(crate) use table::ENTRY_OVERHEAD;
 
 /// Why a block cannot be read. The state of the decoder is lost with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// What an entry counts besides its texts, in bytes (RFC 7541, section 4.1).
-pub(crate) const ENTRY_OVERHEAD: usize = 32;
+pub(super) const ENTRY_OVERHEAD: usize = 32;
 
 /// The static table (RFC 7541, appendix A).
 pub(super) const STATIC: [(&str, &str); 61] = [

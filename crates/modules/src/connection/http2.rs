@@ -75,8 +75,8 @@ pub static CHUNK_SIZE: Directive<usize> = Directive::new("http2_chunk_size", par
 /// The largest window of a stream, in bytes (RFC 9113, section 6.9.1).
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// The largest frame of a response, in bytes.
-const CHUNK_MAX: u64 = 16 * 1024;
+/// The largest frame, in bytes (RFC 9113, section 4.2).
+const CHUNK_MAX: u64 = (1 << 24) - 1;
 
 fn parse_preread_size(args: &Args<'_>) -> Result<u32, Diagnostic> {
     let size = args.value(0, value::size)?;
@@ -120,9 +120,9 @@ mod tests {
         let none = Site::server("").get("/").scope.policy.http2;
         assert!(!none.is_enabled && none.max_concurrent_streams == 128 && none.chunk_size == 8192);
         let text =
-            "http2 on; http2_chunk_size 1m; http2_body_preread_size 0; http2_max_concurrent_streams 7;";
+            "http2 on; http2_chunk_size 1g; http2_body_preread_size 0; http2_max_concurrent_streams 7;";
         let own = Site::server(text).get("/").scope.policy.http2;
-        assert!(own.is_enabled && own.max_concurrent_streams == 7 && own.chunk_size == 16_384);
+        assert!(own.is_enabled && own.max_concurrent_streams == 7 && own.chunk_size == 16_777_215);
         assert_eq!(own.body_preread_size, 0);
         for wrong in ["http2_chunk_size 0;", "http2_body_preread_size 2g;", "http2 maybe;"] {
             assert!(!Site::error(wrong).is_empty(), "{wrong}");

@@ -305,10 +305,10 @@ impl State {
             State::Multiplexed(mut multiplexed) => match multiplexed.poll(cx) {
                 Poll::Pending => Polled::Pending(State::Multiplexed(multiplexed)),
                 Poll::Ready(Ended::Closed) => Polled::Next(State::Closed),
-                Poll::Ready(Ended::Closing(unread)) => {
+                Poll::Ready(Ended::Closing) => {
                     let io = multiplexed.into_io();
                     let scope = Arc::clone(&io.default_server().scope);
-                    Polled::Next(State::Closing(Box::new(Closing::new(io, scope, unread))))
+                    Polled::Next(State::Closing(Box::new(Closing::new(io, scope, true))))
                 }
             },
             State::Flushing(mut flushing) => match flushing.io.poll_flush(cx, &mut flushing.pace, false) {
@@ -477,8 +477,8 @@ impl Io {
 
     /// Parses a head out of the input, unless the client begins with HTTP/2.
     fn read_head(&mut self) -> Option<Input> {
-        let is_first = self.info.requests.get() == 0 && self.info.tls.is_none() && self.started.is_none();
-        if is_first && self.speaks_http2() {
+        let is_first = self.info.requests.get() == 0 && self.started.is_none();
+        if is_first && self.stream.is_plain() && self.speaks_http2() {
             match h2::beginning(self.input.bytes()) {
                 Beginning::Http1 => {}
                 Beginning::Http2 => return Some(Input::Http2),

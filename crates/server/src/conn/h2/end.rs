@@ -78,8 +78,13 @@ impl Upload {
     }
 
     /// Whether the body broke the rules.
-    pub(super) fn is_wrong(&self) -> bool {
+    fn is_wrong(&self) -> bool {
         self.refused == Some(Status::BAD_REQUEST)
+    }
+
+    /// Whether the body broke the rules, or came too slowly.
+    pub(super) fn has_failed(&self) -> bool {
+        self.is_wrong() || self.refused == Some(Status::REQUEST_TIMEOUT)
     }
 
     /// Whether the body is passed on as it comes, and the client has to send more of it.

@@ -36,8 +36,8 @@ use stream::Stream;
 /// How often a turn goes around before other connections have theirs.
 const ROUNDS: usize = 32;
 
-/// What the fields of a head may count besides their texts, in bytes (RFC 9113, section 6.5.2).
-const LIST_OVERHEAD: usize = 8 * 1024;
+/// How long the rest of a request is awaited that was answered already.
+const REST_ON_ITS_WAY: Duration = Duration::from_millis(200);
 
 /// What a second without a flood earns a client.
 const EARNED_PER_SECOND: u32 = 100;
@@ -60,6 +60,8 @@ pub(crate) struct Multiplexed {
     earned_at: Instant,
     /// Until when requests are awaited that may be on their way, where the connection is to end.
     leaves_at: Option<Instant>,
+    /// Until when the rest of requests is awaited that were answered already.
+    discards_at: Option<Instant>,
     /// Whether the time for the next request runs.
     is_waiting: bool,
 }
@@ -75,8 +77,8 @@ enum Stage {
 
 /// How a connection ends.
 pub(crate) enum Ended {
-    /// What is left to write is written. The flag says whether the client may still be sending.
-    Closing(bool),
+    /// What is left to write is written.
+    Closing,
     Closed,
 }
 
@@ -105,7 +107,8 @@ impl Multiplexed {
         let limits = Limits {
             streams: policy.http2.max_concurrent_streams,
             window: policy.http2.body_preread_size,
-            list_size: count.saturating_mul(size).saturating_add(LIST_OVERHEAD),
+            list_size: count.saturating_mul(size),
+            field_size: size,
         };
         let pace = Pace::new(policy.sending.send_timeout, 0);
         io.started = None;
@@ -122,6 +125,7 @@ impl Multiplexed {
             begun: 0,
             earned_at: Time::now().instant,
             leaves_at: None,
+            discards_at: None,
             is_waiting: false,
         }
     }
@@ -484,7 +488,7 @@ impl Multiplexed {
         let is_idle = self.streams.is_empty();
         match self.stage {
             Stage::Lost if is_idle => return Rest::Ended(Ended::Closed),
-            Stage::Failed if is_idle => return Rest::Ended(Ended::Closing(true)),
+            Stage::Failed if is_idle => return Rest::Ended(Ended::Closing),
             Stage::Lost | Stage::Failed => {
                 let _: Poll<()> = self.shared.io.timer.poll(cx);
                 return Rest::Waits;
@@ -496,10 +500,14 @@ impl Multiplexed {
         }
         let has_ended = self.shared.machine.has_ended();
         if is_idle && has_ended {
-            return Rest::Ended(Ended::Closing(false));
+            // What the client still sends must not reset what it has not read.
+            return Rest::Ended(Ended::Closing);
         }
         if self.is_leaving() && !has_ended {
             return self.leave(cx);
+        }
+        if let Some(rest) = self.discard(cx) {
+            return rest;
         }
         if is_idle { self.wait(cx) } else { self.watch(cx) }
     }
@@ -528,6 +536,25 @@ impl Multiplexed {
         self.watch(cx)
     }
 
+    /// Ends requests that were answered before the client has sent all of them. The rest of a short one is on its way, and
+    /// is waited for.
+    fn discard(&mut self, cx: &mut Context<'_>) -> Option<Rest> {
+        let Shared { io, machine } = &mut self.shared;
+        if !machine.has_released() {
+            self.discards_at = None;
+            return None;
+        }
+        let now = Time::now().instant;
+        let left = self.discards_at.get_or_insert(now + REST_ON_ITS_WAY).saturating_duration_since(now);
+        if left.is_zero() {
+            io.output.append(|out| machine.discard_released(out));
+            return Some(Rest::Again);
+        }
+        self.is_waiting = false;
+        io.timer.set(left);
+        Some(self.watch(cx))
+    }
+
     /// Waits for the streams.
     fn watch(&mut self, cx: &mut Context<'_>) -> Rest {
         match self.shared.io.timer.poll(cx) {
@@ -547,7 +574,7 @@ impl Multiplexed {
             (io.waits, io.waits_since_ms) = (true, Time::now().uptime_ms);
             io.counted.activity.waits();
             let policy = io.default_policy();
-            let is_partial = !io.input.is_empty() || machine.awaits_continuation();
+            let is_partial = machine.awaits_continuation();
             let limit = match io.info.requests.get() == 0 || is_partial {
                 true => policy.head.client_header_timeout,
                 false => policy.keepalive.timeout,

@@ -4,6 +4,7 @@
 use super::bells::StreamWaker;
 use super::end::{StreamEnd, Transfer};
 use super::shared::Shared;
+use crate::conn::OUTPUT_LIMIT;
 use crate::conn::exchange::Begun;
 use crate::thread::Serving;
 use engine::{After, Inside, Progress};
@@ -57,11 +58,16 @@ impl Stream {
     pub(super) fn poll(&mut self, shared: &mut Shared) -> Poll<Code> {
         self.waker.rearm();
         let waker = Waker::from(Arc::clone(&self.waker));
-        (self.transfer.quantum, self.transfer.wants_turn) = (TURN, false);
+        (self.transfer.quantum, self.transfer.wants_turn) =
+            (TURN.max(self.chunk_size()).min(OUTPUT_LIMIT), false);
         self.transfer.awaits_window = false;
         let polled = self.poll_stages(&mut Context::from_waker(&waker), shared);
         self.held.set(self.transfer.upload.memory() + self.transfer.outgoing.memory());
         polled
+    }
+
+    fn chunk_size(&self) -> usize {
+        self.begun.request.flow.exchange.scope.policy.http2.chunk_size
     }
 
     fn poll_stages(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Poll<Code> {
@@ -93,7 +99,7 @@ impl Stream {
     fn responded(&mut self, after: After) -> Stage {
         let Stream { begun, transfer, code, .. } = self;
         let request = &mut begun.request;
-        if transfer.upload.is_wrong() {
+        if transfer.upload.has_failed() {
             *code = Code::PROTOCOL_ERROR;
         }
         match after {
