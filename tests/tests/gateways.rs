@@ -1,6 +1,8 @@
 //! SCGI and uwsgi: applications in Python as upstreams of nginx and of Fulmar, and applications that break the rules.
+//! What all protocols share, and what follows the content.
 
 mod answers;
 mod binding;
 mod python;
 mod requests;
+mod trailers;

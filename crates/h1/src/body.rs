@@ -1,6 +1,6 @@
 //! The body of a request, however its length is given.
 
-use http::Status;
+use http::{Fields, Status};
 
 use crate::{BodyLength, Chunk, ChunkDecoder, HeadError};
 
@@ -46,6 +46,14 @@ impl BodyDecoder {
                 *left -= length as u64;
                 Ok(Chunk::Data { skip: 0, length })
             }
+        }
+    }
+
+    /// The fields after the last chunk, so far.
+    pub fn trailers(&self) -> Option<&Fields> {
+        match self {
+            BodyDecoder::Length(_) => None,
+            BodyDecoder::Chunked(decoder) => Some(decoder.trailers()),
         }
     }
 

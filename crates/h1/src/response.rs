@@ -273,6 +273,14 @@ impl ResponseDecoder {
         }
     }
 
+    /// The fields after the content, so far.
+    pub fn trailers(&self) -> Option<&Fields> {
+        match self {
+            ResponseDecoder::Delimited(decoder) => decoder.trailers(),
+            ResponseDecoder::UntilClose => None,
+        }
+    }
+
     /// Whether the end of the connection is the end of the content.
     pub fn ends_with_connection(&self) -> bool {
         matches!(self, ResponseDecoder::UntilClose)

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::conversation::Conversation;
 use crate::dialogue::{Decoded, Dialogue, Remarks};
 use crate::failure::{Failure, READING};
+use crate::kind::Kind;
 use crate::line::{Line, Sent};
 use crate::patience::Wait;
 use crate::settings::Settings;
@@ -99,7 +100,7 @@ impl Content {
 
 impl<D: Dialogue> Conversation<D> {
     /// The content of the answer as the body of the response. With `is_buffered` the server need not wait for the client.
-    pub fn into_body(mut self: Box<Self>, exchange: &Exchange, is_buffered: bool) -> Body {
+    pub fn into_body(mut self: Box<Self>, exchange: &mut Exchange, is_buffered: bool) -> Body {
         self.content.is_buffered = is_buffered;
         let mut first = None;
         loop {
@@ -139,7 +140,7 @@ impl<D: Dialogue> Conversation<D> {
     }
 
     /// The next content that was read; at its end the connection is given back.
-    fn next_there(&mut self, exchange: &Exchange) -> Result<Decoded, Cut> {
+    fn next_there(&mut self, exchange: &mut Exchange) -> Result<Decoded, Cut> {
         let Conversation { line: Some(line), dialogue, call, .. } = self else { return Ok(Decoded::End) };
         let before = line.input.bytes().len();
         let url = || call.url(line.lease.server());
@@ -151,11 +152,26 @@ impl<D: Dialogue> Conversation<D> {
         line.content_arrived(length);
         match decoded {
             Ok(Decoded::End) => {
+                self.pass_trailers(exchange);
                 self.end(exchange, self.dialogue.keeps_connection());
                 Ok(Decoded::End)
             }
             Ok(decoded) => Ok(decoded),
             Err(message) => Err(self.cut(exchange, &Failure::invalid(message))),
+        }
+    }
+
+    /// Passes on the fields after the content, but for those of the connection and of framing.
+    fn pass_trailers(&self, exchange: &mut Exchange) {
+        let Some(trailers) = self.dialogue.trailers() else { return };
+        for field in trailers.iter() {
+            let kind = Kind::of(&field);
+            let is_dropped = matches!(kind, Kind::Own | Kind::Upgrade);
+            if !is_dropped && !self.call.settings.hidden.has_field(kind, &field) {
+                // A field that breaks the rules cannot have been parsed.
+                let _ = exchange.response.trailers.push(field.name, field.value);
+                exchange.response.expects_trailers = true;
+            }
         }
     }
 

@@ -43,6 +43,11 @@ pub trait Dialogue: Default + 'static {
         false
     }
 
+    /// The fields after the content that are passed on, once the content has ended.
+    fn trailers(&self) -> Option<&Fields> {
+        None
+    }
+
     /// Whether the connection can serve another request after the end of the content.
     fn keeps_connection(&self) -> bool;
 }

@@ -34,6 +34,8 @@ pub(super) struct HttpDialogue {
     pub(super) asks_upgrade: bool,
     /// How long the head of the response may be, in bytes.
     pub(super) limit: usize,
+    /// Whether fields after the content are passed on.
+    pub(super) passes_trailers: bool,
     interim: usize,
     /// How many bytes early hints had, over all heads.
     hints_bytes: usize,
@@ -58,6 +60,7 @@ impl Default for HttpDialogue {
             is_head: false,
             asks_upgrade: false,
             limit: 0,
+            passes_trailers: false,
             interim: 0,
             hints_bytes: 0,
             head: ReceivedHead::default(),
@@ -181,6 +184,10 @@ impl Dialogue for HttpDialogue {
 
     fn ends_with_connection(&self) -> bool {
         self.decoder.ends_with_connection()
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        self.decoder.trailers().filter(|_| self.passes_trailers)
     }
 
     fn keeps_connection(&self) -> bool {

@@ -48,6 +48,10 @@
 //! have had an effect is not sent twice. In the end the client gets 502, or 504 where the time was over. A
 //! response that ends before its length is cut off for the client, too.
 //!
+//! With `proxy_pass_trailers on`, fields that the server sends after its content reach the client, as `proxy_hide_header`
+//! and `proxy_pass_header` allow. Fields of framing and of the connection never do. Most servers send such fields only if
+//! they are asked: `proxy_set_header Connection te` and `proxy_set_header TE trailers`.
+//!
 //! `Location` and `Refresh` are rewritten by `proxy_redirect` so that they lead back here. `proxy_cookie_domain` and
 //! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that fits counts. `proxy_cookie_flags`
 //! sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie counts. `off` drops the
@@ -121,7 +125,7 @@ use cookies::{Cookies, FlagRule};
 use dialogue::HttpDialogue;
 use http::{Fields, Status, Version};
 use redirect::{Redirect, unless_off};
-use request::OwnFields;
+use request::{OwnFields, SetField};
 use std::rc::Rc;
 use std::sync::Arc;
 use target::{Hosts, Pass, Scheme, Target};
@@ -134,7 +138,7 @@ static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 22;
+const OWN_COUNT: usize = 23;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &PROXY_PASS,
@@ -146,6 +150,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behin
     &PROXY_HTTP_VERSION,
     &PROXY_METHOD,
     &PROXY_SET_BODY,
+    &PROXY_PASS_TRAILERS,
     &TLS.certificate,
     &TLS.certificate_key,
     &TLS.password_file,
@@ -210,7 +215,7 @@ pub static PROXY_COOKIE_FLAGS: Directive<Option<FlagRule>> =
         );
 
 /// `proxy_set_header NAME VALUE`
-pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_header", parse_set_header)
+pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_header", SetField::parse)
     .within(LEVELS)
     .args(Arity::Exactly(2))
     .rule(Rule::List)
@@ -235,20 +240,11 @@ pub static PROXY_SET_BODY: Directive<Template> =
         .within(LEVELS)
         .help("The body of the request, in place of the client's.");
 
-/// A field to set.
-#[derive(Clone)]
-pub struct SetField {
-    name: Box<[u8]>,
-    value: Template,
-}
-
-fn parse_set_header(args: &Args<'_>, loading: &mut Loading) -> Result<SetField, Diagnostic> {
-    let word = args.word(0)?;
-    if word.text.is_empty() || !word.text.iter().all(|&byte| byte.is_ascii_graphic() && byte != b':') {
-        return Err(args.invalid(word));
-    }
-    Ok(SetField { name: word.text.clone(), value: loading.template(args.word(1)?)? })
-}
+/// `proxy_pass_trailers on | off`
+pub static PROXY_PASS_TRAILERS: Directive<bool> = Directive::flag("proxy_pass_trailers")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether fields after the content of a response are passed on.");
 
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
     args.value(0, |word| value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11)]))
@@ -278,6 +274,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
         method: view.get(&PROXY_METHOD).cloned(),
         body: view.get(&PROXY_SET_BODY).cloned(),
+        passes_trailers: view.get(&PROXY_PASS_TRAILERS).copied().unwrap_or(false),
         settings: Arc::new(settings),
         policy,
         server_name: view.get(&TLS.name).cloned(),
@@ -302,6 +299,7 @@ struct Proxy {
     version: Version,
     method: Option<Template>,
     body: Option<Template>,
+    passes_trailers: bool,
     redirects: Box<[redirect::Rule]>,
     cookies: Cookies,
     /// How servers are spoken to over TLS, if they may be.
@@ -344,7 +342,7 @@ impl Protocol for Proxy {
         request::prepare(self, exchange, target, &mut conversation)?;
         let key = target.group.key(exchange);
         let Conversation { call, dialogue, .. } = &mut *conversation;
-        dialogue.limit = self.settings.buffer_size;
+        (dialogue.limit, dialogue.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
         (call.scheme, call.is_idempotent, call.tag) =
             (target.scheme.prefix(), is_idempotent(exchange), self.tag);
         let policy = self.policy.as_ref().filter(|_| target.scheme == Scheme::Https);

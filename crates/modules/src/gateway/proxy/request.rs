@@ -1,11 +1,12 @@
 //! The request as the other server sees it.
 
+use super::Proxy;
 use super::target::Target;
-use super::{Proxy, SetField};
 use crate::shared::gateway::upload;
 use ::upstream::{Conversation, Upload};
 use bytes::Bytes;
-use contract::{Exchange, RequestBody, Template};
+use conf::Diagnostic;
+use contract::{Args, Exchange, Loading, RequestBody, Template};
 use h1::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
@@ -30,6 +31,23 @@ const OWN: [&str; 10] = [
 
 /// Fields that `proxy_set_header` cannot set: they follow from the body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// A field to set.
+#[derive(Clone)]
+pub struct SetField {
+    name: Box<[u8]>,
+    value: Template,
+}
+
+impl SetField {
+    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<SetField, Diagnostic> {
+        let word = args.word(0)?;
+        if word.text.is_empty() || !word.text.iter().all(|&byte| byte.is_ascii_graphic() && byte != b':') {
+            return Err(args.invalid(word));
+        }
+        Ok(SetField { name: word.text.clone(), value: loading.template(args.word(1)?)? })
+    }
+}
 
 /// What the configuration says of the fields of a request.
 pub(super) struct OwnFields {
