@@ -196,7 +196,8 @@ mod tests {
             _ => false,
         };
         assert!(load(b"geheim") && !load(b"no"));
-        for length in 0..TRADITIONAL.len() {
+        let end = TRADITIONAL.rfind("EC PRIVATE KEY").unwrap();
+        for length in 0..end {
             assert!(
                 encrypted_key::open(&TRADITIONAL.as_bytes()[..length], &[b"geheim"]).is_none(),
                 "{length}"

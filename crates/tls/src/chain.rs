@@ -4,6 +4,7 @@
 use crate::extensions::{
     CERTIFICATE_SIGN, CRL_SIGN, DIGITAL_SIGNATURE, Extensions, KEY_AGREEMENT, KEY_ENCIPHERMENT,
 };
+use crate::name_constraints::{COMPARISONS_MAX, SubjectNames};
 use crate::revocation::RevocationList;
 use crate::verdict::Verdict;
 use crate::x509::{Fields, key_algorithm, key_bits};
@@ -68,7 +69,8 @@ impl Basis<'_> {
             self.check_revocation(&mut chain);
         }
         self.check_signatures(&mut chain);
-        if chain.certificates.iter().skip(1).any(|authority| authority.extensions.has_name_constraints) {
+        if chain.certificates.iter().skip(1).any(|authority| authority.extensions.name_constraints.is_some())
+        {
             self.check_names(&mut chain);
         }
         chain.verdict.map_or(Ok(()), Err)
@@ -146,6 +148,10 @@ impl Basis<'_> {
             if extensions.has_unknown {
                 chain.verdict = Some(Verdict::UNKNOWN_EXTENSION);
             }
+            let is_between = index > 0 && index + 1 < chain.certificates.len();
+            if is_between && extensions.basic.is_none() {
+                chain.verdict = Some(Verdict::NO_AUTHORITY);
+            }
             if !self.is_suitable(extensions, index > 0) || index > 0 && !is_authority(fields, extensions) {
                 chain.verdict = Some(Verdict::UNSUITABLE);
             }
@@ -182,15 +188,19 @@ impl Basis<'_> {
             let fields = &certificate.fields;
             let issuer = chain.certificates.get(index + 1).unwrap_or(certificate);
             let lists = self.store.revoked.iter().filter(|list| list.is_of(fields.issuer));
+            let is_about = |list: &RevocationList| list.is_about(certificate.extensions.list_places);
             let is_current =
                 |list: &&RevocationList| list.begins <= now && list.ends.is_none_or(|end| end >= now);
-            let list = lists.max_by_key(|list| (is_current(list), list.begins));
+            let list = lists.max_by_key(|list| (is_about(list), is_current(list), list.begins));
             let Some(list) = list.filter(|_| issuer.issued(certificate)) else {
                 chain.verdict = Some(Verdict::NO_LIST);
                 continue;
             };
             if !issuer.extensions.allows(CRL_SIGN) {
                 chain.verdict = Some(Verdict::MAY_SIGN_NO_LIST);
+            }
+            if !is_about(list) {
+                chain.verdict = Some(Verdict::LIST_SCOPE);
             }
             if list.begins > now {
                 chain.verdict = Some(Verdict::EARLY_LIST);
@@ -251,7 +261,7 @@ impl Basis<'_> {
         }
     }
 
-    /// Has the library check the whole chain, where an authority may sign for certain names only.
+    /// Checks names, the alternative ones by having the library check the whole chain, where an authority may sign for certain names only.
     fn check_names(&self, chain: &mut Chain<'_>) {
         let ders: Vec<CertificateDer<'_>> =
             chain.certificates.iter().map(|certificate| CertificateDer::from(certificate.der)).collect();
@@ -266,7 +276,7 @@ impl Basis<'_> {
             own.verify_for_usage(self.algorithms.all, &anchors, between, self.now, usage, None, None)
                 .map(drop)
         };
-        if check().is_err() {
+        if check().is_err() || !are_subjects_permitted(&chain.certificates) {
             chain.verdict = Some(Verdict::NAME_NOT_PERMITTED);
         }
     }
@@ -307,6 +317,21 @@ impl<'a> Certificate<'a> {
             && agree(other.extensions.authority_key, self.extensions.subject_key)
             && agree(other.extensions.authority_serial, Some(self.fields.serial))
     }
+}
+
+/// Whether the authorities of a chain permit the names in the subjects below them. As in OpenSSL, those of authorities that
+/// issued themselves are free.
+fn are_subjects_permitted(certificates: &[Certificate<'_>]) -> bool {
+    let mut left = COMPARISONS_MAX;
+    certificates.iter().enumerate().all(|(index, Certificate { fields, extensions, .. })| {
+        if index > 0 && fields.is_self_issued() {
+            return true;
+        }
+        let names = SubjectNames::of(fields.subject, index == 0 && !extensions.names_host());
+        let mut limits =
+            certificates[index + 1..].iter().filter_map(|authority| authority.extensions.name_constraints);
+        limits.all(|limits| names.are_permitted(limits, &mut left))
+    })
 }
 
 /// Whether a certificate is an authority's: by its constraints; without them a root of version 1, or one whose key may

@@ -152,7 +152,10 @@ mod tests {
     use super::*;
     use crate::testing::{Authority, server, trust};
     use crate::{Hello, Negotiated, SelfSigned, ServerPolicy, Session, TrustError};
-    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, date_time_ymd};
+    use rcgen::{
+        BasicConstraints, CertificateParams, CrlDistributionPoint, DistinguishedName, DnType, GeneralSubtree,
+        IsCa, KeyPair, NameConstraints, date_time_ymd,
+    };
 
     const PLAIN: ClientSettings<'_> = ClientSettings {
         pair: None,
@@ -330,6 +333,79 @@ mod tests {
         assert_eq!(failed, "certificate verify error: (23:certificate revoked)");
         let failed = reason(check(&Authority::new("other").revoke(&[])));
         assert_eq!(failed, "certificate verify error: (3:unable to get certificate CRL)");
+    }
+
+    #[test]
+    fn list_of_a_place_is_about_the_certificates_that_name_it() {
+        let at = |params: &mut CertificateParams, place: &str| {
+            params.crl_distribution_points = vec![CrlDistributionPoint { uris: vec![place.to_owned()] }];
+        };
+        let root = Authority::made("root", None, |params| at(params, "http://a/root"));
+        let list = |serial: u64, place| root.revoke_at(&[serial], Some(place));
+        let (one, two, of_root) = (list(8, "http://a/1"), list(7, "http://a/2"), list(9, "http://a/root"));
+        let check = |lists: &[&str], place: Option<&str>| {
+            let pair = root.sign(|params| place.into_iter().for_each(|place| at(params, place)));
+            let trust = trust(&root.pem, Some(&lists.concat()), 1).unwrap();
+            let talked = talk(&trusting(&trust), "a.example", &server(&pair, true, true));
+            talked.map(|_| ()).map_err(|error| error.to_string())
+        };
+        let refused = |reason: &str| Err(format!("certificate verify error: ({reason})"));
+        assert_eq!(check(&[&one, &two, &of_root], Some("http://a/1")), Ok(()));
+        for lists in [[&*one, &two, &of_root], [&two, &one, &of_root], [&of_root, &two, &one]] {
+            assert_eq!(check(&lists, Some("http://a/2")), refused("23:certificate revoked"));
+        }
+        assert_eq!(check(&[&one, &of_root], Some("http://a/2")), refused("44:different CRL scope"));
+        assert_eq!(check(&[&one, &of_root], None), refused("44:different CRL scope"));
+        assert_eq!(
+            check(&[&one], Some("http://a/1")),
+            refused("44:different CRL scope"),
+            "the root's is missing"
+        );
+    }
+
+    #[test]
+    fn authority_with_limited_names_cannot_evade_them_by_the_subject() {
+        let root = Authority::new("root");
+        let trust = trust(&root.pem, None, 2).unwrap();
+        let directory = || {
+            let mut directory = DistinguishedName::new();
+            directory.push(DnType::OrganizationName, "x");
+            GeneralSubtree::DirectoryName(directory)
+        };
+        let check = |subtree: GeneralSubtree, name: &str, organization: &str| {
+            let between = Authority::made("between", Some(&root), |params| {
+                let permitted_subtrees = vec![subtree];
+                let constraints = NameConstraints { permitted_subtrees, excluded_subtrees: vec![] };
+                params.name_constraints = Some(constraints);
+            });
+            let mut pair = between.sign(|params| {
+                params.subject_alt_names.clear();
+                params.distinguished_name = DistinguishedName::new();
+                params.distinguished_name.push(DnType::OrganizationName, organization);
+                params.distinguished_name.push(DnType::CommonName, name);
+            });
+            pair.0 += &between.pem;
+            talk(&trusting(&trust), name, &server(&pair, true, true))
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        let host = || GeneralSubtree::DnsName("a.example".to_owned());
+        let refused = Err("certificate verify error: (47:permitted subtree violation)".to_owned());
+        assert_eq!(check(host(), "x.a.example", "x"), Ok(()));
+        assert_eq!(check(host(), "b.example", "x"), refused);
+        assert_eq!(check(directory(), "b.example", "y"), refused);
+        assert_eq!(check(directory(), "b.example", "x"), refused, "stricter than OpenSSL");
+    }
+
+    #[test]
+    fn authority_between_needs_basic_constraints() {
+        let root = Authority::new("root");
+        let trust = trust(&root.pem, None, 2).unwrap();
+        let between = Authority::made("between", Some(&root), |params| params.is_ca = IsCa::NoCa);
+        let mut pair = between.sign(|_| ());
+        pair.0 += &between.pem;
+        let failed = reason(talk(&trusting(&trust), "a.example", &server(&pair, true, true)));
+        assert_eq!(failed, "certificate verify error: (79:invalid CA certificate)");
     }
 
     #[test]

@@ -92,6 +92,18 @@ pub(crate) fn oneline(name: &[u8]) -> String {
     text
 }
 
+/// The common names that are strings.
+pub(crate) fn common_names(name: &[u8]) -> impl Iterator<Item = String> {
+    const COMMON_NAME: &[u8] = &[0x55, 4, 3];
+    values(name, COMMON_NAME).into_iter().flatten()
+}
+
+/// The characters of the attributes of one kind; `None` for one without characters.
+pub(crate) fn values(name: &[u8], identifier: &[u8]) -> Vec<Option<String>> {
+    let all = attributes(name).into_iter().filter(|attribute| attribute.identifier == identifier);
+    all.map(|attribute| attribute.characters()).collect()
+}
+
 fn hexadecimal(byte: u8, text: &mut String) {
     // Writing to a string succeeds.
     let _ = write!(text, "{byte:02X}");

@@ -7,6 +7,9 @@ const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
 
+/// A certificate with more extensions is malformed.
+const EXTENSIONS_MAX: usize = 100;
+
 /// `keyUsage`: signatures, as in a handshake.
 pub(crate) const DIGITAL_SIGNATURE: u16 = 0x8000;
 /// `keyUsage`: encryption of keys.
@@ -35,10 +38,21 @@ pub(crate) struct Extensions<'a> {
     pub(crate) authority_key: Option<&'a [u8]>,
     /// The serial number of the issuer's certificate.
     pub(crate) authority_serial: Option<&'a [u8]>,
-    /// Whether the names below the certificate are limited.
-    pub(crate) has_name_constraints: bool,
+    /// How the names below the certificate are limited.
+    pub(crate) name_constraints: Option<&'a [u8]>,
+    /// The alternative names of the subject, one after the other.
+    pub(crate) alternative_names: Option<&'a [u8]>,
+    /// The places of lists of revoked certificates, one after the other.
+    pub(crate) list_places: Option<&'a [u8]>,
     /// Whether a critical extension is of a kind that is not known here.
     pub(crate) has_unknown: bool,
+}
+
+/// One extension of a certificate or of a list.
+pub(crate) struct Extension<'a> {
+    pub(crate) identifier: &'a [u8],
+    pub(crate) is_critical: bool,
+    pub(crate) value: &'a [u8],
 }
 
 /// Whether a certificate is an authority's.
@@ -49,23 +63,32 @@ pub(crate) struct BasicConstraints {
     pub(crate) path_length: Option<usize>,
 }
 
+impl<'a> Extension<'a> {
+    /// Takes the first extension; gives what follows it, too.
+    pub(crate) fn first(bytes: &'a [u8]) -> Option<(Extension<'a>, &'a [u8])> {
+        let (_, extension, next) = element(bytes)?;
+        let (_, identifier, extension) = element(extension)?;
+        let (tag, content, after) = element(extension)?;
+        let is_critical = tag == BOOLEAN && content != [0];
+        let (tag, value) =
+            if tag == BOOLEAN { element(after).map(|(tag, value, _)| (tag, value))? } else { (tag, content) };
+        (tag == OCTET_STRING).then_some((Extension { identifier, is_critical, value }, next))
+    }
+}
+
 impl<'a> Extensions<'a> {
-    /// Reads the extensions; `None` if one that is known is malformed, or is there twice.
+    /// Reads the extensions; `None` if one that is known is malformed, if one is there twice, or if there are too many.
     pub(crate) fn of(mut rest: &'a [u8]) -> Option<Extensions<'a>> {
         let mut extensions = Extensions::default();
         let mut seen: Vec<&[u8]> = Vec::new();
         while !rest.is_empty() {
-            let (_, extension, next) = element(rest)?;
+            let (Extension { identifier, is_critical, value }, next) = Extension::first(rest)?;
             rest = next;
-            let (_, identifier, extension) = element(extension)?;
-            let (tag, content, after) = element(extension)?;
-            let is_critical = tag == BOOLEAN && content != [0];
-            let value = if tag == BOOLEAN { element(after)? } else { (tag, content, after) };
-            if value.0 != OCTET_STRING || seen.contains(&identifier) {
+            if seen.contains(&identifier) || seen.len() == EXTENSIONS_MAX {
                 return None;
             }
             seen.push(identifier);
-            let is_known = extensions.read(identifier, value.1)?;
+            let is_known = extensions.read(identifier, value)?;
             extensions.has_unknown |= is_critical && !is_known;
         }
         Some(extensions)
@@ -85,11 +108,13 @@ impl<'a> Extensions<'a> {
             14 => self.subject_key = Some(element(value)?.1),
             15 => self.key_usage = Some(key_usage(value)?),
             19 => self.basic = Some(basic_constraints(value)?),
-            30 => self.has_name_constraints = true,
+            17 => self.alternative_names = Some(element(value)?.1),
+            30 => self.name_constraints = Some(element(value)?.1),
+            31 => self.list_places = Some(element(value)?.1),
             35 => self.read_authority(element(value)?.1)?,
             37 => self.purposes = Some(element(value)?.1),
-            // Alternative names, places of lists, policies. OpenSSL ignores policies by default.
-            17 | 18 | 31 | 32 | 33 | 36 | 54 => {}
+            // Names of the issuer, policies. OpenSSL ignores policies by default.
+            18 | 32 | 33 | 36 | 54 => {}
             _ => return Some(false),
         }
         Some(true)
@@ -108,6 +133,19 @@ impl<'a> Extensions<'a> {
             rest = next;
         }
         Some(())
+    }
+
+    /// Whether a host is among the alternative names.
+    pub(crate) fn names_host(&self) -> bool {
+        const HOST: u8 = 0x82;
+        let mut rest = self.alternative_names.unwrap_or_default();
+        while let Some((tag, _, next)) = element(rest) {
+            if tag == HOST {
+                return true;
+            }
+            rest = next;
+        }
+        false
     }
 
     /// Whether the key may be used for one of these; without the extension it may be used for everything.
@@ -178,6 +216,14 @@ mod tests {
         assert_eq!(read.basic, Some(BasicConstraints { is_authority: false, path_length: Some(2) }));
         let negative = [&one[..], &[0x02, 0x01, 0xff]].concat();
         assert!(Extensions::of(&negative).is_none());
+    }
+
+    #[test]
+    fn number_of_extensions_is_limited() {
+        let many =
+            |count: u8| (0..count).flat_map(|number| [0x30, 5, 6, 1, number, 4, 0]).collect::<Vec<u8>>();
+        assert!(Extensions::of(&many(100)).is_some());
+        assert!(Extensions::of(&many(101)).is_none());
     }
 
     #[test]

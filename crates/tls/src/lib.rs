@@ -19,6 +19,7 @@ mod distinguished_name;
 mod encrypted_key;
 mod extensions;
 mod hello;
+mod name_constraints;
 mod offered;
 mod peer;
 mod policy;

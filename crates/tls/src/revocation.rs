@@ -1,13 +1,14 @@
 //! Lists of revoked certificates (RFC 5280, section 5).
 
+use crate::extensions::Extension;
 use crate::x509::{element, seconds, split};
 use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::pem::PemObject;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// The extension that tells where a list is found, and what it is about.
-const DISTRIBUTION_POINT: &[u8] = &[0x55, 0x1d, 0x1c];
+/// The tag of the name of a place where a list is found, and of its form as a whole name.
+const PLACE: u8 = 0xa0;
 
 /// A list of revoked certificates of one issuer.
 pub(crate) struct RevocationList {
@@ -18,6 +19,8 @@ pub(crate) struct RevocationList {
     /// When the next one is due.
     pub(crate) ends: Option<i64>,
     serials: HashSet<Box<[u8]>>,
+    /// The names of its place, one after the other, if it is about the certificates only that name the place.
+    place: Option<Box<[u8]>>,
     /// The key that was found to have signed it.
     signed_by: OnceLock<Box<[u8]>>,
 }
@@ -63,16 +66,30 @@ impl RevocationList {
             }
             rest = after;
         }
-        if rest.first() == Some(&EXTENSIONS) && has_critical(element(element(rest)?.1)?.1)? {
-            return None;
-        }
+        let place = match rest.first() {
+            Some(&EXTENSIONS) => read_place(element(element(rest)?.1)?.1)?.map(Box::from),
+            _ => None,
+        };
         let issuer = issuer.into();
-        Some(RevocationList { der, issuer, begins, ends, serials, signed_by: OnceLock::new() })
+        Some(RevocationList { der, issuer, begins, ends, serials, place, signed_by: OnceLock::new() })
     }
 
     /// Whether it is the list of this issuer.
     pub(crate) fn is_of(&self, issuer: &[u8]) -> bool {
         *self.issuer == *issuer
+    }
+
+    /// Whether it is about a certificate that names these places of lists (RFC 5280, section 4.2.1.13).
+    pub(crate) fn is_about(&self, places: Option<&[u8]>) -> bool {
+        let Some(own) = &self.place else { return true };
+        let mut rest = places.unwrap_or_default();
+        while let Some((_, place, next)) = element(rest) {
+            if names_of(place).is_some_and(|names| shares_element(names, own)) {
+                return true;
+            }
+            rest = next;
+        }
+        false
     }
 
     /// Whether the certificate with this serial number is revoked.
@@ -112,32 +129,54 @@ impl<'a> Signed<'a> {
 fn revoked(entry: &[u8]) -> Option<&[u8]> {
     let (_, serial, rest) = element(entry)?;
     let (_, _, rest) = element(rest)?;
-    let is_plain = rest.is_empty() || !has_critical(element(rest)?.1)?;
-    is_plain.then_some(serial)
-}
-
-/// Whether a list is about all certificates of its issuer, by its distribution point (RFC 5280, section 5.2.5).
-fn is_whole(value: &[u8]) -> Option<bool> {
-    const NAME: u8 = 0xa0;
-    let (_, mut rest, _) = element(element(value)?.1)?;
-    while let Some((NAME, _, next)) = element(rest) {
-        rest = next;
-    }
-    Some(rest.is_empty())
-}
-
-/// Whether there are critical extensions other than the place of a list.
-fn has_critical(mut rest: &[u8]) -> Option<bool> {
-    const TRUE: &[u8] = &[0x01, 0x01, 0xff];
+    let mut rest = if rest.is_empty() { rest } else { element(rest)?.1 };
     while !rest.is_empty() {
-        let (_, extension, next) = element(rest)?;
-        let (_, identifier, value) = element(extension)?;
-        if let Some(value) = value.strip_prefix(TRUE)
-            && !(identifier == DISTRIBUTION_POINT && is_whole(value)?)
-        {
-            return Some(true);
+        let (extension, next) = Extension::first(rest)?;
+        if extension.is_critical {
+            return None;
         }
         rest = next;
     }
-    Some(false)
+    Some(serial)
+}
+
+/// Reads the extensions of a list: the names of its place, if it has one. `None` for a list that is not about all kinds of
+/// certificates and reasons, or adds to another one (RFC 5280, sections 5.2.4 and 5.2.5).
+fn read_place(mut rest: &[u8]) -> Option<Option<&[u8]>> {
+    const DELTA: &[u8] = &[0x55, 0x1d, 0x1b];
+    const DISTRIBUTION_POINT: &[u8] = &[0x55, 0x1d, 0x1c];
+    let mut place = None;
+    while !rest.is_empty() {
+        let (extension, next) = Extension::first(rest)?;
+        if extension.identifier == DISTRIBUTION_POINT {
+            let (_, point, _) = element(extension.value)?;
+            place = if point.is_empty() { None } else { Some(names_of(point)?) };
+        } else if extension.is_critical || extension.identifier == DELTA {
+            return None;
+        }
+        rest = next;
+    }
+    Some(place)
+}
+
+/// The names of a place, one after the other, if nothing else is said about it and they are whole.
+fn names_of(point: &[u8]) -> Option<&[u8]> {
+    let (tag, name, after) = element(point)?;
+    let (form, names, _) = element(name)?;
+    (tag == PLACE && form == PLACE && after.is_empty()).then_some(names)
+}
+
+/// Whether an element of one sequence is among those of the other one.
+fn shares_element(mut one: &[u8], two: &[u8]) -> bool {
+    while let Some((name, next)) = split(one) {
+        let mut rest = two;
+        while let Some((other, after)) = split(rest) {
+            if name == other {
+                return true;
+            }
+            rest = after;
+        }
+        one = next;
+    }
+    false
 }

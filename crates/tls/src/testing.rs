@@ -2,8 +2,9 @@
 
 use crate::{Authorities, Choices, Pair, ServerPolicy, Settings, Trust, TrustError};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose,
-    IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CrlDistributionPoint,
+    CrlIssuingDistributionPoint, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
 /// A server with this certificate and key as PEM, speaking these versions.
@@ -35,15 +36,25 @@ pub(crate) fn authority_params(name: &str) -> CertificateParams {
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Authority {
-        let (params, key) = (authority_params(name), KeyPair::generate().unwrap());
-        let pem = params.self_signed(&key).unwrap().pem();
-        Authority { issuer: Issuer::new(params, key), pem }
+        Authority::made(name, None, |_| ())
     }
 
     pub(crate) fn under(name: &str, parent: &Authority) -> Authority {
-        let (params, key) = (authority_params(name), KeyPair::generate().unwrap());
-        let pem = params.signed_by(&key, &parent.issuer).unwrap().pem();
-        Authority { issuer: Issuer::new(params, key), pem }
+        Authority::made(name, Some(parent), |_| ())
+    }
+
+    pub(crate) fn made(
+        name: &str,
+        parent: Option<&Authority>,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Authority {
+        let (mut params, key) = (authority_params(name), KeyPair::generate().unwrap());
+        change(&mut params);
+        let made = match parent {
+            Some(parent) => params.signed_by(&key, &parent.issuer),
+            None => params.self_signed(&key),
+        };
+        Authority { pem: made.unwrap().pem(), issuer: Issuer::new(params, key) }
     }
 
     pub(crate) fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
@@ -56,6 +67,11 @@ impl Authority {
     }
 
     pub(crate) fn revoke(&self, serials: &[u64]) -> String {
+        self.revoke_at(serials, None)
+    }
+
+    /// A list of revoked certificates that is about those only that name its place.
+    pub(crate) fn revoke_at(&self, serials: &[u64], place: Option<&str>) -> String {
         let revoked = |&serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(serial),
             revocation_time: date_time_ymd(2020, 1, 1),
@@ -66,7 +82,10 @@ impl Authority {
             this_update: date_time_ymd(2020, 1, 1),
             next_update: date_time_ymd(2999, 1, 1),
             crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
+            issuing_distribution_point: place.map(|place| CrlIssuingDistributionPoint {
+                distribution_point: CrlDistributionPoint { uris: vec![place.to_owned()] },
+                scope: None,
+            }),
             revoked_certs: serials.iter().map(revoked).collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };

@@ -40,7 +40,9 @@ verdicts! {
     UNKNOWN_EXTENSION 34 "unhandled critical extension"
     MAY_SIGN_NO_LIST 35 "key usage does not include CRL signing"
     BAD_EXTENSION 41 "invalid or inconsistent certificate extension"
+    LIST_SCOPE 44 "different CRL scope"
     NAME_NOT_PERMITTED 47 "permitted subtree violation"
+    NO_AUTHORITY 79 "invalid CA certificate"
 }
 
 impl Verdict {

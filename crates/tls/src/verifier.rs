@@ -1,6 +1,7 @@
 //! Whether the certificate of a peer is to be trusted.
 
 use crate::chain::{Basis, Purpose, Store};
+use crate::extensions::Extensions;
 use crate::policy::Digest;
 use crate::revocation::RevocationList;
 use crate::signatures::Signatures;
@@ -157,14 +158,14 @@ impl fmt::Debug for Trust {
 
 /// Whether a certificate is for this name. Like OpenSSL, the common name counts where no other host name is there.
 fn is_for(own: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
-    let certificate = EndEntityCert::try_from(own).ok();
-    if let Some(certificate) = &certificate
+    if let Ok(certificate) = EndEntityCert::try_from(own)
         && certificate.verify_is_valid_for_subject_name(name).is_ok()
     {
         return true;
     }
-    let has_names = certificate.is_some_and(|certificate| certificate.valid_dns_names().next().is_some());
-    !has_names && Fields::of(own).is_some_and(|fields| fields.has_common_name(&name.to_str()))
+    let Some(fields) = Fields::of(own) else { return false };
+    let names_host = Extensions::of(fields.extensions).is_none_or(|extensions| extensions.names_host());
+    !names_host && fields.has_common_name(&name.to_str())
 }
 
 /// The failure of a certificate that is for other names.

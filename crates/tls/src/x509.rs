@@ -1,5 +1,6 @@
 //! The few fields of certificates that are read here (RFC 5280, section 4.1).
 
+use crate::distinguished_name::common_names;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -80,19 +81,7 @@ impl<'a> Fields<'a> {
 
     /// Whether a common name of the subject is, or stands for, this host.
     pub(crate) fn has_common_name(&self, host: &str) -> bool {
-        const COMMON_NAME: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x03];
-        let mut rest = self.subject;
-        while let Some((_, mut set, after)) = element(rest) {
-            while let Some((_, attribute, next)) = element(set) {
-                let value = attribute.strip_prefix(COMMON_NAME).and_then(element);
-                if value.is_some_and(|(_, name, _)| is_host(name, host.as_bytes())) {
-                    return true;
-                }
-                set = next;
-            }
-            rest = after;
-        }
-        false
+        common_names(self.subject).any(|name| is_host(name.as_bytes(), host.as_bytes()))
     }
 }
 

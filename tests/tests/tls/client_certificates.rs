@@ -183,6 +183,17 @@ fn made() -> Made {
         let authority = Authority::under("odd", Some(&root), change);
         add(what, with(&authority, |_| ()), &[&authority]);
     }
+    let limited = Authority::under("limited", Some(&root), |made| {
+        made.name_constraints = Some(constraints("a.example"));
+    });
+    let named_in_subject = |name: &str| {
+        limited.certificate_with(name, Kind::Ecdsa, |made| {
+            client_params(made);
+            made.subject_alt_names.clear();
+        })
+    };
+    add("of a permitted host by its subject", named_in_subject("x.a.example"), &[&limited]);
+    add("of another host by its subject", named_in_subject("b.example"), &[&limited]);
     add("single", single.clone(), &[]);
     add("stranger", stranger, &[]);
     let a = certificate("a.example", Kind::Ecdsa);
@@ -208,12 +219,21 @@ fn with_files(site: Site, files: &[(&str, &str)]) -> Site {
 type Change = fn(&mut CertificateParams);
 
 /// Authorities below the root with something odd.
-fn intermediates() -> [(&'static str, Change); 8] {
+fn intermediates() -> [(&'static str, Change); 10] {
     [
         ("below no authority", |made| made.is_ca = IsCa::ExplicitNoCa),
         ("below a certificate without constraints", |made| {
             made.is_ca = IsCa::NoCa;
             made.key_usages = vec![];
+        }),
+        ("below one that may sign and has no constraints", |made| {
+            made.is_ca = IsCa::NoCa;
+            made.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        }),
+        ("below one for another directory", |made| {
+            let mut directory = rcgen::DistinguishedName::new();
+            directory.push(DnType::OrganizationName, "other");
+            made.name_constraints = Some(permitted(GeneralSubtree::DirectoryName(directory)));
         }),
         ("below one that may not sign", |made| made.key_usages = vec![KeyUsagePurpose::CrlSign]),
         ("below an expired one", |made| made.not_after = date_time_ymd(2022, 1, 1)),
@@ -227,10 +247,11 @@ fn intermediates() -> [(&'static str, Change); 8] {
 }
 
 fn constraints(name: &str) -> NameConstraints {
-    NameConstraints {
-        permitted_subtrees: vec![GeneralSubtree::DnsName(name.to_owned())],
-        excluded_subtrees: vec![],
-    }
+    permitted(GeneralSubtree::DnsName(name.to_owned()))
+}
+
+fn permitted(subtree: GeneralSubtree) -> NameConstraints {
+    NameConstraints { permitted_subtrees: vec![subtree], excluded_subtrees: vec![] }
 }
 
 fn extension(is_critical: bool) -> CustomExtension {
@@ -404,6 +425,104 @@ fn session_is_not_resumed_where_clients_are_checked_differently() {
         assert_eq!((ask("default"), ask("other")), (200, 421));
         server.stop();
     }
+}
+
+/// Two addresses with the same name and certificate, which trust different authorities, and one that asks nobody.
+const ADDRESSES: &str = r#"
+    ssl_certificate %%DIR%%/a.pem;
+    ssl_certificate_key %%DIR%%/a.key;
+    ssl_session_cache shared:SSL:1m;
+    ssl_verify_client optional;
+    add_header X-Verify $ssl_client_verify always;
+    server { listen %%PORT%% ssl; ssl_trusted_certificate %%DIR%%/one.pem; return 200 "one"; }
+    server { listen %%PORT_1%% ssl; ssl_trusted_certificate %%DIR%%/two.pem; return 200 "two"; }
+    server { listen %%PORT_2%% ssl; ssl_verify_client off; return 200 "open"; }
+    server {
+        listen %%PORT_3%% ssl;
+        ssl_trusted_certificate %%DIR%%/one.pem;
+        ssl_crl %%DIR%%/one.crl;
+        return 200 "revoked";
+    }
+"#;
+
+#[test]
+fn session_is_not_resumed_at_an_address_that_checks_clients_differently() {
+    let (one, two) = (Authority::new("same name"), Authority::new("same name"));
+    let a = certificate("a.example", Kind::Ecdsa);
+    let own = one.certificate_with("client", Kind::Ecdsa, client_params);
+    for tickets in ["on", "off"] {
+        let text = ADDRESSES.replace(" ssl;", " ssl; server_name a.example;");
+        let site = with_files(
+            Site::new(&format!("ssl_session_tickets {tickets};\n{text}")),
+            &[
+                ("a.pem", &a.pem),
+                ("a.key", &a.key),
+                ("one.pem", &one.pem),
+                ("two.pem", &two.pem),
+                ("one.crl", &one.revoke(&[7])),
+            ],
+        );
+        let server = site.start(Server::Fulmar);
+        for version in [&TLS12, &TLS13] {
+            let ask = |client: &Client, port| {
+                let spoken = client.ask(server.address_of(port), "GET /\nHost: a.example").unwrap();
+                let response = spoken.answer.last();
+                let verdict = response.field("x-verify").unwrap_or_default();
+                (spoken.resumed, verdict.to_owned())
+            };
+            for (first, last) in [(0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0)] {
+                let client = Client::with(Some("a.example"), &[version], Kind::Ecdsa).showing(&own, &[]);
+                let what = format!("{version:?}, tickets {tickets}, from {first} to {last}");
+                let begun = ask(&client, first);
+                assert!(!begun.0, "{what}");
+                assert_eq!(ask(&client, first), (true, begun.1), "{what}");
+                let verdicts =
+                    ["SUCCESS", "FAILED:certificate signature failure", "NONE", "FAILED:certificate revoked"];
+                assert_eq!(ask(&client, last), (false, verdicts[last].to_owned()), "{what}");
+            }
+        }
+        server.stop();
+    }
+}
+
+/// Asks over HTTP/2, with a host that is not that of the handshake.
+#[test]
+fn streams_of_http2_do_not_reach_a_server_that_checks_clients() {
+    if !parts::is_present("curl", parts::program(&["curl"]).is_some()) {
+        return;
+    }
+    let made = made();
+    let site = Site::new(&format!("http2 on;\n{SERVERS}"));
+    for file in ["a.pem", "a.key", "roots.pem", "single.pem", "root.crl", "old.crl"] {
+        let text = std::fs::read_to_string(made.site.prefix().join(file)).unwrap();
+        std::fs::write(site.prefix().join(file), text).unwrap();
+    }
+    let right = &made.shown[0].own;
+    std::fs::write(site.prefix().join("right.pem"), format!("{}{}", right.pem, right.key)).unwrap();
+    let server = site.start(Server::Fulmar);
+    let address = server.address();
+    for (asked, host, certificate, told) in [
+        ("on", "on", "-E right.pem", "2 200"),
+        ("on", "on", "", "2 400"),
+        ("first", "on", "", "2 421"),
+        ("first", "on", "-E right.pem", "2 421"),
+        ("optional", "on", "-E right.pem", "2 421"),
+        ("no-file", "on", "-E right.pem", "2 421"),
+        ("on", "optional", "-E right.pem", "2 421"),
+        ("on", "first", "-E right.pem", "2 200"),
+        ("unknown", "on", "-E right.pem", "2 400"),
+        ("unknown", "on", "", "2 400"),
+    ] {
+        let port = address.port();
+        let arguments = format!(
+            "-sk --http2 -o out -w %{{http_version}}_%{{http_code}} {certificate} --connect-to {asked}:{port}:{address} \
+             -H host:{host} https://{asked}:{port}/"
+        );
+        let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = run(&site, "curl", &arguments).replace('_', " ");
+        assert_eq!(shown, told, "{asked} {host} {certificate}");
+    }
+    server.stop();
 }
 
 #[test]
