@@ -120,11 +120,11 @@ mod tests {
         let none = Site::server("").get("/").scope.policy.http2;
         assert!(!none.is_enabled && none.max_concurrent_streams == 128 && none.chunk_size == 8192);
         let text =
-            "http2 on; http2_chunk_size 1g; http2_body_preread_size 0; http2_max_concurrent_streams 7;";
+            "http2 on; http2_chunk_size 1024m; http2_body_preread_size 0; http2_max_concurrent_streams 7;";
         let own = Site::server(text).get("/").scope.policy.http2;
         assert!(own.is_enabled && own.max_concurrent_streams == 7 && own.chunk_size == 16_777_215);
         assert_eq!(own.body_preread_size, 0);
-        for wrong in ["http2_chunk_size 0;", "http2_body_preread_size 2g;", "http2 maybe;"] {
+        for wrong in ["http2_chunk_size 0;", "http2_body_preread_size 2048m;", "http2 maybe;"] {
             assert!(!Site::error(wrong).is_empty(), "{wrong}");
         }
     }
