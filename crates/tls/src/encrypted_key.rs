@@ -58,7 +58,7 @@ impl<'a> Traditional<'a> {
             _ => return None,
         };
         let vector = u128::from_str_radix(vector, 16).ok().filter(|_| vector.len() == 32)?.to_be_bytes();
-        let body = body.split_once("-----END ")?.0;
+        let body = body.split_once(&format!("-----END {kind}-----"))?.0;
         Some(Traditional { kind, algorithm, key_length, vector, body })
     }
 
