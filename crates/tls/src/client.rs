@@ -150,12 +150,15 @@ impl ResolvesClientCert for Own {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::base64;
     use crate::testing::{Authority, server, trust};
     use crate::{Hello, Negotiated, SelfSigned, ServerPolicy, Session, TrustError};
     use rcgen::{
         BasicConstraints, CertificateParams, CrlDistributionPoint, DistinguishedName, DnType, GeneralSubtree,
         IsCa, KeyPair, NameConstraints, date_time_ymd,
     };
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
 
     const PLAIN: ClientSettings<'_> = ClientSettings {
         pair: None,
@@ -413,6 +416,19 @@ mod tests {
         let root = Authority::new("root");
         let error = |pem: &str, crl: Option<&str>| trust(pem, crl, 1).unwrap_err();
         assert_eq!(error("", None), TrustError::NoCertificate);
+        // As `openssl x509 -trustout` writes it, with `-addtrust serverAuth`, `-addreject clientAuth` and `-setalias`.
+        let purpose = |last| vec![0x06, 8, 0x2b, 6, 1, 5, 5, 7, 3, last];
+        let trusted = |added: &[u8]| {
+            let der = CertificateDer::from_pem_slice(root.pem.as_bytes()).unwrap();
+            let length = u8::try_from(added.len()).unwrap();
+            let text = base64(&[der.as_ref(), &[0x30, length], added].concat());
+            format!("-----BEGIN TRUSTED CERTIFICATE-----\n{text}\n-----END TRUSTED CERTIFICATE-----\n")
+        };
+        for tag in [0x30, 0xa0] {
+            let limited = [vec![tag, 10], purpose(1)].concat();
+            assert_eq!(error(&trusted(&limited), None), TrustError::LimitedTrust);
+        }
+        assert!(trust(&trusted(&[0x0c, 1, b'x']), None, 1).is_ok());
         assert_eq!(error(&root.pem, Some("")), TrustError::NoRevoked);
         assert_eq!(error(&root.pem, Some(&root.pem)), TrustError::NoRevoked);
         let broken = "-----BEGIN X509 CRL-----\nMAMCAQA=\n-----END X509 CRL-----\n";

@@ -6,7 +6,7 @@ use crate::policy::Digest;
 use crate::revocation::RevocationList;
 use crate::signatures::Signatures;
 use crate::verdict::Verdict;
-use crate::x509::{Fields, certificates, key_algorithm, key_bits};
+use crate::x509::{Fields, key_algorithm, key_bits, labelled_certificates};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
@@ -42,6 +42,11 @@ pub enum TrustError {
     /// A certificate is malformed.
     #[error("a certificate is malformed")]
     BadCertificate,
+    /// A certificate says what it is trusted for.
+    #[error(
+        "a certificate is trusted for certain purposes only (TRUSTED CERTIFICATE), which is not supported here"
+    )]
+    LimitedTrust,
     /// No certificate has a key that signatures can be checked with.
     #[error("the keys of the certificates are of kinds that are not supported here")]
     UnsupportedKeys,
@@ -64,7 +69,11 @@ impl Authorities {
     /// # Errors
     /// See [`TrustError`].
     pub fn from_pem(text: &[u8]) -> Result<Authorities, TrustError> {
-        let all = certificates(text).ok_or(TrustError::BadCertificate)?;
+        let all = labelled_certificates(text).ok_or(TrustError::BadCertificate)?;
+        if all.iter().any(|(_, is_limited)| *is_limited) {
+            return Err(TrustError::LimitedTrust);
+        }
+        let all: Vec<_> = all.into_iter().map(|(certificate, _)| certificate).collect();
         if all.is_empty() {
             return Err(TrustError::NoCertificate);
         }

@@ -99,6 +99,13 @@ fn is_host(name: &[u8], host: &[u8]) -> bool {
 /// All certificates of a PEM text, also those that OpenSSL labels as trusted, without what it adds to them. `None` if one
 /// is malformed.
 pub(crate) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    Some(labelled_certificates(text)?.into_iter().map(|(certificate, _)| certificate).collect())
+}
+
+/// As `certificates`; tells of each one whether OpenSSL adds what it is trusted for, or is not.
+pub(crate) fn labelled_certificates(text: &[u8]) -> Option<Vec<(CertificateDer<'static>, bool)>> {
+    const ALIAS: u8 = 0x0c;
+    const KEY_IDENTIFIER: u8 = 0x04;
     const TRUSTED: &[u8] = b" TRUSTED CERTIFICATE-----";
     let mut plain = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -107,7 +114,12 @@ pub(crate) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> 
             None => plain.extend_from_slice(line),
         }
     }
-    let first = |der: CertificateDer<'static>| Some(CertificateDer::from(split(&der)?.0.to_vec()));
+    let first = |der: CertificateDer<'static>| {
+        let (certificate, added) = split(&der)?;
+        let start = if added.is_empty() { None } else { element(added)?.1.first() };
+        let is_limited = start.is_some_and(|tag| ![ALIAS, KEY_IDENTIFIER].contains(tag));
+        Some((CertificateDer::from(certificate.to_vec()), is_limited))
+    };
     CertificateDer::pem_slice_iter(&plain).map(|der| der.ok().and_then(first)).collect()
 }
 

@@ -338,6 +338,7 @@ fn server_of_another_name_does_not_answer_for_one_that_checks_clients() {
             "GET /\nHost: first",
             "GET /\nHost: unknown",
             "GET /\nHost: no-ca\nConnection: close",
+            "GET / HTTP/1.0",
         ] {
             for client in [Client::new(asked), Client::new(asked).showing(right, &[])] {
                 let theirs = client.ask(nginx.address(), request).unwrap();
