@@ -3,6 +3,7 @@
 
 mod answers;
 mod binding;
+mod pacing;
 mod python;
 mod requests;
 mod trailers;

@@ -12,6 +12,7 @@ mod error_page;
 mod hints;
 mod inner;
 mod keepalive;
+mod limit;
 mod pace;
 mod pipeline;
 #[cfg(test)]
@@ -19,7 +20,6 @@ mod prototypes;
 mod redirect;
 mod request;
 mod sending;
-mod throttle;
 #[cfg(test)]
 mod trials;
 mod tunnel;
@@ -28,7 +28,7 @@ pub use cold::{Read, Unknown, read, warm};
 pub use detached::Detached;
 pub use end::{End, Sent};
 pub use inner::Inside;
+pub use limit::is_limited;
 pub use pace::Pace;
 pub use pipeline::{Flow, Progress};
 pub use request::{After, Request};
-pub use throttle::is_limited;

@@ -1,10 +1,10 @@
 //! How slowly a client may send a body or take a response: between two pieces, and over all of it. And how fast a
 //! response goes out.
 
-use super::throttle::Throttle;
 use contract::policy::{RequestBodyPolicy, SendingPolicy};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use wire::Throttle;
 use wire::{Elapsed, Timer};
 
 /// The waiting for one client over one body or one response. What the server does meanwhile does not count.

@@ -2,8 +2,8 @@
 
 use super::doing::{Doing, Passed};
 use super::end::{End, Sent};
+use super::limit::{is_limited, limit};
 use super::pace::Pace;
-use super::throttle::{self, Throttle};
 use super::tunnel::Tunnelling;
 use crate::pipeline::Flow;
 use contract::{Body, Exchange, Piece, Pull, Source, Turn};
@@ -55,7 +55,7 @@ impl Sending {
     /// Begins to send, now that the settings are known that count.
     pub(super) fn begin(&mut self, flow: &mut Flow, end: &mut dyn End, body: Body) {
         self.pace = Pace::of_response(&flow.exchange.scope.policy.sending);
-        match end.timer().is_some() && throttle::is_limited(&flow.exchange) {
+        match end.timer().is_some() && is_limited(&flow.exchange) {
             true => self.rest = Rest::Clearing(body),
             false => self.head(flow, end, body),
         }
@@ -90,7 +90,7 @@ impl Sending {
             let next = match rest {
                 Rest::Whole(_) | Rest::Clearing(_) => {
                     ready!(poll_flush(cx, flow, end, pace))?;
-                    pace.limit_to(Throttle::of(&mut flow.exchange));
+                    pace.limit_to(limit(&mut flow.exchange));
                     let (Rest::Clearing(body) | Rest::Whole(body)) = std::mem::replace(rest, Rest::Nothing)
                     else {
                         continue;

@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use std::time::Instant;
+use wire::Throttle;
 use wire::memory::{self, Held};
 
 /// How much one call reads of content.
@@ -39,6 +41,8 @@ pub(crate) struct Content {
     /// Whether all was read, or no more can be.
     end: Option<Result<(), Cut>>,
     held: Held,
+    /// How fast more is read, if that is limited.
+    throttle: Option<Box<Throttle>>,
 }
 
 impl Content {
@@ -102,6 +106,7 @@ impl<D: Dialogue> Conversation<D> {
     /// The content of the answer as the body of the response. With `is_buffered` the server need not wait for the client.
     pub fn into_body(mut self: Box<Self>, exchange: &mut Exchange, is_buffered: bool) -> Body {
         self.content.is_buffered = is_buffered;
+        self.limit(exchange);
         let mut first = None;
         loop {
             match self.next_there(exchange) {
@@ -123,6 +128,17 @@ impl<D: Dialogue> Conversation<D> {
         let pieces = self.content.pieces.iter();
         self.content.in_memory = pieces.map(|piece| usize::try_from(piece.length()).unwrap_or(0)).sum();
         Body::Source(self)
+    }
+
+    /// Limits how fast the content is read, of which a part may be there.
+    fn limit(&mut self, exchange: &Exchange) {
+        let rate = self.call.settings.limit_rate.as_ref().filter(|_| self.content.is_buffered);
+        let Some(rate) = rate else { return };
+        let now = Instant::now();
+        self.content.throttle = Throttle::new(rate.evaluate(exchange), 0, now).map(Box::new);
+        if let (Some(throttle), Some(line)) = (&mut self.content.throttle, &self.line) {
+            throttle.moved(line.input.bytes().len() as u64, now);
+        }
     }
 
     /// The answer without its content, of which so many bytes are known to have come, if any.
@@ -177,14 +193,28 @@ impl<D: Dialogue> Conversation<D> {
 
     /// Reads once, and sends what is left of the request.
     fn poll_more(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Cut>> {
-        let Conversation { line: Some(line), dialogue, call, patience, .. } = self else {
+        let Conversation { line: Some(line), dialogue, call, patience, content, .. } = self else {
             return Poll::Ready(Ok(()));
         };
         let sent = match line.poll_send(turn, dialogue) {
             Ok(sent) => sent,
             Err(_) => return Poll::Ready(Err(self.give_up())),
         };
-        let read = match line.poll_read(turn.cx, CONTENT_READ) {
+        let polled = match &mut content.throttle {
+            None => line.poll_read(turn.cx, CONTENT_READ),
+            Some(throttle) => match throttle.poll_allowance(turn.cx) {
+                Poll::Ready(allowance) => line.poll_read_most(turn.cx, allowance.min(CONTENT_READ)),
+                // It is not the server that is waited for.
+                Poll::Pending => {
+                    patience.clear();
+                    return Poll::Pending;
+                }
+            },
+        };
+        if let (Poll::Ready(Ok(count)), Some(throttle)) = (&polled, &mut content.throttle) {
+            throttle.moved(*count as u64, Instant::now());
+        }
+        let read = match polled {
             Poll::Ready(read) => read,
             Poll::Pending if sent == Sent::AwaitsClient => {
                 patience.moved();

@@ -185,6 +185,15 @@ impl Line {
         Poll::Ready(Ok(count))
     }
 
+    /// Reads once no more than so many bytes, otherwise as [`Line::poll_read`].
+    pub(crate) fn poll_read_most(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        let mut piece = vec![0; most];
+        let count = ready!(self.transport.poll_read(cx, &mut piece))?;
+        self.input.append(|input| input.extend_from_slice(&piece[..count]));
+        self.clock.note(|attempt| attempt.received += count as u64);
+        Poll::Ready(Ok(count))
+    }
+
     /// The failure of a server whose answer ends before its head does.
     pub(crate) fn why_ended(&mut self, read: io::Result<usize>) -> Failure {
         match (self.broken.take(), read) {

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 38] = [
+const ENDINGS: [&str; 39] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -28,6 +28,7 @@ const ENDINGS: [&str; 38] = [
     "pass_request_headers",
     "pass_request_body",
     "intercept_errors",
+    "limit_rate",
     "hide_header",
     "pass_header",
     "ignore_headers",

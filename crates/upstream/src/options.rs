@@ -10,13 +10,13 @@ use crate::bind::{self, Bind};
 use crate::names::Names;
 use crate::settings::{Failures, Ignored};
 use conf::{Arity, Contexts, Diagnostic, value};
-use contract::{AnyDirective, Args, Directive, Loading, Rule};
+use contract::{Amount, AnyDirective, Args, Directive, Loading, Rule};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How many directives [`Options`] has.
-pub const OPTION_COUNT: usize = 25;
+pub const OPTION_COUNT: usize = 26;
 
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -43,6 +43,7 @@ pub struct Options {
     pub pass_request_headers: Directive<bool>,
     pub pass_request_body: Directive<bool>,
     pub intercept_errors: Directive<bool>,
+    pub limit_rate: Directive<Amount>,
     pub hide_header: Directive<Box<[u8]>>,
     pub pass_header: Directive<Box<[u8]>>,
     pub ignore_headers: Directive<Ignored>,
@@ -82,6 +83,7 @@ impl Options {
             pass_request_headers: flag(names.of("pass_request_headers"), "on", "Whether fields are passed."),
             pass_request_body: flag(names.of("pass_request_body"), "on", "Whether the body is passed."),
             intercept_errors: flag(names.of("intercept_errors"), "off", INTERCEPT),
+            limit_rate: of(Directive::amount(names.of("limit_rate")), RATE).default("0"),
             hide_header: of(Directive::new(names.of("hide_header"), parse_name), HIDE).rule(Rule::List),
             pass_header: of(Directive::new(names.of("pass_header"), parse_name), PASS).rule(Rule::List),
             ignore_headers: of(Directive::new(names.of("ignore_headers"), parse_ignored), IGNORE)
@@ -129,6 +131,7 @@ impl Options {
             &self.pass_request_headers,
             &self.pass_request_body,
             &self.intercept_errors,
+            &self.limit_rate,
             &self.hide_header,
             &self.pass_header,
             &self.ignore_headers,
@@ -149,6 +152,7 @@ const RECEIVES: &str = "How much the system buffers of what a server sends; 0 is
 const SENDS: &str = "How much the system buffers of what a server is sent; 0 is as much as it chooses.";
 const ABORT: &str = "Whether a request goes on without the client.";
 const INTERCEPT: &str = "Whether `error_page` replaces errors of the server, too.";
+const RATE: &str = "How many bytes a second a response that is buffered is read at; 0 is any number.";
 const HIDE: &str = "A field of responses that is not passed on.";
 const PASS: &str = "A field of responses that is passed on although it usually is not.";
 const IGNORE: &str = "Fields of responses that are not acted upon.";

@@ -4,7 +4,7 @@ use crate::bind::Bind;
 use crate::kind::Kind;
 use crate::options::Options;
 use conf::{Diagnostic, Span};
-use contract::{Directive, View};
+use contract::{Amount, Directive, View};
 use http::{Field, Fields, Status};
 use net::ConnectOptions;
 use std::collections::HashSet;
@@ -138,6 +138,7 @@ pub struct Settings {
     pub pass_request_headers: bool,
     pub pass_request_body: bool,
     pub intercept_errors: bool,
+    pub limit_rate: Option<Amount>,
     pub ignored: Ignored,
     /// Fields of responses that are not passed on, in lower case.
     pub hidden: FieldNames,
@@ -183,6 +184,7 @@ impl Settings {
             pass_request_headers: true,
             pass_request_body: true,
             intercept_errors: false,
+            limit_rate: None,
             ignored: Ignored(0),
             hidden: hidden(view, options),
         };
@@ -215,6 +217,8 @@ impl Settings {
         view.assign(&options.pass_request_headers, &mut self.pass_request_headers);
         view.assign(&options.pass_request_body, &mut self.pass_request_body);
         view.assign(&options.intercept_errors, &mut self.intercept_errors);
+        self.limit_rate =
+            view.get(&options.limit_rate).filter(|rate| !matches!(rate, Amount::Fixed(0))).cloned();
         let failures = view.all(&options.next_upstream);
         if !failures.is_empty() {
             let all = failures.iter().fold(0, |all, written| all | written.value.0);

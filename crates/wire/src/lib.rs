@@ -1,6 +1,6 @@
 //! What bytes travel over, for clients and for other servers alike: a stream in clear or encrypted ([`Transport`]), the
-//! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`]), and jobs off the
-//! event loop ([`Job`]).
+//! memory that connections borrow while they are not idle ([`Buffer`]), their deadlines ([`Timer`]), their limits
+//! ([`Throttle`]), and jobs off the event loop ([`Job`]).
 #![forbid(unsafe_code)]
 
 mod buffer;
@@ -8,12 +8,14 @@ mod job;
 pub mod memory;
 #[cfg(test)]
 mod testing;
+mod throttle;
 mod timer;
 mod transport;
 mod vacancies;
 
 pub use buffer::Buffer;
 pub use job::Job;
+pub use throttle::Throttle;
 pub use timer::{Elapsed, Timer, Timers};
 pub use transport::{Encrypted, Opening, Transport};
 pub use vacancies::Vacancies;

@@ -43,7 +43,7 @@
 //! client's connection then ends after the answer. Such a request is sent once: no other server is asked.
 //!
 //! Responses are taken from the server as fast as it sends them: into `proxy_buffers`, then into a file of up
-//! to `proxy_max_temp_file_size`; with `proxy_buffering off` no faster than the client takes them. Where no
+//! to `proxy_max_temp_file_size`, limited to `proxy_limit_rate`; with `proxy_buffering off` no faster than the client takes them. Where no
 //! response comes, another server of the group is asked, as `proxy_next_upstream` says; a request that may
 //! have had an effect is not sent twice. In the end the client gets 502, or 504 where the time was over. A
 //! response that ends before its length is cut off for the client, too.

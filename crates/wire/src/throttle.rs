@@ -1,13 +1,12 @@
-//! How fast a response may go out: `limit_rate`, as nginx counts it. The first second's bytes go at once, and
-//! whatever was sent is paused for.
+//! How fast bytes may move: `limit_rate` and its kin, as nginx counts them. The first second's bytes go at once, and
+//! whatever has moved is paused for.
 
-use contract::Exchange;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep};
 
-/// The limit of one response.
+/// The limit of one response, as it is sent or as it is read.
 #[derive(Debug)]
 pub struct Throttle {
     /// Bytes a second; not zero.
@@ -15,31 +14,20 @@ pub struct Throttle {
     /// How many bytes go before the limit counts.
     after: u64,
     started: Instant,
-    sent: u64,
+    moved: u64,
     paused_until: Option<Instant>,
     /// What is waited for.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// Whether the response to an exchange has a limit, or may turn out to have one.
-pub fn is_limited(exchange: &Exchange) -> bool {
-    exchange.wire.limit_rate.is_some() || exchange.scope.policy.sending.limit_rate.is_some()
-}
-
 impl Throttle {
-    /// The limit of a response that begins now, if it has one. From now on `$limit_rate` shows it.
-    pub fn of(exchange: &mut Exchange) -> Option<Throttle> {
-        let scope = &exchange.scope;
-        let written = scope.policy.sending.limit_rate.as_ref();
-        let rate = exchange.wire.limit_rate.or_else(|| Some(written?.evaluate(exchange)))?;
-        let after = scope.policy.sending.limit_rate_after.as_ref();
-        let after = after.filter(|_| rate > 0).map_or(0, |after| after.evaluate(exchange));
-        exchange.wire.limit_rate = Some(rate);
-        let started = exchange.started.instant;
-        (rate > 0).then_some(Throttle { rate, after, started, sent: 0, paused_until: None, sleep: None })
+    /// So many bytes a second, which are counted from then on; the first `after` bytes do not count. `None` for a rate of 0,
+    /// which is no limit.
+    pub fn new(rate: u64, after: u64, started: Instant) -> Option<Throttle> {
+        (rate > 0).then_some(Throttle { rate, after, started, moved: 0, paused_until: None, sleep: None })
     }
 
-    /// Waits until something may be sent, and gives how many bytes that may be.
+    /// Waits until something may move, and gives how many bytes that may be.
     pub fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             if let Some(sleep) = &mut self.sleep {
@@ -59,22 +47,22 @@ impl Throttle {
 
     /// Takes note of bytes that went.
     pub fn moved(&mut self, bytes: u64, now: Instant) {
-        let before = self.sent.saturating_sub(self.after);
-        self.sent = self.sent.saturating_add(bytes);
-        let limited = self.sent.saturating_sub(self.after) - before;
+        let before = self.moved.saturating_sub(self.after);
+        self.moved = self.moved.saturating_add(bytes);
+        let limited = self.moved.saturating_sub(self.after) - before;
         let pause = Duration::from_millis(limited.saturating_mul(1000) / self.rate);
         self.paused_until = now.checked_add(pause).filter(|_| !pause.is_zero());
     }
 
-    /// How many bytes may be sent now, at least one; or how long to wait for the first.
+    /// How many bytes may move now, at least one; or how long to wait for the first.
     fn allowance(&self, now: Instant) -> Result<u64, Duration> {
         let seconds = now.saturating_duration_since(self.started).as_secs() + 1;
         let allowed = self.rate.saturating_mul(seconds).saturating_add(self.after);
-        match allowed.checked_sub(self.sent) {
+        match allowed.checked_sub(self.moved) {
             Some(0) => Err(Duration::from_millis(1)),
             Some(allowance) => Ok(allowance),
             None => {
-                let over = self.sent - allowed;
+                let over = self.moved - allowed;
                 Err(Duration::from_millis((over.saturating_mul(1000) / self.rate).saturating_add(1)))
             }
         }
@@ -89,7 +77,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn throttle(rate: u64, after: u64) -> Throttle {
-        Throttle { rate, after, started: Instant::now(), sent: 0, paused_until: None, sleep: None }
+        Throttle { rate, after, started: Instant::now(), moved: 0, paused_until: None, sleep: None }
     }
 
     #[test]
