@@ -1,9 +1,14 @@
 //! Clients that speak HTTP/2: over TLS and in clear, with many requests at a time, and with frames that are of no use.
 //! What can be compared is asked of nginx, too.
 
+mod endings;
+mod raw;
+mod streams;
+
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http_types::Request;
+use raw::frame;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -231,12 +236,6 @@ fn many_streams_share_a_connection() {
         }
     });
     running.stop();
-}
-
-/// A frame without content.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let [.., a, b, c] = payload.len().to_be_bytes();
-    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
 /// The code of the frame that ends the connection, if one does.

@@ -50,6 +50,8 @@ pub(crate) struct Multiplexed {
     streams: Vec<Box<Stream>>,
     /// The streams that have something to do.
     queue: VecDeque<u32>,
+    /// The streams that wait for a window. The stream that has waited longest goes first.
+    blocked: VecDeque<u32>,
     woken: Arc<Woken>,
     /// How slowly the client takes what is sent.
     pace: Pace,
@@ -62,8 +64,8 @@ pub(crate) struct Multiplexed {
     leaves_at: Option<Instant>,
     /// Until when the rest of requests is awaited that were answered already.
     discards_at: Option<Instant>,
-    /// Whether the time for the next request runs.
-    is_waiting: bool,
+    /// Since when the next request is waited for, and for how long, while no request is in progress.
+    waits: Option<(Instant, Duration)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,6 +121,7 @@ impl Multiplexed {
             shared: Shared { io, machine },
             streams: Vec::new(),
             queue: VecDeque::new(),
+            blocked: VecDeque::new(),
             woken: Arc::default(),
             pace,
             stage: Stage::Open,
@@ -126,7 +129,7 @@ impl Multiplexed {
             earned_at: Time::now().instant,
             leaves_at: None,
             discards_at: None,
-            is_waiting: false,
+            waits: None,
         }
     }
 
@@ -141,7 +144,7 @@ impl Multiplexed {
     /// Since when no request is in progress, in milliseconds of uptime.
     pub(crate) fn idle_since_ms(&self) -> Option<u64> {
         let io = &self.shared.io;
-        (self.is_waiting && !io.gives_way).then(|| io.idle_since_ms()).flatten()
+        (self.waits.is_some() && !io.gives_way).then(|| io.idle_since_ms()).flatten()
     }
 
     /// Closes the connection when it is polled next, unless a request arrived meanwhile.
@@ -154,6 +157,8 @@ impl Multiplexed {
         self.woken.set_connection(cx);
         self.shared.io.follow();
         self.begun = 0;
+        // A connection that always has something to do ends, too.
+        self.leave();
         for _ in 0..ROUNDS {
             let mut has_moved = self.stage == Stage::Open && self.read(cx);
             has_moved |= self.serve();
@@ -183,7 +188,6 @@ impl Multiplexed {
         match self.shared.io.poll_read(cx) {
             Poll::Ready(Ok(1..)) => {
                 has_read = true;
-                self.is_waiting = false;
                 self.replenish();
                 self.read_frames();
             }
@@ -261,13 +265,7 @@ impl Multiplexed {
                     self.enqueue(place);
                 }
             }
-            Event::Window { stream: 0 } => {
-                for place in 0..self.streams.len() {
-                    if self.streams[place].transfer.awaits_window {
-                        self.enqueue(place);
-                    }
-                }
-            }
+            Event::Window { stream: 0 } => self.unblock(),
             Event::Window { stream } => {
                 if let Some(place) = self.place(stream)
                     && self.streams[place].transfer.awaits_window
@@ -290,10 +288,21 @@ impl Multiplexed {
         }
     }
 
+    /// Polls the streams that wait for a window. A small window of the connection serves all of them in turn.
+    fn unblock(&mut self) {
+        while let Some(stream) = self.blocked.pop_front() {
+            let Some(place) = self.place(stream) else { continue };
+            self.streams[place].is_blocked = false;
+            if self.streams[place].transfer.awaits_window {
+                self.enqueue(place);
+            }
+        }
+    }
+
     /// Begins a request: answers it at once if its answer is in memory, else makes it a stream in progress.
     fn begin(&mut self, stream: u32, ends: bool, length: usize) {
         self.begun += 1;
-        self.is_waiting = false;
+        self.waits = None;
         let io = &mut self.shared.io;
         (io.waits, io.gives_way) = (false, false);
         io.timer.clear();
@@ -421,6 +430,10 @@ impl Multiplexed {
         };
         let code = match polled {
             Ok(Poll::Pending) => {
+                let id = stream.transfer.stream;
+                if stream.transfer.awaits_window && !std::mem::replace(&mut stream.is_blocked, true) {
+                    self.blocked.push_back(id);
+                }
                 if stream.transfer.wants_turn {
                     self.enqueue(place);
                 }
@@ -430,6 +443,9 @@ impl Multiplexed {
             Err(_) => None,
         };
         let stream = self.streams.remove(place);
+        if stream.is_blocked {
+            self.blocked.retain(|&other| other != stream.transfer.stream);
+        }
         self.shared.release(stream.transfer.stream, code.unwrap_or(Code::INTERNAL_ERROR));
         match code {
             Some(_) => stream.end(&self.shared),
@@ -437,7 +453,7 @@ impl Multiplexed {
             None => drop(catch_unwind(AssertUnwindSafe(|| drop(stream)))),
         }
         if self.streams.is_empty() {
-            self.streams = Vec::new();
+            (self.streams, self.blocked) = (Vec::new(), VecDeque::new());
         }
     }
 
@@ -495,16 +511,20 @@ impl Multiplexed {
             }
             Stage::Open => {}
         }
+        if self.leave() {
+            return Rest::Again;
+        }
         if !self.shared.io.output.is_empty() {
             return Rest::Waits;
         }
-        let has_ended = self.shared.machine.has_ended();
-        if is_idle && has_ended {
+        if is_idle && self.shared.machine.has_ended() {
             // What the client still sends must not reset what it has not read.
             return Rest::Ended(Ended::Closing);
         }
-        if self.is_leaving() && !has_ended {
-            return self.leave(cx);
+        if let Some(until) = self.leaves_at.filter(|_| !self.shared.machine.has_ended()) {
+            self.waits = None;
+            self.shared.io.timer.set(until.saturating_duration_since(Time::now().instant));
+            return self.watch(cx);
         }
         if let Some(rest) = self.discard(cx) {
             return rest;
@@ -517,23 +537,25 @@ impl Multiplexed {
         io.is_leaving() || !io.speaks_http2()
     }
 
-    /// Ends the connection in two steps, so that no request is lost that is on its way.
-    fn leave(&mut self, cx: &mut Context<'_>) -> Rest {
-        let Shared { io, machine } = &mut self.shared;
-        let now = Time::now().instant;
-        let Some(until) = self.leaves_at else {
-            self.leaves_at = Some(now + ON_ITS_WAY);
-            io.output.append(|out| machine.announce_end(out));
-            return Rest::Again;
-        };
-        let left = until.saturating_duration_since(now);
-        if left.is_zero() {
-            io.output.append(|out| machine.end(out));
-            return Rest::Again;
+    /// Ends a connection that has to leave in two steps, so that no request is lost that is on its way. Returns whether a
+    /// step was taken.
+    fn leave(&mut self) -> bool {
+        if self.stage != Stage::Open || self.shared.machine.has_ended() {
+            return false;
         }
-        self.is_waiting = false;
-        io.timer.set(left);
-        self.watch(cx)
+        let now = Time::now().instant;
+        let Shared { io, machine } = &mut self.shared;
+        match self.leaves_at {
+            Some(until) if until <= now => io.output.append(|out| machine.end(out)),
+            Some(_) => return false,
+            None if self.is_leaving() => {
+                self.leaves_at = Some(now + ON_ITS_WAY);
+                let Shared { io, machine } = &mut self.shared;
+                io.output.append(|out| machine.announce_end(out));
+            }
+            None => return false,
+        }
+        true
     }
 
     /// Ends requests that were answered before the client has sent all of them. The rest of a short one is on its way, and
@@ -550,17 +572,20 @@ impl Multiplexed {
             io.output.append(|out| machine.discard_released(out));
             return Some(Rest::Again);
         }
-        self.is_waiting = false;
+        self.waits = None;
         io.timer.set(left);
         Some(self.watch(cx))
     }
 
     /// Waits for the streams.
     fn watch(&mut self, cx: &mut Context<'_>) -> Rest {
-        match self.shared.io.timer.poll(cx) {
-            Poll::Ready(()) => Rest::Again,
-            Poll::Pending => Rest::Waits,
+        let timer = &self.shared.io.timer;
+        if timer.poll(cx).is_pending() {
+            return Rest::Waits;
         }
+        // A timer stays due until it is cleared.
+        timer.clear();
+        Rest::Again
     }
 
     /// Waits for the next request.
@@ -570,18 +595,19 @@ impl Multiplexed {
             io.output.append(|out| machine.end(out));
             return Rest::Again;
         }
-        if !std::mem::replace(&mut self.is_waiting, true) {
-            (io.waits, io.waits_since_ms) = (true, Time::now().uptime_ms);
+        let now = Time::now();
+        let (since, limit) = *self.waits.get_or_insert_with(|| {
+            (io.waits, io.waits_since_ms) = (true, now.uptime_ms);
             io.counted.activity.waits();
             let policy = io.default_policy();
-            let is_partial = machine.awaits_continuation();
-            let limit = match io.info.requests.get() == 0 || is_partial {
-                true => policy.head.client_header_timeout,
-                false => policy.keepalive.timeout,
-            };
-            io.timer.set(limit);
-        }
-        if io.timer.poll(cx).is_pending() {
+            let is_first = io.info.requests.get() == 0 || machine.awaits_continuation();
+            let limit = if is_first { policy.head.client_header_timeout } else { policy.keepalive.timeout };
+            (now.instant, limit)
+        });
+        // What the client sends meanwhile gives it no more time.
+        let left = limit.saturating_sub(now.instant.saturating_duration_since(since));
+        io.timer.set(left);
+        if !left.is_zero() && io.timer.poll(cx).is_pending() {
             return Rest::Waits;
         }
         io.output.append(|out| machine.end(out));

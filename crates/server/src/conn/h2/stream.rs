@@ -28,6 +28,8 @@ pub(super) struct Stream {
     pub(super) serving: Rc<Serving>,
     /// Whether it is to be polled.
     pub(super) is_queued: bool,
+    /// Whether it is among the streams that wait for a window.
+    pub(super) is_blocked: bool,
     /// The code to cancel the stream with, unless it ends in order.
     code: Code,
     held: Held,
@@ -51,7 +53,17 @@ impl Stream {
     ) -> Stream {
         begun.request.start(progress);
         let (stage, code) = (Stage::Responding, begun.message.code());
-        Stream { begun, transfer, stage, waker, serving, is_queued: false, code, held: Held::default() }
+        Stream {
+            begun,
+            transfer,
+            stage,
+            waker,
+            serving,
+            is_queued: false,
+            is_blocked: false,
+            code,
+            held: Held::default(),
+        }
     }
 
     /// Goes on; ready when the request is over, with the code for the stream.

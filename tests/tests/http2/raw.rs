@@ -1,0 +1,142 @@
+//! A client that sends and reads frames one by one.
+
+use super::PATIENCE;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const WINDOW: u8 = 8;
+
+/// The largest window.
+pub(super) const WINDOW_MAX: u32 = (1 << 31) - 1;
+
+/// The window that a connection has without an update.
+pub(super) const WINDOW_START: u32 = 65_535;
+
+/// A frame that the server sent.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    pub(super) payload: Vec<u8>,
+}
+
+/// A connection.
+pub(super) struct Raw {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+/// A frame to send.
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [.., a, b, c] = payload.len().to_be_bytes();
+    [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A literal field that enters no table.
+pub(super) fn field(name: &str, value: &[u8]) -> Vec<u8> {
+    let length =
+        |length: usize| u8::try_from(length).ok().filter(|length| *length < 127).expect("a short text");
+    [&[0, length(name.len())][..], name.as_bytes(), &[length(value.len())], value].concat()
+}
+
+/// The block of a request.
+pub(super) fn block(method: &str, path: &str) -> Vec<u8> {
+    let path = field(":path", path.as_bytes());
+    [field(":method", method.as_bytes()), vec![0x86], path, field(":authority", b"localhost")].concat()
+}
+
+/// A request without a body.
+pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
+    frame(HEADERS, 5, stream, &block("GET", path))
+}
+
+/// A larger window.
+pub(super) fn window(stream: u32, increment: u32) -> Vec<u8> {
+    frame(WINDOW, 0, stream, &increment.to_be_bytes())
+}
+
+impl Frame {
+    /// Whether it ends its stream.
+    pub(super) fn ends(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & 1 != 0
+    }
+
+    pub(super) fn number(&self, start: usize) -> u32 {
+        u32::from_be_bytes(self.payload[start..start + 4].try_into().expect("a number"))
+    }
+}
+
+impl Raw {
+    /// Connects. Streams of the server begin with this window.
+    pub(super) fn connect(address: SocketAddr, initial_window: u32) -> Raw {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut raw = Raw { stream, input: Vec::new() };
+        let settings = [&[0, 4][..], &initial_window.to_be_bytes()].concat();
+        raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        raw.send(&frame(SETTINGS, 0, 0, &settings));
+        // The server's own settings are known from here on.
+        while raw.next().expect("settings").kind != SETTINGS {}
+        raw.send(&frame(SETTINGS, 1, 0, &[]));
+        raw
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        // The server may have closed already.
+        drop(self.stream.write_all(bytes));
+    }
+
+    /// The next frame; none at the end. Acknowledged settings are skipped.
+    pub(super) fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let [a, b, c, kind, flags, rest @ ..] = &self.input[..]
+                && let length = u32::from_be_bytes([0, *a, *b, *c]) as usize
+                && let Some((stream, payload)) = rest.split_first_chunk()
+                && let Some(payload) = payload.get(..length)
+            {
+                let stream = u32::from_be_bytes(*stream);
+                let next = Frame { kind: *kind, flags: *flags, stream, payload: payload.to_vec() };
+                self.input.drain(..9 + length);
+                if next.kind == SETTINGS && next.flags == 1 {
+                    continue;
+                }
+                return Some(next);
+            }
+            let mut buffer = [0; 65536];
+            match self.stream.read(&mut buffer) {
+                Ok(count @ 1..) => self.input.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("nothing comes"),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The next frame that `is_wanted`. Panics at the end.
+    pub(super) fn find(&mut self, is_wanted: impl Fn(&Frame) -> bool) -> Frame {
+        loop {
+            let next = self.next().expect("a frame");
+            if is_wanted(&next) {
+                return next;
+            }
+        }
+    }
+
+    /// Sends a PING and reads up to the answer. The server has read what was sent before. Gives the other frames.
+    pub(super) fn ping(&mut self) -> Vec<Frame> {
+        self.send(&frame(PING, 0, 0, &[7; 8]));
+        let mut others = Vec::new();
+        while let Some(next) = self.next() {
+            if next.kind == PING {
+                break;
+            }
+            others.push(next);
+        }
+        others
+    }
+}
