@@ -5,6 +5,7 @@ mod expressions;
 mod fulmar;
 mod indexes;
 mod limits;
+mod nested;
 mod paths;
 mod programs;
 mod requirements;

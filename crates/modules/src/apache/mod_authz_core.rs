@@ -41,6 +41,7 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::apache::apache_core::sections::METHODS;
 use crate::apache::mod_access_compat::in_network;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
@@ -151,7 +152,9 @@ fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic
         }
         (b"local", []) => What::Local,
         (b"env", [_, ..]) => What::Variables(texts()),
-        (b"method", [_, ..]) => What::Methods(texts()),
+        (b"method", [_, ..]) => {
+            What::Methods(rest.iter().map(|word| method(args, word)).collect::<Result<_, _>>()?)
+        }
         (b"expr", [_, ..]) => What::Expression(Arc::new(Expression::parse(args, loading, rest)?)),
         (b"host" | b"forward-dns", _) => {
             let error = wrong(args, "a requirement that needs the resolver,", kind);
@@ -164,6 +167,22 @@ fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic
 
 fn network(args: &Args<'_>, word: &Word) -> Result<IpNet, Diagnostic> {
     subnet(word).map_err(|_| wrong(args, "neither an address nor a network:", word))
+}
+
+/// A method. Apache takes HEAD for GET, on both sides.
+fn method(args: &Args<'_>, word: &Word) -> Result<Box<[u8]>, Diagnostic> {
+    if !METHODS.iter().any(|name| word.is(name)) {
+        return Err(wrong(args, "an unknown method", word));
+    }
+    Ok(as_get(&word.text).into())
+}
+
+fn has_method(names: &[Box<[u8]>], method: &[u8]) -> bool {
+    names.iter().any(|name| **name == *as_get(method))
+}
+
+fn as_get(method: &[u8]) -> &[u8] {
+    if method == b"HEAD" { b"GET" } else { method }
 }
 
 fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
@@ -253,9 +272,7 @@ impl Requirement {
             What::Networks(list) => of(list.iter().any(|net| in_network(exchange, net))),
             What::Local => of(is_local(exchange)),
             What::Variables(names) => of(names.iter().any(|name| environment::get(exchange, name).is_some())),
-            What::Methods(names) => {
-                of(names.iter().any(|name| **name == *exchange.request.head.method_name()))
-            }
+            What::Methods(names) => of(has_method(names, exchange.request.head.method_name())),
             What::Expression(expression) => match expression.holds(exchange, &Budget::of(exchange)) {
                 Ok(holds) => of(holds),
                 // What takes too long denies, with "not", too.

@@ -43,12 +43,14 @@ use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::environment::{get, of, warn_if_reserved};
 use crate::shared::apache::expression::Expression;
+use crate::shared::apache::variables::request_field;
 use crate::shared::apache::{in_all_files, pattern, values};
 use conf::value::{Captures, Pattern};
 use conf::{Arity, Diagnostic, Word};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
 };
+use http::Field;
 use std::sync::Arc;
 
 /// Variables that depend on the request.
@@ -119,7 +121,7 @@ enum Attribute {
     Uri,
     /// A field of the request or else a variable of the environment.
     Named(String),
-    /// The last field of the request whose name matches.
+    /// The last field of the request whose name matches, and those with the same name.
     Matching(Arc<Pattern>),
 }
 
@@ -264,18 +266,20 @@ impl Attribute {
             Attribute::Method => head.method_name().to_vec(),
             Attribute::Protocol => head.version.as_str().as_bytes().to_vec(),
             Attribute::Uri => exchange.request.path.clone(),
-            Attribute::Named(name) => match head.fields.get(name) {
-                Some(value) => value.to_vec(),
+            Attribute::Named(name) => match request_field(exchange, name) {
+                Some(value) => value,
                 None => get(exchange, name.as_bytes()).unwrap_or_default().into(),
             },
             Attribute::Matching(pattern) => {
-                let mut last = Vec::new();
-                for field in head.fields.iter() {
-                    if find(pattern, field.name, &mut Captures::default(), budget)? {
-                        last = field.value.to_vec();
+                let mut last = None;
+                for (at, field) in head.fields.iter().enumerate() {
+                    let is_same = |known: Field<'_>| known.name.eq_ignore_ascii_case(field.name);
+                    let is_first = !head.fields.iter().take(at).any(is_same);
+                    if is_first && find(pattern, field.name, &mut Captures::default(), budget)? {
+                        last = Some(String::from_utf8_lossy(field.name));
                     }
                 }
-                last
+                last.and_then(|name| request_field(exchange, &name)).unwrap_or_default()
             }
         })
     }

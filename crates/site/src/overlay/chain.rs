@@ -62,9 +62,20 @@ struct Placed {
     parent: Option<usize>,
     /// The block of the same level that this one is the other case of.
     before: Option<usize>,
-    is_late: bool,
+    /// Blocks with a lower rank come first; those of the same rank in the order of the files.
+    rank: Rank,
     selection: Selection,
     directory: Box<[u8]>,
+}
+
+/// In Apache conditional blocks override all others, and those inside of them come last. Blocks of the directory come
+/// before those inside of a block for files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// How many conditional blocks there are, around this one and with it.
+    conditions: usize,
+    /// Whether this is a block for files, or inside of one.
+    is_for_files: bool,
 }
 
 /// Why a directory cannot be served.
@@ -117,7 +128,8 @@ impl Chain {
             budget.spend(1)?;
             let outer = placed.parent.is_none_or(|parent| decisions[parent]);
             let is_settled = placed.before.is_some_and(|before| settled[before]);
-            let counts = outer && !is_settled && (placed.selection.holds)(exchange, budget)?;
+            let counts =
+                outer && !placed.is_ignored() && !is_settled && (placed.selection.holds)(exchange, budget)?;
             decisions.push(counts);
             settled.push(is_settled || counts);
         }
@@ -156,9 +168,10 @@ impl Chain {
         let mut reader = reader(base, Config::over(&self.config));
         reader.loading.memory_bytes = (self.bytes() / SCOPE_PART, COMPILED_BYTES_MAX);
         let mut last = self.last;
-        let counting = || self.selections.iter().zip(decisions).filter(|(_, counts)| **counts);
-        let early = counting().filter(|(placed, _)| !placed.is_late);
-        for (placed, _) in early.chain(counting().filter(|(placed, _)| placed.is_late)) {
+        let counting = self.selections.iter().zip(decisions).filter(|(_, counts)| **counts);
+        let mut counting: Vec<&Placed> = counting.map(|(placed, _)| placed).collect();
+        counting.sort_by_key(|placed| placed.rank);
+        for placed in counting {
             last = reader.config.open(last, Contexts::HTACCESS);
             reader.loading.directory = Some(placed.directory.clone());
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
@@ -237,17 +250,29 @@ impl Loader {
                     Diagnostic::emerg("a section for the other case has no section before it").at(span)
                 );
             }
-            let is_late = selection.is_late || parent.is_some_and(|parent| self.selections[parent].is_late);
+            let outer = parent.map_or_else(Rank::default, |parent| self.selections[parent].rank);
+            let rank = Rank {
+                conditions: outer.conditions + usize::from(selection.is_late),
+                is_for_files: outer.is_for_files || !selection.is_late,
+            };
             let nodes = Arc::clone(&selection.nodes);
             let trial = self.reader.config.open(section, Contexts::HTACCESS);
             let is_conditional = selection.is_late;
-            self.selections.push(Placed { parent, before, is_late, selection, directory: directory.into() });
+            self.selections.push(Placed { parent, before, rank, selection, directory: directory.into() });
             let index = self.selections.len() - 1;
             previous = is_conditional.then_some(index);
             // Nesting is bounded by the parser.
             self.level(&nodes, trial, Some(index), directory)?;
         }
         Ok(())
+    }
+}
+
+impl Placed {
+    /// Whether this is a block for files in another block. Apache looks for files before it looks at conditions, and
+    /// never again: such a block does not count.
+    fn is_ignored(&self) -> bool {
+        self.parent.is_some() && !self.selection.is_late
     }
 }
 

@@ -32,7 +32,7 @@ const MODULES: [&str; 19] = [
 ];
 
 /// The methods that Apache knows.
-const METHODS: [&str; 27] = [
+pub(crate) const METHODS: [&str; 27] = [
     "GET",
     "HEAD",
     "PUT",
@@ -291,7 +291,7 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
         Some(word) if first.is("~") => by_pattern(args, loading, word),
         Some(_) => Err(wrong(args, "an unknown parameter", first)),
         None => {
-            let glob = first.text.clone();
+            let glob = canonical(&first.text);
             selection(args, loading, move |exchange, budget| {
                 let name = file_name(exchange, budget)?;
                 budget.step(glob.len().max(1).saturating_mul(name.len()))?;
@@ -299,6 +299,20 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
             })
         }
     }
+}
+
+/// A name without `.`, `..` and needless slashes; Apache takes names for paths.
+fn canonical(name: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in name.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    let slash = |is_there: bool| -> &[u8] { if is_there { b"/" } else { b"" } };
+    [slash(name.starts_with(b"/")), &segments.join(&b'/'), slash(name.ends_with(b"/"))].concat()
 }
 
 fn by_pattern(args: &Args<'_>, loading: &mut Loading, word: &Word) -> Result<Selection, Diagnostic> {

@@ -45,7 +45,7 @@ impl Variable {
     pub(super) fn value(&self, context: &Context<'_>) -> Result<Vec<u8>, Spent> {
         let exchange = context.exchange;
         Ok(match self {
-            Variable::Field(name) => exchange.request.head.fields.get(name).unwrap_or_default().to_vec(),
+            Variable::Field(name) => variables::request_field(exchange, name).unwrap_or_default(),
             Variable::Environment(name) => environment::get(exchange, name).unwrap_or_default().into(),
             Variable::Filename => match context.path_info {
                 Some(_) => context.filename.to_vec(),

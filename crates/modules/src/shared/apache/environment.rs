@@ -50,12 +50,19 @@ pub(crate) fn get(exchange: &Exchange, name: &[u8]) -> Option<Box<[u8]>> {
     let environment = exchange.attached::<Environment>();
     let found = environment.and_then(|environment| {
         let variables = environment.variables.borrow();
-        variables.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone())
+        variables.iter().find(|(known, _)| is_same(known, name)).map(|(_, value)| value.clone())
     });
     match (exchange.error, name) {
-        (Some(status), b"REDIRECT_STATUS") => Some(status.0.to_string().into_bytes().into()),
+        (Some(status), name) if is_same(name, b"REDIRECT_STATUS") => {
+            Some(status.0.to_string().into_bytes().into())
+        }
         _ => found,
     }
+}
+
+/// Whether two names are those of one variable. As in Apache case does not matter.
+fn is_same(left: &[u8], right: &[u8]) -> bool {
+    left.eq_ignore_ascii_case(right)
 }
 
 /// The environment as programs see it.
@@ -64,7 +71,7 @@ pub(crate) fn for_programs(exchange: &Exchange) -> Variables {
     let mut all: Vec<_> = environment.variables.borrow().clone();
     if let Some((path, args)) = environment.before.borrow().clone() {
         for (name, value) in [(&b"REDIRECT_URL"[..], path), (b"REDIRECT_QUERY_STRING", args)] {
-            if !value.is_empty() && all.iter().all(|(known, _)| **known != *name) {
+            if !value.is_empty() && all.iter().all(|(known, _)| !is_same(known, name)) {
                 all.push((name.into(), value));
             }
         }
@@ -99,18 +106,20 @@ impl Environment {
     /// The environment would be too large.
     pub(crate) fn set(&self, name: &[u8], value: &[u8]) -> Result<(), Failure> {
         let mut variables = self.variables.borrow_mut();
-        variables.retain(|(known, _)| **known != *name);
+        let known = variables.iter().position(|(known, _)| is_same(known, name));
+        // The variable keeps the name that it had first.
+        let name = known.map_or(name.into(), |at| variables.remove(at).0);
         let bytes = |name: &[u8], value: &[u8]| name.len() + value.len() + VARIABLE_BYTES;
         let present: usize = variables.iter().map(|(name, value)| bytes(name, value)).sum();
-        if present + bytes(name, value) > BYTES_MAX {
+        if present + bytes(&name, value) > BYTES_MAX {
             return Err(Failure::TooLong);
         }
-        variables.push((name.into(), value.into()));
+        variables.push((name, value.into()));
         Ok(())
     }
 
     pub(crate) fn unset(&self, name: &[u8]) {
-        self.variables.borrow_mut().retain(|(known, _)| **known != *name);
+        self.variables.borrow_mut().retain(|(known, _)| !is_same(known, name));
     }
 
     /// After an internal redirect the variables are known by longer names.

@@ -129,16 +129,32 @@ pub(crate) fn is_missing(path: &[u8]) -> bool {
     std::fs::metadata(OsStr::from_bytes(&path[..file_end(path)])).is_err()
 }
 
-/// A number at the start of a text, or zero.
+/// A number at the start of a text, or zero. One that is too large is the nearest that is not.
 pub(crate) fn number(text: &[u8]) -> i64 {
-    let text = String::from_utf8_lossy(text.trim_ascii());
-    let end = text.char_indices().position(|(at, c)| !(c.is_ascii_digit() || at == 0 && c == '-'));
-    text.get(..end.unwrap_or(text.len())).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    let (sign, digits) = match text.trim_ascii_start() {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    digits
+        .fold(0, |number: i64, byte| number.saturating_mul(10).saturating_add(sign * i64::from(byte - b'0')))
 }
 
 /// A moment as `%{TIME}` has it.
 pub(crate) fn moment(seconds: i64) -> Vec<u8> {
     clock::format(seconds, true, "%Y%m%d%H%M%S").into_bytes()
+}
+
+/// The value of a field of the request; values of several fields of the name are joined, as in Apache.
+pub(crate) fn request_field(exchange: &Exchange, name: &str) -> Option<Vec<u8>> {
+    let mut values = exchange.request.head.fields.all(name);
+    let mut joined = values.next()?.to_vec();
+    for value in values {
+        joined.extend_from_slice(b", ");
+        joined.extend_from_slice(value);
+    }
+    Some(joined)
 }
 
 /// A field of the response, also one that the server keeps apart.

@@ -157,7 +157,7 @@ impl<'e> Evaluation<'e> {
         let name = String::from_utf8_lossy(argument);
         let exchange = self.exchange;
         match function {
-            Function::RequestField => exchange.request.head.fields.get(&name).unwrap_or_default().to_vec(),
+            Function::RequestField => variables::request_field(exchange, &name).unwrap_or_default(),
             Function::ResponseField => variables::response_field(exchange, &name),
             Function::Environment => environment::get(exchange, argument).unwrap_or_default().into(),
             Function::Lower => argument.to_ascii_lowercase(),
