@@ -16,6 +16,7 @@ mod differential;
 mod explain;
 mod fastcgi;
 mod filters;
+mod fmt;
 mod gateways;
 mod htaccess;
 mod http2;

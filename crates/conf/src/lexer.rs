@@ -83,6 +83,11 @@ impl Lexer {
         self.parameter
     }
 
+    /// The offset after what was read.
+    pub(crate) fn position(&self) -> usize {
+        self.pos
+    }
+
     /// Reads up to the next `;`, `{`, `}` or the end.
     ///
     /// # Errors

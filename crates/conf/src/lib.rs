@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod diagnostic;
 mod excerpt;
 mod glob;
+pub mod layout;
 pub mod lexer;
 pub mod loader;
 mod lua;
@@ -25,6 +26,7 @@ pub mod value;
 pub mod wrap;
 
 pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
+pub use layout::layout;
 pub use loader::{Disk, Inputs, Loaded, Memory, load, parse_bytes};
 pub use source::{FileId, Sources, Span};
 pub use spec::{Arity, Contexts, Shape};

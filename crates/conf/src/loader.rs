@@ -27,7 +27,7 @@ pub const BLOCK_DEPTH_MAX: usize = 128;
 /// Files that include files.
 pub const INCLUDE_DEPTH_MAX: usize = 64;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Where configuration files come from.
 pub trait Inputs {

@@ -12,6 +12,7 @@ mod command_line;
 mod configuration;
 mod console;
 mod explain;
+mod fmt;
 mod lint;
 mod listening;
 mod messages;
@@ -48,17 +49,13 @@ use test_mode::Detail;
 
 /// Does what the command line asks for; `arguments` begins with the program's own name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    if arguments.get(1).is_some_and(|word| word == "serve") {
-        return serve::run(&arguments);
-    }
-    if arguments.get(1).is_some_and(|word| word == "proxy") {
-        return proxy::run(&arguments);
-    }
-    if arguments.get(1).is_some_and(|word| word == "explain") {
-        return explain::run(&arguments);
-    }
-    if arguments.get(1).is_some_and(|word| word == "lint") {
-        return lint::run(&arguments);
+    match arguments.get(1).and_then(|word| word.to_str()) {
+        Some("serve") => return serve::run(&arguments),
+        Some("proxy") => return proxy::run(&arguments),
+        Some("explain") => return explain::run(&arguments),
+        Some("lint") => return lint::run(&arguments),
+        Some("fmt") => return fmt::run(&arguments),
+        _ => {}
     }
     let flags = match Flags::parse(arguments.get(1..).unwrap_or_default()) {
         Ok(flags) => flags,

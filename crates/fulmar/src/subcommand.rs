@@ -1,4 +1,4 @@
-//! What `fulmar serve`, `explain` and `lint` share: how their arguments are read, and which configuration they name.
+//! What the commands (`fulmar serve`, `lint` and others) share: how their arguments are read, and which configuration they name.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

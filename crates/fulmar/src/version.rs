@@ -34,6 +34,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
        fulmar proxy --to host:port [--listen address] [--port port] [--tls] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
+       fulmar fmt [--write | --check] file...
 
   -?, -h         show this help
   -v             show the version
@@ -53,6 +54,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   proxy          passes requests to another server without configuration; see fulmar proxy --help
   explain        what would become of a request, and why; see fulmar explain --help
   lint           traps in a configuration; see fulmar lint --help
+  fmt            configuration files in one layout; see fulmar fmt --help
 ",
         version()
     )
