@@ -56,7 +56,7 @@ pub(super) fn render(features: &[Feature], entries: &[Entry]) -> String {
         let count = judged.iter().filter(|(judged, _)| *judged == kind).count();
         out.push_str(&format!("- {count} {meaning}.\n"));
     }
-    out.push_str("\n| directive | module | stands in | verdict |\n|---|---|---|---|\n");
+    out.push_str("\n| directive | module | context | verdict |\n|---|---|---|---|\n");
     for (entry, (kind, text)) in entries.iter().zip(&judged) {
         let (contexts, verdict) = (places(entry.contexts), format!("{}: {text}", kind.label()));
         out.push_str(&row(&[&code(entry.name), entry.module, &contexts, &verdict]));

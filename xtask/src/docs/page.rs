@@ -45,7 +45,7 @@ impl Feature {
         let mut out = format!("# {}\n\n{}\n\n{}\n", self.name, notice(&self.source), self.prose);
         if !self.directives.is_empty() {
             out.push_str("\n## Directives\n\n");
-            out.push_str("| directive | arguments | stands in | default | inherited | what it does |\n");
+            out.push_str("| directive | arguments | context | default | inherited | what it does |\n");
             out.push_str("|---|---|---|---|---|---|\n");
         }
         for directive in &self.directives {
@@ -124,7 +124,7 @@ Serves a file for a folder.
 
 ## Directives
 
-| directive | arguments | stands in | default | inherited | what it does |
+| directive | arguments | context | default | inherited | what it does |
 |---|---|---|---|---|---|
 | `index` | 1 or more | http, server | `index.html` | list | Names to try \\| in order. |
 

@@ -1,10 +1,9 @@
-//! Lets clients in or keeps them out by their address.
+//! Allows or denies clients by address.
 //!
-//! The rules are read in the order they are written; the first one whose network holds the client's
-//! address decides. A client that no rule names is let in. `all` stands for everybody, `unix:` for all
-//! clients of Unix sockets. One rule in a location hides all rules around it. A look takes the same time
-//! whether ten networks are named or a hundred thousand. See `satisfy` for how this goes together with
-//! passwords.
+//! The rules are checked in order; the first rule that matches the client's address decides. If no rule matches,
+//! the client is allowed. `all` matches every client, `unix:` matches all clients of Unix sockets. A level with a
+//! rule inherits none of the outer rules. The time of a check does not grow with the number of networks. `satisfy`
+//! combines addresses with passwords.
 //!
 //! ```file html/open.txt
 //! welcome

@@ -1,7 +1,7 @@
-//! How long a refusal for want of a password waits.
+//! Delays responses with status 401.
 //!
-//! A request that the access phase ends with 401 gets its answer only after this time, so that guessing
-//! passwords takes long. The time is spent waiting and keeps nobody else from being served.
+//! A request that the access phase rejects with 401 gets its response after this time, which slows down guessing of
+//! passwords. Other requests are not delayed.
 //!
 //! ```conf
 //! server {

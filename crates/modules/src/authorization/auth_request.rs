@@ -1,13 +1,12 @@
-//! Asks another location whether a request may pass.
+//! Asks another location whether a request is allowed.
 //!
-//! The argument is a URI; `off` ends what an outer level asks for. Before a request is answered, a GET of
-//! that URI is made inside of the server, with the request's fields and without its body. A status of 2xx
-//! lets the request pass; 401, with its `WWW-Authenticate` fields, and 403 refuse it; any other status is
-//! an error, 500, since nobody knows what it means. See `satisfy` for how this goes together with
-//! passwords and addresses.
+//! The argument is a URI; `off` cancels an outer level's directive. Before Fulmar answers a request, it sends a GET
+//! subrequest to that URI, with the headers of the request and without its body. The status of the subrequest
+//! decides: 2xx allows the request; 401, with its `WWW-Authenticate` headers, and 403 deny it; any other status is
+//! an error (500). `satisfy` combines this check with passwords and addresses.
 //!
-//! `auth_request_set` sets a variable when the answer is there, to a text in which variables show the
-//! request inside of the server and its answer.
+//! `auth_request_set` sets a variable after the subrequest. Variables in its value refer to the subrequest and its
+//! response.
 //!
 //! ```file html/a.txt
 //! for members

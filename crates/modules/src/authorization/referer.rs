@@ -1,13 +1,17 @@
-//! Whether a request comes from a page that may link here: `valid_referers`, `$invalid_referer`.
+//! Checks the `Referer` header: `valid_referers` and `$invalid_referer`.
 //!
-//! `$invalid_referer` is `1` if the request's `Referer` matches no value of the list, and empty otherwise. A
-//! host may have a wildcard at its start or end and a path behind it, with which the referring page's path has to
-//! begin; `server_names` stands for all names of the server, `~` begins a regular expression that is tried on what
-//! follows the scheme, in any case of letters. `none` admits requests without the field, `blocked` those whose value
-//! has no `http://` or `https://`, as some firewalls leave it.
+//! `$invalid_referer` is empty if the request's `Referer` matches a value of the list, and `1` otherwise. A value
+//! is one of:
 //!
-//! It keeps others from showing images of this site as theirs, and nothing more: a client may write what it likes
-//! into the field, and with `none` a request without it is accepted.
+//! - a host, with an optional wildcard at its start or end, and an optional path with which the path of the
+//!   referring page must begin;
+//! - `server_names`: all names of the server;
+//! - a regular expression that starts with `~`, for the text after the scheme; upper and lower case are equal;
+//! - `none`: requests without the header;
+//! - `blocked`: values without `http://` or `https://`, as some firewalls leave them.
+//!
+//! This keeps other sites from embedding images of this site. It is no access control: a client can send any
+//! `Referer`, and with `none` it can leave it out.
 //!
 //! ```conf
 //! server {

@@ -1,8 +1,7 @@
-//! Whether all access rules have to agree, or one is enough.
+//! Chooses whether a request must pass all access checks or one of them.
 //!
-//! With `all` a request has to pass every check of the access phase: addresses (`allow`, `deny`),
-//! passwords, subrequests. With `any` one check that grants access settles the matter, and only if none
-//! does the request is refused.
+//! The checks are addresses (`allow`, `deny`), passwords (`auth_basic`) and subrequests (`auth_request`). With
+//! `all`, a request must pass each of them. With `any`, one check that allows the request is enough.
 //!
 //! ```file html/a.txt
 //! a

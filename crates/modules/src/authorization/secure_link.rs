@@ -1,12 +1,12 @@
-//! Checks links that only a holder of a secret can make, and that may expire.
+//! Checks links that contain a checksum and may expire.
 //!
-//! `secure_link` names where the link's checksum is, and behind a comma the second since 1970 at which it ends.
-//! `secure_link_md5` is the text whose MD5 the checksum has to be, in base64 as it stands in URLs. `$secure_link` is
-//! then `1`, `0` for a link that has ended, and empty for one that is wrong or incomplete; `$secure_link_expires` is
-//! its end. The text should hold what the link is good for (`$uri`, perhaps `$remote_addr`), its end, and a secret.
+//! `secure_link` contains the checksum of the link and, after a comma, the Unix time at which the link expires.
+//! `secure_link_md5` is the text whose MD5 the checksum must be, in base64 for URLs. `$secure_link` is `1` for a
+//! valid link, `0` for an expired link, and empty otherwise. `$secure_link_expires` is the expiry time. The text
+//! should contain what the link grants (`$uri`, perhaps `$remote_addr`), the expiry time and a secret.
 //!
-//! `secure_link_secret` is the older form: of `/any/CHECKSUM/path` the checksum is the MD5 of path and secret in
-//! hexadecimal digits, and `$secure_link` is the path where it is right.
+//! `secure_link_secret` is the older form. In `/any/CHECKSUM/path`, the checksum is the MD5 of path and secret in
+//! hexadecimal digits. `$secure_link` is the path if the checksum is correct, and empty otherwise.
 //!
 //! ```conf
 //! server {

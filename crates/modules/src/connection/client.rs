@@ -1,24 +1,25 @@
-//! How requests are read: sizes, times and how strict to be.
+//! Sets limits for reading requests: sizes, times and strictness.
 //!
-//! The first line and the fields of a request have to fit into `client_header_buffer_size` or, if they
-//! are longer, into `large_client_header_buffers`; a line that does not is answered 414, a field 400. A
-//! request with more than `max_headers` fields is answered 400. The whole head has to be there within
-//! `client_header_timeout`.
+//! **Head.** The request line and the headers must fit into `client_header_buffer_size` or, if they are longer,
+//! into `large_client_header_buffers`. A longer request line gets 414, a longer header 400. A request with more
+//! than `max_headers` headers gets 400. The complete head must arrive within `client_header_timeout`.
 //!
-//! A body longer than `client_max_body_size` is answered 413; 0 allows any length. Between two pieces of
-//! a body `client_body_timeout` may pass; with `client_body_min_rate`, a directive of Fulmar's, so much may pass
-//! in all, and one more second for each so many bytes: `client_body_min_rate 500` ends an upload that brings less
-//! than 500 bytes a second for longer than that. A body that a feature reads and that is longer than
-//! `client_body_buffer_size` goes to a file in `client_body_temp_path`, by default the system's directory
-//! for temporary files; the file has no name, so that nothing is left behind. With `client_body_in_file_only clean` every
-//! body that is read goes to a file, which has a name as long as the request lasts, and with `on` the file stays:
-//! `$request_body_file` tells the name to another server, so that the body itself need not be passed on. Of a file
-//! without a name it is a path that only processes with the right to look into the worker can open.
+//! **Body.** A body longer than `client_max_body_size` gets 413; 0 means no limit. `client_body_timeout` limits the
+//! time between two reads. With `client_body_min_rate` (Fulmar only), it limits the total waiting time, plus one
+//! second for each that many bytes: `client_body_min_rate 500` ends an upload that stays below 500 bytes per second
+//! for longer than the timeout.
 //!
-//! Fields whose names have other characters than letters, digits and dashes, and underscores unless
-//! `underscores_in_headers` is on, are ignored while `ignore_invalid_headers` is on, and the error log says which at
-//! `info`. `merge_slashes` makes one slash of several in the path. `strict_line_ends` refuses heads whose lines end in a
-//! lone LF; it exists in Fulmar only.
+//! A body that Fulmar has to buffer and that is longer than `client_body_buffer_size` goes to a file in
+//! `client_body_temp_path`, by default the system's directory for temporary files. The file has no name, so that
+//! nothing is left behind. With `client_body_in_file_only clean`, every buffered body goes to a file that has a
+//! name until the request ends; with `on`, the file stays. `$request_body_file` passes the name to an upstream, so
+//! that the body itself need not be sent. For a file without a name, the variable is a path that only privileged
+//! processes can open.
+//!
+//! **Strictness.** With `ignore_invalid_headers on`, Fulmar ignores headers whose names contain characters other
+//! than letters, digits and hyphens, and underscores unless `underscores_in_headers` is on. The error log names
+//! them at level `info`. `merge_slashes` merges adjacent slashes of the path. `strict_line_ends` (Fulmar only)
+//! rejects heads with lines that end with a lone LF.
 //!
 //! ```conf
 //! server {

@@ -1,13 +1,15 @@
-//! How long connections stay open between requests.
+//! Sets how long connections stay open between requests.
 //!
-//! A connection that waits for its next request is closed after `keepalive_timeout`, after
-//! `keepalive_requests` requests, and after `keepalive_time` in all. A second value of
-//! `keepalive_timeout` is announced to the client in a `Keep-Alive` field. When the server stops, or a reload
-//! ends the connection, an idle one is left open for `keepalive_min_timeout` from its last answer on; without that
-//! directive for one second from then on, because a request may be on its way.
+//! An idle connection is closed after `keepalive_timeout`. A connection ends after `keepalive_requests` requests,
+//! and after `keepalive_time`. A second argument of `keepalive_timeout` is sent to the client in a `Keep-Alive`
+//! header.
 //!
-//! `keepalive_disable` names browsers that cannot keep a connection: `msie6` (after POST requests),
-//! `safari`, or `none`.
+//! When the server stops, or a reload ends a connection, an idle connection stays open until
+//! `keepalive_min_timeout` after its last response; without that directive, for one more second. The reason: a
+//! request may be on its way.
+//!
+//! `keepalive_disable` lists browsers whose connections are not kept: `msie6` (after POST requests), `safari`, or
+//! `none`.
 //!
 //! ```conf
 //! server {

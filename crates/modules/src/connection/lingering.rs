@@ -1,10 +1,10 @@
-//! How connections are closed.
+//! Sets how connections are closed.
 //!
-//! A client that is still sending when its connection is closed would lose the response. So the server
-//! reads and drops what comes, for up to `lingering_time` in all and `lingering_timeout` between two
-//! pieces. `lingering_close` says when: never (`off`), when the client may still be sending (`on`), or
-//! `always`. `reset_timedout_connection` resets a connection that timed out, which frees its memory in
-//! the kernel at once.
+//! If the server closed a connection while the client still sends, the client could lose the response. So the
+//! server reads and discards what arrives, for up to `lingering_time` in total and `lingering_timeout` between two
+//! reads. `lingering_close` chooses when: never (`off`), if the client may still be sending (`on`), or `always`.
+//!
+//! `reset_timedout_connection` resets connections that timed out, which frees their memory in the kernel at once.
 //!
 //! ```conf
 //! server {

@@ -1,12 +1,12 @@
-//! The client's own address, as a trusted proxy tells it.
+//! Takes the client's address from a header that a trusted proxy sends.
 //!
-//! For a request from an address that `set_real_ip_from` names, the address in the field of `real_ip_header` takes the
-//! place of the peer's: in access rules, limits, logs and variables, for this request. Of several addresses the last
-//! one counts; with `real_ip_recursive` those of trusted proxies are passed over from behind. An address may have a
-//! port, which `$remote_port` then shows. `$realip_remote_addr` and `$realip_remote_port` keep the peer's own.
+//! For a request from an address in `set_real_ip_from`, the address in the header of `real_ip_header` replaces the
+//! peer's address for access rules, limits, logs and variables. If the header contains several addresses, the last
+//! one counts; with `real_ip_recursive`, the last one that is not a trusted proxy's. If the address has a port,
+//! `$remote_port` shows it. `$realip_remote_addr` and `$realip_remote_port` keep the peer's address and port.
 //!
-//! Name only proxies that set or replace the field themselves: a trusted peer can claim any address. A name
-//! is looked up once, when the configuration is loaded.
+//! List only proxies that set or replace the header themselves: a trusted peer can claim any address. A host name
+//! is resolved once, when the configuration is loaded.
 //!
 //! ```conf
 //! server {

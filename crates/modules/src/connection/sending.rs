@@ -1,15 +1,14 @@
-//! How responses are sent.
+//! Sets how responses are sent.
 //!
-//! A client that reads nothing for `send_timeout` is disconnected. With `send_min_rate`, a directive of Fulmar's, so
-//! much waiting is allowed in all, and one more second for each so many bytes that were taken: a client that takes a
-//! byte now and then does not hold a connection for ever. What the server itself waits for does not count.
+//! `send_timeout` limits the time between two writes that the client accepts. With `send_min_rate` (Fulmar only),
+//! it limits the total waiting time, plus one second for each that many bytes: a client that reads a byte now and
+//! then cannot hold a connection for ever. Time that the server itself needs does not count.
 //!
-//! `chunked_transfer_encoding off`
-//! sends content of unknown length to its end by closing the connection, as HTTP/1.0 does, for clients
-//! that do not understand chunks.
+//! With `chunked_transfer_encoding off`, content of unknown length ends when the connection closes, as in HTTP/1.0,
+//! for clients that do not understand chunks.
 //!
-//! `sendfile` lets the kernel send files, at most `sendfile_max_chunk` at a time. `tcp_nodelay`
-//! is accepted and changes nothing: small packets are always sent at once.
+//! With `sendfile`, the kernel sends files, at most `sendfile_max_chunk` at a time. `tcp_nodelay` is accepted and
+//! has no effect: small packets are always sent at once.
 //!
 //! ```file html/big.txt
 //! content

@@ -1,9 +1,10 @@
-//! Which file answers for a directory.
+//! Sets the index files of directories.
 //!
-//! When a URI ends with a slash, the names are tried in order, and the first one that exists is served
-//! by an internal redirect, so that another location may handle it (as one for `.php` does). Names may
-//! have variables. A name that starts with a slash is not looked up: the request is redirected there.
-//! Without any index file the directory is listed (`autoindex`) or forbidden.
+//! If a URI ends with a slash, Fulmar tries the names in order. The first file that exists is served by an internal
+//! redirect, so that another location can handle it, such as the one for `.php`. Names may contain variables. For a
+//! name that starts with a slash, Fulmar does not look for a file: it redirects to that path.
+//!
+//! If no index file exists, the directory is listed (`autoindex`), or the answer is 403.
 //!
 //! ```file html/index.txt
 //! start

@@ -1,10 +1,11 @@
-//! Where the files are: `root` and `alias`.
+//! Sets the directory of a site's files: `root` and `alias`.
 //!
-//! With `root` the whole path of the URI is appended to the directory; with `alias` the directory
-//! takes the place of the location's prefix. In a location with a regular expression `alias` is the
-//! whole path and is written with the expression's captures. Both may contain variables, but not
-//! `$document_root` and `$realpath_root`, which come from them. A relative directory starts from the
-//! prefix (`-p`); without any directive it is `html`.
+//! `root` appends the whole path of the URI to the directory. `alias` replaces the location's prefix with the
+//! directory. In a location with a regular expression, `alias` is the complete path of the file; write it with the
+//! captures of the expression.
+//!
+//! Both arguments may contain variables, except `$document_root` and `$realpath_root`, which are computed from
+//! them. A relative directory starts at the prefix (`-p`). The default is `html`.
 //!
 //! ```file site/images/logo.txt
 //! logo

@@ -1,10 +1,11 @@
-//! Files of a directory are served as they are.
+//! Serves files.
 //!
-//! A request is answered with the file that its URI maps to by `root` or `alias`. Only GET and HEAD are
-//! answered; other methods get 405. A directory that was asked for without a slash at its end is
-//! redirected to the name with the slash, and one with a slash that has no index file and no listing is
-//! forbidden. The media type follows from the extension (`types`), the entity tag from the file's time
-//! and size (`etag`). Symbolic links are followed; devices, pipes and sockets are never served.
+//! The file is the one to which `root` or `alias` maps the URI. Only GET and HEAD are allowed; other methods get
+//! 405. A directory without a slash at the end is redirected to its name with the slash. A directory without an
+//! index file and without a listing gets 403.
+//!
+//! The media type follows from the extension (`types`), and the entity tag from the file's time and size (`etag`).
+//! Symbolic links are followed. Devices, pipes and sockets are never served.
 //!
 //! ```file html/hello.txt
 //! hello

@@ -1,9 +1,10 @@
-//! Tries files in order, and goes elsewhere if there is none.
+//! Tries files in order, with a fallback if none exists.
 //!
-//! Each name but the last is looked up below the root or alias; a name with a slash at its end is looked
-//! up as a directory. The first that exists becomes the URI, and the location goes on with it. If none
-//! exists, the last argument decides: a path is an internal redirect (with its own query, if it has one),
-//! `@name` is a named location, `=404` is a status.
+//! Fulmar looks for each name but the last below `root` or `alias`. A name that ends with a slash stands for a
+//! directory. The first file that exists becomes the URI, and the location continues with it.
+//!
+//! If none exists, the last argument decides: a path is an internal redirect, with its own query if it has one;
+//! `@name` is a named location; `=404` is a status.
 //!
 //! ```file html/a.txt
 //! a

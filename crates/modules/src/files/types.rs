@@ -1,9 +1,10 @@
-//! The media types of files: `types` and `default_type`.
+//! Sets the media types of files: `types` and `default_type`.
 //!
-//! A `types` block maps extensions to media types; the type of a file comes from what follows the last
-//! dot of its name, in any case. What is in no block has the `default_type`. A level that has its own
-//! `types` block inherits none; several blocks of one level are joined. Without any block HTML, GIF
-//! and JPEG files are known.
+//! A `types` block maps file name extensions to media types. The extension is what follows the last dot of the
+//! name; upper and lower case are equal. A file whose extension is not in a block gets the `default_type`.
+//!
+//! A level with a `types` block does not inherit the outer blocks. Several blocks of one level are joined. Without
+//! any block, Fulmar knows HTML, GIF and JPEG files.
 //!
 //! ```file html/a.HTM
 //! a

@@ -1,17 +1,16 @@
-//! Limits how many requests are answered at a time, for each value of a key.
+//! Limits the number of concurrent requests per key.
 //!
-//! `limit_conn_zone` names a key, such as the client's address, and a zone for the counts of its values. A
-//! location that names the zone with `limit_conn` answers no more requests of one value at a time than the
-//! number says; what is beyond gets `limit_conn_status`. A connection counts from the moment that the head
-//! of a request is there until its answer is sent or its client has left. A request whose key is empty is
-//! not limited; one that names several zones has to pass all.
+//! `limit_conn_zone` defines a key, such as the client's address, and a zone of memory for the counts of the keys.
+//! `limit_conn` applies the zone to a location, with the largest number of requests at a time. A request above the
+//! limit gets `limit_conn_status`. A request counts from the moment its head is complete until its response is sent
+//! or the client disconnects. A request with an empty key is not limited. With several zones, a request must pass
+//! all of them.
 //!
-//! A count takes 64 bytes of the zone (for keys up to 28 bytes). Where the zone is full, a value that is
-//! not in it is refused. All threads share the zone, and a reload keeps its counts where its name, size and key
-//! stay as they were.
+//! A count takes 64 bytes for keys of up to 28 bytes. If the zone is full, a request with a new key is rejected.
+//! All threads share the zone. A reload keeps its counts, if name, size and key are the same.
 //!
-//! `limit_conn_dry_run on` only logs what would happen. `$limit_conn_status` is `PASSED`, `REJECTED` or
-//! `REJECTED_DRY_RUN`.
+//! `limit_conn_dry_run on` logs what would happen and limits nothing. `$limit_conn_status` is `PASSED`, `REJECTED`
+//! or `REJECTED_DRY_RUN`.
 //!
 //! ```conf
 //! limit_conn_zone $binary_remote_addr zone=addresses:1m;

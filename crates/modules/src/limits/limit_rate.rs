@@ -1,11 +1,11 @@
-//! How fast a response is sent: `limit_rate` and `limit_rate_after`.
+//! Limits the speed of a response: `limit_rate` and `limit_rate_after`.
 //!
-//! A client is sent so many bytes a second, after the first `limit_rate_after` bytes at full speed. The limit is that
-//! of one response: a client that opens two connections gets twice as much (`limit_conn` bounds that). Zero is no
-//! limit. Both may have variables, as of a `map`; a value that is no size counts as zero.
+//! The first `limit_rate_after` bytes are sent at full speed, the rest at `limit_rate` bytes per second. The limit
+//! is per response: a client with two connections gets twice as much (`limit_conn` can prevent this). Zero means no
+//! limit. Both arguments may contain variables, such as one of a `map`; a value that is not a size means zero.
 //!
-//! `$limit_rate` is the limit of this response, and may be set: `set $limit_rate 4k` goes before the directive. A
-//! server that is asked for the content may set it, too, by the field `X-Accel-Limit-Rate`.
+//! `$limit_rate` is the limit of the current response. `set $limit_rate 4k` overrides the directive. An upstream
+//! can set it with the header `X-Accel-Limit-Rate`.
 //!
 //! ```file html/video.txt
 //! content

@@ -1,9 +1,9 @@
-//! Pages of one's own in place of errors.
+//! Replaces error responses with pages of the site.
 //!
-//! For each status the page is a path of this server (an internal redirect), a named location, or a URL
-//! that the client is redirected to. Without `=` the client gets the original status; `=200` sends
-//! another one; a bare `=` sends whatever the page itself answers. `recursive_error_pages on` lets an
-//! error while the page is made have a page in turn.
+//! The page for a status is a path of this server (an internal redirect), a named location, or a URL to which the
+//! client is redirected. The client gets the original status. `=200` sends another status; `=` alone sends the
+//! status of the page. With `recursive_error_pages on`, an error while the page is made can have an error page,
+//! too.
 //!
 //! ```file html/sorry.txt
 //! sorry

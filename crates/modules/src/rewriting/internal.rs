@@ -1,7 +1,7 @@
-//! Locations that only the server itself may enter.
+//! Allows a location for internal requests only.
 //!
-//! A request from outside that is matched by such a location gets 404. What gets in are internal
-//! redirects (`error_page`, `index`, `try_files`, `rewrite`) and subrequests.
+//! A client's request for such a location gets 404. Internal redirects (`error_page`, `index`, `try_files`,
+//! `rewrite`) and subrequests are allowed.
 //!
 //! ```file html/error.txt
 //! sorry

@@ -1,9 +1,9 @@
-//! What follows when a response was sent, or its client has left.
+//! Runs another location after a response was sent, or after its client disconnected.
 //!
-//! The request goes through one more location: a path of this server, as by an internal redirect, or a named location.
-//! What that answers goes nowhere. So another server can be told how a download ended, by `$body_bytes_sent` and
-//! `$request_completion`. The request is logged once, when all is over, with the status of what followed. A location that
-//! is gone through in this way has no follower itself.
+//! The argument is a path of this server or a named location. The response of that location is discarded. A typical
+//! use is to tell another server how a download ended, with `$body_bytes_sent` and `$request_completion`. The
+//! request is logged once, after the action, with the status of the action. The action's own location cannot have
+//! another action.
 //!
 //! ```file html/large.txt
 //! content

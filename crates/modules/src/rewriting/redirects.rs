@@ -1,13 +1,12 @@
-//! How the server writes the target of its own redirections.
+//! Sets the form of the redirects that the server itself sends.
 //!
-//! A target that starts with a slash becomes an absolute URL, unless `absolute_redirect` is off. Its
-//! host is the one that the client asked for or, with `server_name_in_redirect`, the first
-//! `server_name`. Its port is left out with `port_in_redirect off`, and always where it is the
-//! scheme's own.
+//! A target that starts with a slash becomes an absolute URL, unless `absolute_redirect` is off. Its host is the
+//! host of the request; with `server_name_in_redirect`, it is the first `server_name`. The port is left out with
+//! `port_in_redirect off`, and if it is the default port of the scheme.
 //!
-//! `msie_refresh on` sends old versions of Internet Explorer, which tell so by `MSIE`, a page that leads to the target,
-//! with the status 200, in place of a redirection. `msie_padding` is accepted and does nothing: browsers that hid short
-//! error pages are gone.
+//! With `msie_refresh on`, old versions of Internet Explorer (`MSIE`) get a page with status 200 that leads to the
+//! target instead of a redirect. `msie_padding` is accepted and has no effect: the browsers that needed it are
+//! gone.
 //!
 //! ```conf
 //! server {

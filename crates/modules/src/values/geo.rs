@@ -1,14 +1,15 @@
-//! Variables whose value depends on an address: the client's, or one that a variable holds.
+//! Defines a variable whose value depends on an IP address: the client's, or that of another variable.
 //!
-//! Each line of the block names a network and the value for its addresses; the narrowest network counts. `default` is
-//! the value for all others (and for what is no address), else it is empty. `delete` takes away a network that an
-//! included file named. With `ranges`, which has to come first, the lines name IPv4 addresses from and to
-//! (`10.0.0.1-10.0.0.9`); a range within an earlier one takes its part, and what overlaps otherwise is an error.
+//! Each line of the block contains a network and a value; the most specific network wins. `default` is the value
+//! for other addresses and for a text that is not an address; without it, the value is empty. `delete` removes a
+//! network that an included file defined. With `ranges`, which must be the first line, the lines contain ranges of
+//! IPv4 addresses (`10.0.0.1-10.0.0.9`). A range inside an earlier range replaces that part; any other overlap is
+//! an error.
 //!
-//! `proxy` names networks of trusted proxies: for a client from there the last address of `X-Forwarded-For` counts,
-//! with `proxy_recursive` the last one that is not a proxy's itself. `volatile` keeps the value from being kept for
-//! the request. A look takes the same time whether ten networks are named or a hundred thousand. Binary files of
-//! ranges, which nginx makes beside text files, are neither made nor read: the text counts.
+//! `proxy` lists networks of trusted proxies. For a request from one of them, Fulmar uses the last address of
+//! `X-Forwarded-For`; with `proxy_recursive`, the last address that is not a trusted proxy's. With `volatile` the
+//! value is computed again at each use. The time of a lookup does not grow with the number of networks. nginx can
+//! read ranges from binary files; Fulmar reads the text.
 //!
 //! ```conf
 //! geo $zone {

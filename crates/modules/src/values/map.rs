@@ -1,12 +1,16 @@
-//! Variables whose value depends on another value.
+//! Defines a variable whose value depends on other variables.
 //!
-//! The first argument is a text with variables; its value is looked for on the left side of the block,
-//! and the variable gets what stands on the right side. What stands exactly there comes first, in any
-//! case of letters; then host names with a wildcard (`*.example.com`, `.example.com`, `www.*`), if
-//! `hostnames` stands above them; then regular expressions (`~`, or `~*` for any case) in order; then
-//! `default`, without which the value is empty. A backslash before a first character keeps it from
-//! having a meaning. The right side may have variables and captures. A variable that nobody uses costs
-//! nothing; its value is kept for the request unless the block says `volatile`.
+//! The first argument is a text with variables. Fulmar looks for its value on the left side of the block's lines;
+//! the variable gets the right side of the line that matches. The order is:
+//!
+//! 1. a line with exactly this text, in upper or lower case;
+//! 2. with `hostnames`, a host name with a wildcard (`*.example.com`, `.example.com`, `www.*`);
+//! 3. regular expressions (`~`, or `~*` to ignore case), in the order of the lines;
+//! 4. `default`. Without it, the value is empty.
+//!
+//! Write a backslash before a first character that has a special meaning. The right side may contain variables and
+//! captures. The value is computed when it is first used, and kept for the request, unless the block contains
+//! `volatile`.
 //!
 //! ```conf
 //! map $arg_size $answer {

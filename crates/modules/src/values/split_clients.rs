@@ -1,8 +1,8 @@
-//! Variables whose value is chosen by chance, the same for the same client: A/B tests.
+//! Divides clients into groups, as for A/B tests.
 //!
-//! The first argument is a text with variables. Its value is hashed (MurmurHash2), and where the hash lies among all
-//! hashes decides: each line of the block takes a part of them, in percent with up to two decimals, and `*` takes the
-//! rest. What no line takes has an empty value. The same text is always in the same part, in nginx, too.
+//! The first argument is a text with variables. Fulmar hashes its value (MurmurHash2). Each line of the block takes
+//! a part of all hashes, in percent with up to two decimals; `*` takes the rest. If no line takes the hash, the
+//! value is empty. The same text always belongs to the same line, and nginx chooses the same one.
 //!
 //! ```conf
 //! split_clients "$arg_user" $variant {

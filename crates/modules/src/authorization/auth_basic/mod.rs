@@ -1,22 +1,22 @@
-//! Lets in who names a user and the password of a file (RFC 7617).
+//! Requires a user name and a password (RFC 7617).
 //!
-//! The first argument is the realm, which browsers show; `off` ends what an outer level asks for. The file
-//! has a line for each user: a name, a colon, and the password as `htpasswd` and `openssl passwd` write
-//! it. A further colon starts a remark, and a line that starts with `#` is one. These forms are known:
+//! The first argument of `auth_basic` is the realm, which browsers show; `off` cancels an outer level's directive.
+//! The file of `auth_basic_user_file` has a line for each user: a name, a colon, and the password as `htpasswd` and
+//! `openssl passwd` write it. A second colon starts a comment, and so does `#` at the beginning of a line. Fulmar
+//! knows these forms of passwords:
 //!
-//! - bcrypt (`$2y$`, `$2a$`, `$2b$`) up to a cost of 14, the one to use: `htpasswd -B`;
+//! - bcrypt (`$2y$`, `$2a$`, `$2b$`) up to a cost of 14, the recommended one: `htpasswd -B`;
 //! - SHA-crypt (`$5$`, `$6$`) up to 500000 rounds;
-//! - MD5 (`$apr1$`, `$1$`) and DES (of which only the first eight characters count);
+//! - MD5 (`$apr1$`, `$1$`) and DES (which uses only the first eight characters);
 //! - `{SHA}`, `{SSHA}` and `{PLAIN}`.
 //!
-//! Whatever else is written, or costs more, lets nobody in, and the log says so. A change of the file counts
-//! at once. Passwords are computed beside the event loop, a few at a time; where too many wait, the answer is
-//! 503. A password that was right a moment ago is not computed again, unless the user's line changed, and the
-//! file is not read again for it, unless it changed. A name that the file does not have takes as long as a wrong password
-//! for its first line. A file that is not there is 403; one that cannot be read is 500.
+//! Any other form, or a higher cost, is rejected and logged. A changed file counts at once. Passwords are checked
+//! outside of the event loop, a few at a time; if too many wait, the answer is 503. A correct password is
+//! remembered for a short time, until the user's line changes. An unknown user takes as long as a wrong password
+//! for the first user. A missing file is 403; a file that cannot be read is 500.
 //!
-//! Both arguments may have variables. See `satisfy` for how passwords go together with addresses, and
-//! `auth_delay` against guessing. The user is in `$remote_user`.
+//! Both arguments may contain variables. `satisfy` combines passwords with addresses, and `auth_delay` slows down
+//! guessing. The user is in `$remote_user`.
 //!
 //! ```file users
 //! alice:$apr1$saltsalt$LrttParrLPdxvgutaSXWJ0:writes the news

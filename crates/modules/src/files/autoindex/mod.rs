@@ -1,16 +1,15 @@
 //! Lists directories.
 //!
-//! Where a URI ends with a slash and no index file answers for it, the directory is shown: directories
-//! first, then files by name, without those whose names start with a dot. The list is a page for people
-//! (`html`), or, by `autoindex_format`, `json`, `jsonp` (JSON in a call of the function that the
-//! argument `callback` names) or `xml` for programs. `autoindex_exact_size off` rounds the sizes in the
-//! page to K, M and G; `autoindex_localtime on` shows its times in the server's time zone. Names are as wide as
-//! they have bytes or, with `charset utf-8`, characters.
+//! If a URI ends with a slash and there is no index file, Fulmar lists the directory: directories first, then files
+//! by name. Names that start with a dot are left out. `autoindex_format` chooses the form: a page (`html`), or
+//! `json`, `jsonp` (JSON in a call of the function that the argument `callback` names) or `xml` for programs.
+//! `autoindex_exact_size off` rounds sizes to K, M and G. `autoindex_localtime on` shows times in the server's time
+//! zone. With `charset utf-8` columns are aligned by characters, otherwise by bytes.
 //!
-//! The page looks as nginx's does, byte for byte. `autoindex_format page`, which nginx does not have and `fulmar serve`
-//! uses, is a page for browsers of today: links in the headings sort it (`?sort=size&order=asc`; `name`, `size` or
-//! `modified`), sizes are rounded to units of 1000, the layout fits phones, and the colours follow the system. It has no
-//! script and loads nothing.
+//! The page is the same as nginx's, byte for byte. `autoindex_format page` (Fulmar only; `fulmar serve` uses it) is
+//! a page for current browsers. Links in the headings sort it (`?sort=size&order=asc`; `name`, `size` or
+//! `modified`), sizes are in units of 1000, the layout fits phones, and the colours follow the system. It contains
+//! no script and loads nothing.
 //!
 //! ```file html/files/a.txt
 //! a

@@ -1,17 +1,17 @@
-//! Files that are kept open: `open_file_cache`.
+//! Keeps files open between requests.
 //!
-//! Each thread keeps up to `max` paths: open files with their sizes and times, directories that exist, and, with
-//! `open_file_cache_errors on`, that something is not there or may not be read. A path that nobody asked for in the
-//! `inactive` time goes, and where there are too many the one that was not used longest. What is kept is looked at
-//! again when `open_file_cache_valid` is over: until then a file that was replaced, removed or added is not noticed.
-//! A file is kept open once it was asked for `open_file_cache_min_uses` times.
+//! Each thread caches up to `max` paths: open files with their sizes and times, directories, and, with
+//! `open_file_cache_errors on`, errors such as "not found". A path that no request used for the `inactive` time is
+//! removed. If the cache is full, the path that was unused for longest is removed. An entry is checked again after
+//! `open_file_cache_valid`; until then Fulmar does not notice that a file was replaced, removed or added. A file is
+//! kept open after `open_file_cache_min_uses` requests.
 //!
-//! The content of a file up to 64 KB that was left alone for two seconds is kept in memory with the entry, so that
-//! nothing is asked of the file system for it until the entry has to be looked at again. A thread keeps up to 64 MB of
-//! such content; what is beyond is read from the open file. Content is kept at all only where this directive is on.
+//! The content of small files (up to 64 KB) is kept in memory with the entry, if the file did not change for two
+//! seconds. Then a request needs no call to the file system until the entry is checked again. A thread keeps up to
+//! 64 MB of content. Without this directive, no content is kept.
 //!
-//! The cache is used by files themselves, `gzip_static`, `index`, `try_files`, and conditions such as `if (-f …)`.
-//! `open_file_cache_events` does nothing on Linux, in nginx neither.
+//! The cache is used for static files, `gzip_static`, `index`, `try_files`, and conditions such as `if (-f …)`.
+//! `open_file_cache_events` has no effect on Linux; the same is true for nginx.
 //!
 //! ```file html/page.txt
 //! page

@@ -1,20 +1,20 @@
-//! Limits how many requests there are in a time, for each value of a key.
+//! Limits the request rate per key.
 //!
-//! `limit_req_zone` names a key, such as the client's address, a zone for the states of its values, and a
-//! rate. A location that names the zone with `limit_req` lets the requests of each value through at that
-//! rate, measured by the millisecond: one a second means none within a second of the one before. `burst`
-//! lets so many more come early; they wait until it is their turn, unless `nodelay` or, for the first of
-//! them, `delay=NUMBER` lets them go on at once. What is beyond gets `limit_req_status`. A request whose
-//! key is empty is not limited; one that names several zones has to pass all. A request is counted once,
-//! however often it is redirected inside of the server.
+//! `limit_req_zone` defines a key, such as the client's address, a zone of memory for the states of the keys, and a
+//! rate. `limit_req` applies the zone to a location. The rate is enforced by the millisecond: at one request per
+//! second, a second request is allowed only a full second after the first.
 //!
-//! A state takes 128 bytes of the zone (for keys up to 48 bytes); in a full zone the value that was not
-//! seen for the longest time is forgotten. All threads share the zone, and a reload keeps its states where its
-//! name, size and key stay as they were.
+//! - `burst` allows that many requests in advance. They wait until the rate allows them.
+//! - `nodelay` lets them pass at once; `delay=NUMBER` lets the first NUMBER of them pass at once.
+//! - A request above the limit gets `limit_req_status`.
+//! - A request with an empty key is not limited. With several zones, a request must pass all of them.
+//! - A request counts once, even after internal redirects.
 //!
-//! A client that leaves while its request waits is forgotten. `limit_req_dry_run on` only logs what would
-//! happen. `$limit_req_status` is `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or
-//! `REJECTED_DRY_RUN`.
+//! A state takes 128 bytes for keys of up to 48 bytes. If the zone is full, the key that was unused for longest is
+//! removed. All threads share the zone. A reload keeps its states, if name, size and key are the same.
+//!
+//! A request whose client disconnects while it waits is dropped. `limit_req_dry_run on` logs what would happen and
+//! limits nothing. `$limit_req_status` is `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or `REJECTED_DRY_RUN`.
 //!
 //! ```file html/a.txt
 //! a
