@@ -205,6 +205,9 @@ pub struct Load {
     pub contenders: Option<Vec<String>>,
     /// Why it cannot be run, if it cannot: the finding that needs it is answered with this.
     pub not_yet: Option<String>,
+    /// What somebody needs a server for that this load stands for: `a WordPress site`. The first page of the report
+    /// answers it.
+    pub need: Option<String>,
 }
 
 /// What is done with the contenders.
@@ -391,6 +394,8 @@ pub struct Finding {
     pub id: String,
     /// What it says, in our words.
     pub claim: String,
+    /// The same in few words, for the picture on the report's first page.
+    pub short: Option<Short>,
     /// It holds where all of these do.
     #[serde(default)]
     pub holds_when: Vec<Condition>,
@@ -400,6 +405,16 @@ pub struct Finding {
     pub partly: bool,
     /// Why it cannot be tested here, if it cannot.
     pub cannot_be_tested: Option<String>,
+}
+
+/// A finding in few words. Of its conditions the first one that has both a published and a measured ratio is drawn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Short {
+    /// What was compared: `small files`.
+    pub of: String,
+    /// The published advantage as the publication puts it; else it is computed from the published figures.
+    pub says: Option<String>,
 }
 
 /// What can be checked on measured figures. `load` names a load of the experiment, or `experiment/load` of

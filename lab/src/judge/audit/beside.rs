@@ -258,7 +258,7 @@ fn shared_cores<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
     let loads: BTreeSet<&str> = rows.iter().filter(shared).map(|row| row.load.title.as_str()).collect();
     let Some(first) = rows.iter().find(shared) else { return Found::new() };
     let text = format!(
-        "The load tool ran on the contender's own cores and took time from it; rates are those of both together. Loads: {}.",
+        "The load tool ran on the server's own cores and took time from it; rates are those of both together. Loads: {}.",
         loads.into_iter().collect::<Vec<_>>().join("; ")
     );
     vec![(About { load: None, ..About::load(first) }, text)]
@@ -279,7 +279,7 @@ fn tool_busy<'a>(rows: &'a [Row<'a>]) -> Found<'a> {
         let names: BTreeSet<&str> = of_load.iter().filter(busy).map(|row| row.contender).collect();
         if !names.is_empty() {
             let text = format!(
-                "In {} of {} blocks the load tool used all the time of its cores, so the rates may be its own limit: {}.",
+                "In {} of {} runs the load tool used all the time of its cores, so the rates may be its own limit: {}.",
                 of_load.iter().filter(busy).count(),
                 of_load.len(),
                 names.into_iter().collect::<Vec<_>>().join(", ")

@@ -189,7 +189,7 @@ impl<'a> Data<'a> {
             |row: &&Row<'_>| row.experiment == experiment && row.load == name && row.contender == contender;
         if of_contender().next().is_none() && self.busy.iter().any(|row| is_of_it(&row)) {
             let title = self.title(load);
-            return format!("all blocks of {contender} under “{title}” began on a busy machine");
+            return format!("all runs of {contender} under “{title}” began on a busy machine");
         }
         if of_contender().next().is_some() {
             return format!("no figure of {contender} says {}", words::named(figure));

@@ -160,7 +160,7 @@ fn fewer_turns_than_a_claim_needs_only_hint() {
         assert_eq!((answer.verdict, answer.indicative), (Verdict::Holds, false));
         let mut fewer = both.clone();
         fewer[0].truncate(19);
-        assert!(answered(A_BEATS_B, &fewer).indicative, "one turn of one contender is missing");
+        assert!(answered(A_BEATS_B, &fewer).indicative, "one turn of one server is missing");
         fewer.iter_mut().for_each(|blocks| blocks.truncate(2));
         let answer = answered(A_BEATS_B, &fewer);
         assert_eq!((answer.verdict.clone(), answer.indicative), (Verdict::Undecided, true), "quick: {quick}");
@@ -182,7 +182,7 @@ fn blocks_on_a_busy_machine_decide_nothing() {
     assert_eq!(answer.verdict, Verdict::Undecided);
     assert!(answer.evidence[0].text.ends_with("undecided: 3 turns, and a verdict needs 6"), "{answer:?}");
     both[0].iter_mut().for_each(|block| block.circumstances.busy_before = 0.9);
-    let why = "all blocks of a under “Load” began on a busy machine";
+    let why = "all runs of a under “Load” began on a busy machine";
     assert_eq!(answered(A_BEATS_B, &both).verdict, Verdict::CannotBeTested(why.into()));
 }
 

@@ -1,11 +1,12 @@
 //! Times of one kind: their exact mean and deviation, and a histogram with three digits for all else.
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::model::block::Bar;
 
-/// Each power of two is divided into so many steps (as a power of two itself): a value is off by at most 0.1 %.
-const STEP_BITS: u32 = 10;
+/// Significant decimal digits of a value: it is off by at most 0.1 %.
+const DIGITS: u8 = 3;
 
 /// Longer times than this (2^42 ns are 73 minutes) count as this.
 const LONGEST_NS: u64 = (1 << 42) - 1;
@@ -17,18 +18,17 @@ const BARS_PER_DECADE: i32 = 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub(super) struct Series {
-    steps: Vec<u64>,
-    count: u64,
+    steps: Histogram<u64>,
     sum: f64,
     squares: f64,
     min: u64,
     max: u64,
 }
 
-/// A series as one process hands it to another: only the steps that were met.
+/// A series as one process hands it to another: only the steps that were met, each by its largest value.
 #[derive(Serialize, Deserialize)]
 struct Packed {
-    steps: Vec<(usize, u64)>,
+    steps: Vec<(u64, u64)>,
     sum: f64,
     squares: f64,
     min: u64,
@@ -37,16 +37,16 @@ struct Packed {
 
 impl Default for Series {
     fn default() -> Self {
-        let steps = vec![0; step_of(LONGEST_NS) + 1];
-        Self { steps, count: 0, sum: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+        #[expect(clippy::expect_used, reason = "the bounds are constants, and a test makes one")]
+        let steps = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds are valid");
+        Self { steps, sum: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 
 impl Series {
     /// One more time.
     pub(super) fn add(&mut self, ns: u64) {
-        self.steps[step_of(ns.min(LONGEST_NS))] += 1;
-        self.count += 1;
+        self.steps.saturating_record(ns);
         let value = ns as f64;
         self.sum += value;
         self.squares += value * value;
@@ -56,10 +56,9 @@ impl Series {
 
     /// All times of another series.
     pub(super) fn merge(&mut self, other: &Series) {
-        for (count, more) in self.steps.iter_mut().zip(&other.steps) {
-            *count += more;
+        for (end, count) in other.steps() {
+            self.steps.saturating_record_n(end, count);
         }
-        self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
         self.min = self.min.min(other.min);
@@ -79,7 +78,7 @@ impl Series {
 
     /// The shortest in milliseconds.
     pub(super) fn min_ms(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.min as f64 / 1e6 }
+        if self.steps.is_empty() { 0.0 } else { self.min as f64 / 1e6 }
     }
 
     /// The longest in milliseconds.
@@ -89,24 +88,25 @@ impl Series {
 
     /// The time in milliseconds that so many per cent are not above.
     pub(super) fn percentile_ms(&self, per_cent: f64) -> f64 {
-        // 99.9 % of 1,000 are 999, which the product of the two exceeds by a rounding.
-        let wanted = (per_cent / 100.0 * self.count as f64 * (1.0 - 1e-12)).ceil().max(1.0);
-        let mut seen = 0;
-        for (step, count) in self.steps.iter().enumerate() {
-            seen += count;
-            if seen as f64 >= wanted {
-                return end_of(step).clamp(self.min, self.max) as f64 / 1e6;
-            }
+        if self.steps.is_empty() {
+            return 0.0;
         }
-        self.max_ms()
+        // 99.9 % of 1,000 are 999, which the product of the two exceeds by a rounding.
+        let quantile = per_cent / 100.0 * (1.0 - 1e-12);
+        self.steps.value_at_quantile(quantile).clamp(self.min, self.max) as f64 / 1e6
+    }
+
+    /// The steps that were met, in their order: the largest value of each, and how many times it holds.
+    fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.steps.iter_recorded().map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
     }
 
     /// Bars of equal ratio, those at both ends not empty.
     pub(super) fn bars(&self) -> Vec<Bar> {
         let mut bars: Vec<Bar> = Vec::new();
         let mut bar = None;
-        for (step, count) in self.steps.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let upto_ms = end_of(step) as f64 / 1e6;
+        for (end, count) in self.steps() {
+            let upto_ms = end as f64 / 1e6;
             let index = bar.get_or_insert_with(|| bar_of(upto_ms));
             while bar_end_ms(*index) < upto_ms {
                 *index += 1;
@@ -116,7 +116,7 @@ impl Series {
             }
             match bars.last_mut() {
                 Some(last) => last.count += count,
-                None => bars.push(Bar { upto_ms: bar_end_ms(*index), count: *count }),
+                None => bars.push(Bar { upto_ms: bar_end_ms(*index), count }),
             }
         }
         bars
@@ -128,8 +128,8 @@ impl Series {
         let end = |bar: u32| self.min_ms() + width * f64::from(bar);
         let mut bars: Vec<Bar> = (0..=wanted).map(|bar| Bar { upto_ms: end(bar), count: 0 }).collect();
         let mut at = 0;
-        for (step, count) in self.steps.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let value = end_of(step).clamp(self.min, self.max) as f64 / 1e6;
+        for (end, count) in self.steps() {
+            let value = end.clamp(self.min, self.max) as f64 / 1e6;
             while at + 1 < bars.len() && bars[at].upto_ms < value {
                 at += 1;
             }
@@ -139,18 +139,15 @@ impl Series {
     }
 
     fn divisor(&self) -> f64 {
-        self.count.max(1) as f64
+        self.steps.len().max(1) as f64
     }
 }
 
 impl From<Packed> for Series {
     fn from(packed: Packed) -> Self {
         let mut series = Self::default();
-        for (step, count) in packed.steps {
-            if let Some(place) = series.steps.get_mut(step) {
-                *place += count;
-                series.count += count;
-            }
+        for (end, count) in packed.steps {
+            series.steps.saturating_record_n(end, count);
         }
         Self { sum: packed.sum, squares: packed.squares, min: packed.min, max: packed.max, ..series }
     }
@@ -158,25 +155,10 @@ impl From<Packed> for Series {
 
 impl From<Series> for Packed {
     fn from(series: Series) -> Self {
-        let steps = series.steps.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
+        let steps = series.steps().collect();
         let Series { sum, squares, min, max, .. } = series;
         Self { steps, sum, squares, min, max }
     }
-}
-
-/// Below 2^(STEP_BITS + 1) each value has its step; above, each power of two has 2^STEP_BITS of them.
-fn step_of(ns: u64) -> usize {
-    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
-    let step = (u64::from(shift) << STEP_BITS) + (ns >> shift);
-    usize::try_from(step).unwrap_or(usize::MAX)
-}
-
-/// The largest value of a step.
-fn end_of(step: usize) -> u64 {
-    let step = step as u64;
-    let shift = (step >> STEP_BITS).saturating_sub(1);
-    let top = step - (shift << STEP_BITS);
-    ((top + 1) << shift) - 1
 }
 
 fn bar_of(ms: f64) -> i32 {
@@ -205,17 +187,16 @@ mod tests {
     fn a_step_holds_its_values_and_errs_by_a_thousandth() {
         for value in (0..42).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1, (1 << bit) * 5 / 3])
         {
-            let end = end_of(step_of(value));
+            let steps: Vec<(u64, u64)> = series([value]).steps().collect();
+            let [(end, 1)] = steps[..] else { panic!("{value}: {steps:?}") };
             assert!(end >= value && (end - value) as f64 <= value as f64 / 1000.0, "{value} {end}");
-            assert_eq!(step_of(end), step_of(value));
-            assert_eq!(step_of(end + 1), step_of(value) + 1);
         }
     }
 
     #[test]
     fn moments_and_percentiles() {
         let series = series((1..=1000).map(|ms| ms * 1_000_000));
-        assert_eq!(series.count, 1000);
+        assert_eq!(series.steps.len(), 1000);
         assert!((series.mean_ms() - 500.5).abs() < 1e-6);
         assert!((series.deviation_ms() - 288.675).abs() < 0.01, "{}", series.deviation_ms());
         assert_eq!((series.min_ms(), series.max_ms()), (1.0, 1000.0));
@@ -234,7 +215,7 @@ mod tests {
         let mut merged: Series = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&merged).unwrap(), text);
         merged.merge(&other);
-        assert_eq!(merged.count, 5);
+        assert_eq!(merged.steps.len(), 5);
         assert_eq!((merged.min, merged.max), (1, u64::MAX));
         assert_eq!(merged.steps, series([5, 7_000, 123_456_789, 1, u64::MAX]).steps);
     }

@@ -33,6 +33,13 @@ pub(super) enum Plot {
         /// The bars.
         bars: Vec<Bar>,
     },
+    /// What was published above what was measured here, a line for each claim.
+    Claims {
+        /// Across: a ratio.
+        x: Axis,
+        /// The claims.
+        claims: Vec<Claim>,
+    },
     /// A histogram for each contender, one below the other.
     Histograms {
         /// Across.
@@ -88,6 +95,21 @@ pub(super) struct Bar {
     pub(super) label: String,
 }
 
+/// A published ratio and the one that was measured here.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    /// What is claimed, with the sign of what became of it.
+    pub(super) name: String,
+    /// Both ratios in words.
+    pub(super) label: String,
+    /// What was published.
+    pub(super) published: f64,
+    /// What was measured.
+    pub(super) here: f64,
+    /// The interval around it.
+    pub(super) span: (f64, f64),
+}
+
 /// A histogram.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
@@ -117,6 +139,12 @@ impl Chart {
         (!bars.is_empty()).then(|| Chart { title: title.into(), words, plot: Plot::Bars { x, bars } })
     }
 
+    /// A chart of claims.
+    pub(super) fn claims(title: impl Into<String>, x: Axis, claims: Vec<Claim>) -> Option<Chart> {
+        let words = claims.iter().map(|claim| format!("{}: {}", claim.name, claim.label)).collect();
+        (!claims.is_empty()).then(|| Chart { title: title.into(), words, plot: Plot::Claims { x, claims } })
+    }
+
     /// A chart of histograms, with words about where most requests lie.
     pub(super) fn histograms(title: impl Into<String>, x: Axis, rows: Vec<Histogram>) -> Option<Chart> {
         let words = rows.iter().filter_map(|row| {
@@ -134,6 +162,8 @@ impl Chart {
         match &self.plot {
             Plot::Lines { lines, .. } => lines.iter().map(|line| (line.name.as_str(), line.style)).collect(),
             Plot::Bars { bars, .. } => bars.iter().map(|bar| (bar.name.as_str(), bar.style)).collect(),
+            // They compare publications and not contenders.
+            Plot::Claims { .. } => Vec::new(),
             Plot::Histograms { rows, .. } => rows.iter().map(|row| (row.name.as_str(), row.style)).collect(),
         }
     }

@@ -102,7 +102,7 @@ pub(super) fn faultless<'a>(summary: &Summary<'a>, works: &[Work<'a>]) -> Option
     let (compared, absent): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| has(set, name));
     let common: Vec<&Vec<Fault<'a>>> = all.iter().filter(|work| holds(work, set)).collect();
     let rule = format!(
-        "no request failed and no block is without figures, over {} that all {} contenders took part in, idle \
+        "no request failed and no run is without figures, over {} that all {} servers took part in, idle \
          connections and reloads too",
         the_loads(common.len()),
         set.len()
@@ -119,7 +119,7 @@ pub(super) fn faultless<'a>(summary: &Summary<'a>, works: &[Work<'a>]) -> Option
         let blocks: usize = own().map(|fault| fault.blocks).sum();
         let requests =
             (requests > 0.0).then(|| format!("{} failed", format::value(Figure::Failed, requests)));
-        let blocks = (blocks > 0).then(|| format!("{} without figures", format::counted(blocks, "block")));
+        let blocks = (blocks > 0).then(|| format!("{} without figures", format::counted(blocks, "run")));
         let failed: Vec<String> = requests.into_iter().chain(blocks).collect();
         match failed.is_empty() {
             true => found.good.push(name.to_owned()),
@@ -197,7 +197,7 @@ fn rule(need: &Need, works: usize, contenders: usize) -> String {
     let figure = format::unit(need.figure).0.split(", ").next().unwrap_or_default();
     let figure = if need.figure == Figure::CpuUsPerRequest { "CPU time a request" } else { figure };
     format!(
-        "{how} of the best {figure}, over {} that all {contenders} contenders took part in, without who failed to \
+        "{how} of the best {figure}, over {} that all {contenders} servers took part in, without who failed to \
          answer more than {} of one of them",
         the_loads(works),
         format::percent(FAILED_MAX)
@@ -297,11 +297,7 @@ mod tests {
         blocks[4].figures.clear();
         let choice = chosen(&blocks);
         assert_eq!(choice.first, ["c"]);
-        assert!(
-            choice.failed.contains(&"b (1 of 1 block without figures)".to_owned()),
-            "{:?}",
-            choice.failed
-        );
+        assert!(choice.failed.contains(&"b (1 of 1 run without figures)".to_owned()), "{:?}", choice.failed);
     }
 
     #[test]
@@ -328,14 +324,14 @@ mod tests {
             (good, bad, absent),
             (vec!["a".into()], vec!["b (7 failed)".into()], vec!["c".to_owned()])
         );
-        assert!(rule.contains("the 2 loads that all 2 contenders"), "{rule}");
+        assert!(rule.contains("the 2 loads that all 2 servers"), "{rule}");
         blocks.push(Block {
             failure: Some("it ended".into()),
             raw: "raw/x".into(),
             ..answered("c", "m", 0.0)
         });
         let (_, bad, absent, _) = told(&blocks);
-        assert_eq!(bad, ["b (7 failed)", "c (1 block without figures)"]);
+        assert_eq!(bad, ["b (7 failed)", "c (1 run without figures)"]);
         assert!(absent.is_empty());
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::document::{Entry, Part, Section, Span, Table, Target, Text, slug};
+use super::chart::Chart;
+use super::document::{Entry, Group, Part, Section, Span, Table, Target, Text, slug};
 use super::evidence::{self, Evidence};
 use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
@@ -58,27 +59,40 @@ impl Detail<'_> {
     /// The section.
     pub(super) fn section(mut self) -> Section {
         let works = self.summary.works(self.experiment);
-        let mut parts = self.introduction();
+        let mut parts = vec![Part::Text(Text::default().stress(self.experiment.question.clone()))];
         if works.is_empty() {
             parts.push(Part::Note("This experiment was not run.".into()));
         }
+        let mut loads: Vec<Part> = Vec::new();
+        for (index, work) in works.iter().enumerate() {
+            let mut charts = self.charts(work, self.form == Form::Whole || index == 0);
+            // The first chart is seen without scrolling; the others are in the load's own fold.
+            if index == 0 && !charts.is_empty() {
+                let chart = vec![Part::Heading(work.title()), Part::Charts(vec![charts.remove(0)])];
+                parts.push(Part::Columns([chart, self.verdicts()]));
+            }
+            loads.push(Part::Fold(work.title(), self.work(work, charts)));
+        }
         parts.extend(self.leads.take());
         parts.extend(self.findings());
-        parts.extend(self.audit());
         parts.extend(self.published(&works));
-        for (index, work) in works.iter().enumerate() {
-            parts.extend(self.work(work, self.form == Form::Whole || index == 0));
+        parts.extend(self.audit());
+        parts.push(Part::Fold("The publication, and what is different here".into(), self.introduction()));
+        if !loads.is_empty() {
+            parts.push(Part::Heading("Every load in full".into()));
         }
+        parts.extend(loads);
         parts.extend(failures::of_experiment(self.summary, self.experiment));
         if self.form == Form::Whole {
             parts.extend(self.configurations(&works));
         }
-        Section { id: slug(&self.experiment.id), title: self.experiment.title.clone(), parts }
+        let title = self.experiment.title.clone();
+        Section { id: slug(&self.experiment.id), title, parts, group: Group::Experiment }
     }
 
     fn introduction(&self) -> Vec<Part> {
         let experiment = self.experiment;
-        let mut parts = vec![Part::Text(Text::default().stress(experiment.question.clone()))];
+        let mut parts = Vec::new();
         if let Some(source) = &experiment.source {
             let authors =
                 if source.authors.is_empty() { String::new() } else { format!("{}, ", source.authors) };
@@ -99,6 +113,20 @@ impl Detail<'_> {
             parts.push(Part::List(experiment.departures.iter().map(|words| words.clone().into()).collect()));
         }
         parts
+    }
+
+    /// Each finding with its verdict, which leads to the evidence.
+    fn verdicts(&self) -> Vec<Part> {
+        if self.answers.is_empty() {
+            return Vec::new();
+        }
+        let item = |answer: &Answer| {
+            let target = Target::Here(slug(&format!("{}-{}", self.experiment.id, answer.finding)));
+            let badge = Span::BadgeLink(verdict::badge(answer), verdict::word(answer).into(), target);
+            Text::from(badge).say(format!(" {}", answer.claim))
+        };
+        let title = if self.experiment.source.is_some() { "What was published" } else { "What was asked" };
+        vec![Part::Heading(title.into()), Part::List(self.answers.iter().map(item).collect())]
     }
 
     fn findings(&self) -> Vec<Part> {
@@ -125,8 +153,11 @@ impl Detail<'_> {
             return Vec::new();
         }
         let items = self.remarks.iter().map(|remark| remark.to_string().into()).collect();
-        let lead = "What does not fit together in the figures, published or measured:";
-        vec![Part::Heading("Audit".into()), Part::Text(lead.into()), Part::List(items)]
+        let title = format!(
+            "What does not fit together in the figures: {}",
+            format::counted(self.remarks.len(), "remark")
+        );
+        vec![Part::Fold(title, vec![Part::List(items)])]
     }
 
     /// Published beside measured: a row a figure, two columns a contender.
@@ -172,8 +203,8 @@ impl Detail<'_> {
             let parts = std::iter::once(Part::Table(table)).chain(stated.into_iter().flatten());
             return vec![Part::Fold("What was published".into(), parts.collect())];
         }
-        let parts = [Part::Heading("Published beside measured".into()), Part::Table(table)];
-        parts.into_iter().chain(stated.into_iter().flatten()).collect()
+        let parts = std::iter::once(Part::Table(table)).chain(stated.into_iter().flatten());
+        vec![Part::Fold("Published beside measured".into(), parts.collect())]
     }
 
     /// A row for each figure and each phase that was published of a place.
@@ -246,12 +277,20 @@ impl Detail<'_> {
         spread(Spread::from([0, 1, 2, 3, 4].map(number)))
     }
 
-    fn work(&self, work: &Work<'_>, full: bool) -> Vec<Part> {
-        let mut parts = vec![Part::Heading(work.title())];
+    /// The number of clients of charts that show one only.
+    fn clients(&self, work: &Work<'_>) -> u32 {
         let clients = self.summary.lead(work, work.drawn()).map(|lead| lead.clients);
-        let clients = clients.or(work.clients.last().copied()).unwrap_or_default();
-        parts.push(Part::Text(self.described(work)));
-        let charts = Plots { summary: self.summary, work, clients, styles: self.styles, full }.all();
+        clients.or(work.clients.last().copied()).unwrap_or_default()
+    }
+
+    fn charts(&self, work: &Work<'_>, full: bool) -> Vec<Chart> {
+        let clients = self.clients(work);
+        Plots { summary: self.summary, work, clients, styles: self.styles, full }.all()
+    }
+
+    fn work(&self, work: &Work<'_>, charts: Vec<Chart>) -> Vec<Part> {
+        let clients = self.clients(work);
+        let mut parts = vec![Part::Text(self.described(work))];
         if !charts.is_empty() {
             parts.push(Part::Charts(charts));
         }
@@ -275,7 +314,7 @@ impl Detail<'_> {
             None => "connections that are used once and then left idle".to_owned(),
         };
         let quick = match work.share.filter(|_| load.is_smaller_when_quick()) {
-            Some(share) => format!(" in a quick run, of which blocks had {:.0} %", share * 100.0),
+            Some(share) => format!(" in a quick run, of which runs had {:.0} %", share * 100.0),
             None if work.quick => " in a quick run".to_owned(),
             None => String::new(),
         };
@@ -310,7 +349,7 @@ impl Detail<'_> {
         };
         let figures: Vec<Figure> = FIGURES.iter().filter(has).copied().collect();
         let columns = figures.iter().map(|figure| format!("#{}", format::unit(*figure).0));
-        let columns = std::iter::once("Contender".to_owned()).chain(columns).chain(["#turns".to_owned()]);
+        let columns = std::iter::once("Server".to_owned()).chain(columns).chain(["#turns".to_owned()]);
         let left_out = work.clients.len() - shown.len();
         let more = if left_out > 0 {
             format!("; {left_out} more numbers of clients are in the CSV file")

@@ -23,6 +23,17 @@ pub(super) struct Section {
     pub(super) title: String,
     /// What is in it.
     pub(super) parts: Vec<Part>,
+    /// Where the list of pages has it.
+    pub(super) group: Group,
+}
+
+/// A group of sections in the list of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// What is said over all experiments.
+    Overview,
+    /// One experiment.
+    Experiment,
 }
 
 /// A part of a section.
@@ -40,6 +51,8 @@ pub(super) enum Part {
     Table(Table),
     /// Charts that belong together.
     Charts(Vec<Chart>),
+    /// Two columns; on a narrow screen the second one stands below the first.
+    Columns([Vec<Part>; 2]),
     /// What is shown on demand.
     Fold(String, Vec<Part>),
     /// Output or a configuration, as it is.

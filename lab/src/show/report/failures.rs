@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Part, Section, Span, Table, Target, Text, slug};
+use super::document::{Group, Part, Section, Span, Table, Target, Text, slug};
 use super::format;
 use super::summary::Summary;
 use crate::model::block::{Block, Cell};
@@ -13,7 +13,7 @@ pub(super) fn section(summary: &Summary<'_>, experiments: &[Experiment]) -> Sect
     let mut parts = Vec::new();
     let mut table = Table::new(
         "By experiment",
-        ["Experiment", "#blocks", "#without figures", "#left out: quick beside full"],
+        ["Experiment", "#runs", "#without figures", "#left out: quick beside full"],
     );
     let mut not_run = Vec::new();
     for experiment in experiments {
@@ -41,20 +41,18 @@ pub(super) fn section(summary: &Summary<'_>, experiments: &[Experiment]) -> Sect
     if !unknown.is_empty() {
         let names: Vec<String> = unknown.into_iter().map(str::to_owned).collect();
         let words = format!(
-            "There are blocks of experiments that this report does not know; they are in the summary's CSV file only: {}.",
+            "There are runs of experiments that this report does not know; they are in the summary's CSV file only: {}.",
             format::list(&names)
         );
         parts.push(Part::Note(words.into()));
     }
-    Section { id: "missing".into(), title: "What gave no figures".into(), parts }
+    Section { id: "missing".into(), title: "What gave no figures".into(), parts, group: Group::Overview }
 }
 
 /// The same of one experiment, in full.
 pub(super) fn of_experiment(summary: &Summary<'_>, experiment: &Experiment) -> Vec<Part> {
-    let mut table = Table::new(
-        "Nothing is dropped silently",
-        ["Load", "Contender", "#cores", "#clients", "#turns", "Why"],
-    );
+    let mut table =
+        Table::new("Nothing is dropped silently", ["Load", "Server", "#cores", "#clients", "#turns", "Why"]);
     for row in failures(summary, experiment) {
         table.row(row);
     }
@@ -74,7 +72,7 @@ pub(super) fn of_experiment(summary: &Summary<'_>, experiment: &Experiment) -> V
             "",
             "",
             "",
-            "the experiment has no such load any more: its blocks are in the CSV file only",
+            "the experiment has no such load any more: its runs are in the CSV file only",
         ]);
     }
     if table.rows.is_empty() {
@@ -120,12 +118,12 @@ fn missing(summary: &Summary<'_>, experiment: &Experiment, load: &Load) -> Vec<[
         return Vec::new();
     }
     if measured.is_empty() {
-        return vec![row("all", "there is no block of it: this load was not run")];
+        return vec![row("all", "there is no run of it: this load was not run")];
     }
     let asked = load.contenders.as_ref().unwrap_or(&experiment.contenders);
     let absent = asked.iter().filter(|name| !measured.contains(name.as_str()));
     absent
-        .map(|name| row(name, "there is no block of it: it is not installed here, or was not asked for"))
+        .map(|name| row(name, "there is no run of it: it is not installed here, or was not asked for"))
         .collect()
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Form;
-use super::document::{Badge, Part, Section, Span, Table, Target, Text};
+use super::document::{Badge, Group, Part, Section, Span, Table, Target, Text};
 use super::evidence;
 use super::format;
 use crate::measure::features::{Cell, Matrix, Verdict};
@@ -38,7 +38,7 @@ pub(super) fn section(
         Ok(matrix) => parts(&corrected(matrix, blocks), experiments, form),
         Err(error) => vec![Part::Note(format!("features.json cannot be read: {error:#}").into())],
     };
-    Some(Section { id: "features".into(), title: "What each can do".into(), parts })
+    Some(Section { id: "features".into(), title: "What each can do".into(), parts, group: Group::Overview })
 }
 
 fn read(path: &Path) -> Result<Matrix> {
@@ -91,14 +91,14 @@ fn introduction(experiments: &[Experiment], form: Form) -> String {
     };
     format!(
         "Each feature was tried with a small configuration; {transcripts}. “no” is said only \
-         where the probe ran and failed; “not offered” is by the contender's own documentation or its build.{cited}"
+         where the probe ran and failed; “not offered” is by the server's own documentation or its build.{cited}"
     )
 }
 
 /// A row a feature, a column a contender.
 fn answers(matrix: &Matrix) -> Table {
     let columns = matrix.contenders.iter().map(|column| column.name.clone());
-    let mut table = Table::new("Features by contender", std::iter::once("Feature".to_owned()).chain(columns));
+    let mut table = Table::new("Features by server", std::iter::once("Feature".to_owned()).chain(columns));
     table.row(
         std::iter::once(Text::from("version"))
             .chain(matrix.contenders.iter().map(|column| Text::from(beginning(&column.version)))),
@@ -111,7 +111,7 @@ fn answers(matrix: &Matrix) -> Table {
 
 /// What publications say of a feature beside what was found here.
 fn published(matrix: &Matrix, experiments: &[Experiment]) -> Table {
-    let columns = ["Feature", "Contender", "Published", "Probed here", "What was seen"];
+    let columns = ["Feature", "Server", "Published", "Probed here", "What was seen"];
     let mut table = Table::new("Features, published beside probed", columns);
     for experiment in experiments {
         let rows = experiment.stated.iter().filter_map(|stated| {
@@ -160,7 +160,7 @@ fn badge(verdict: Verdict) -> Option<Badge> {
 
 /// Why an answer is not yes, with all contenders of which the same is true in one row.
 fn reasons(matrix: &Matrix) -> Table {
-    let mut table = Table::new("Where the answer is not yes", ["Feature", "Answer", "Contenders", "Because"]);
+    let mut table = Table::new("Where the answer is not yes", ["Feature", "Answer", "Servers", "Because"]);
     for row in &matrix.features {
         let mut alike: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
         for (column, cell) in matrix.contenders.iter().zip(&row.cells) {

@@ -32,6 +32,9 @@ struct Made {
 const CONTENDERS: &[Made] = &[
     Made { name: "fulmar", speed: 1.00, spread: 0.5, rest_mib: 9.0, kib_each: 1.1 },
     Made { name: "nginx", speed: 0.97, spread: 0.5, rest_mib: 11.0, kib_each: 1.4 },
+    Made { name: "nginx-debian", speed: 0.98, spread: 0.5, rest_mib: 10.0, kib_each: 1.4 },
+    Made { name: "nginx-apache", speed: 0.74, spread: 0.7, rest_mib: 52.0, kib_each: 4.0 },
+    Made { name: "apache-prefork-php", speed: 0.33, spread: 1.3, rest_mib: 80.0, kib_each: 420.0 },
     Made { name: "apache-prefork", speed: 0.31, spread: 1.3, rest_mib: 48.0, kib_each: 410.0 },
     Made { name: "apache-worker", speed: 0.42, spread: 1.1, rest_mib: 35.0, kib_each: 22.0 },
     Made { name: "apache-event", speed: 0.47, spread: 0.9, rest_mib: 36.0, kib_each: 14.0 },
@@ -60,6 +63,7 @@ id = "sweep"
 title = "7 bytes, kept connections"
 tool = "weighttp"
 clients = { from = 0, to = 1000, step = 100 }
+need = "static files"
 requests = 100000
 keep_alive = true
 cores = [1, 2]
@@ -143,6 +147,7 @@ figures = { requests_per_s = 1641.42, p50_ms = 222, p99_ms = 408, bytes_per_s = 
 [[findings]]
 id = "F1"
 claim = "nginx is ahead by 37 % with hey and by 35 % with ab."
+short = { of = "72 KB by hey", says = "+37 %" }
 [[findings.holds_when]]
 is = "better"
 figure = "requests_per_s"
@@ -212,15 +217,15 @@ pub(super) fn blocks_of(rates: &[(&str, &[f64])]) -> Vec<Block> {
     blocks
 }
 
-/// Blocks of a quick run of these experiments: two turns of ten contenders.
-pub(super) fn quick_blocks(experiments: &[&Experiment]) -> Vec<Block> {
+/// Blocks of a quick run of these experiments with so many turns.
+pub(super) fn quick_blocks(experiments: &[&Experiment], turns: u32) -> Vec<Block> {
     let mut noise = Noise(7);
     let mut blocks = Vec::new();
     for experiment in experiments {
         for load in experiment.loads.iter().filter(|load| load.left_out(true).is_none()) {
             for cores in load.cores(true).iter().filter(|cores| **cores <= 2) {
                 for clients in load.clients(true) {
-                    for turn in 0..2 {
+                    for turn in 0..turns {
                         let place = Place { experiment, load, cores: *cores, clients, turn };
                         blocks.extend(place.blocks(&mut noise));
                     }
@@ -340,7 +345,8 @@ impl Place<'_> {
             * (1.0 + 0.02 * noise.next());
         let memory = rest_mib * 1048576.0 + kib_each * 1024.0 * clients * (1.0 + 0.01 * noise.next());
         let mean_ms = clients / rate * 1000.0;
-        let seconds = self.load.requests.unwrap_or_default() as f64 / rate;
+        let asked = self.load.requests.map(|requests| requests as f64 / rate);
+        let seconds = asked.or(self.load.seconds).unwrap_or_default();
         let mut figures = vec![(Figure::MemoryBytes, memory.round())];
         if self.load.kind == Kind::Idle {
             figures.push((

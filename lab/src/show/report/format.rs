@@ -266,7 +266,7 @@ mod tests {
     fn titles_say_nothing_twice() {
         assert_eq!(titled("Light: 50 clients", "50 clients"), "Light: 50 clients");
         assert_eq!(titled("Light", "50 clients"), "Light, 50 clients");
-        assert_eq!([1, 2].map(|number| counted(number, "block")), ["1 block", "2 blocks"]);
+        assert_eq!([1, 2].map(|number| counted(number, "run")), ["1 run", "2 runs"]);
     }
 
     #[test]

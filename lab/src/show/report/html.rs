@@ -4,17 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::chart::Chart;
-use super::document::{Badge, Document, Entry, Part, Row, Section, Span, Table, Target, Text};
+use super::chart::{Chart, Plot};
+use super::document::{Badge, Document, Entry, Group, Part, Row, Section, Span, Table, Target, Text};
 use super::svg;
 
 /// The page's style sheet.
 pub(super) const STYLE: &str = include_str!("style.css");
+/// The section that the page begins with.
+pub(super) const SHORT: &str = "short";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
 
 /// Writes the document.
 pub(super) fn write(document: &Document) -> String {
-    let mut page = Page::default();
+    let has_short = document.sections.iter().any(|section| section.id == SHORT);
+    let mut page = Page { has_short, ..Page::default() };
     let title = escape(&document.title);
     let _ = write!(
         page.out,
@@ -29,7 +32,7 @@ pub(super) fn write(document: &Document) -> String {
     let charts = document.sections.iter().flat_map(|section| charts(&section.parts));
     let styles: BTreeSet<usize> = charts.flat_map(|chart| chart.names()).map(|(_, style)| style).collect();
     page.out.push_str(&svg::markers(styles.into_iter()));
-    page.out.push_str("\n<main>\n");
+    page.out.push_str("\n<main id=\"all\">\n");
     for section in &document.sections {
         page.section(section);
     }
@@ -82,6 +85,7 @@ fn charts(parts: &[Part]) -> Vec<&Chart> {
     for part in parts {
         match part {
             Part::Charts(charts) => found.extend(charts),
+            Part::Columns([left, right]) => found.extend(charts(left).into_iter().chain(charts(right))),
             Part::Fold(_, parts) => found.extend(charts(parts)),
             _ => {}
         }
@@ -93,22 +97,33 @@ fn charts(parts: &[Part]) -> Vec<&Chart> {
 struct Page {
     out: String,
     charts: usize,
+    has_short: bool,
 }
 
 impl Page {
+    /// The list of pages. The style sheet shows one section at a time, that to which the address leads, and all of them
+    /// where it leads to the whole.
     fn contents(&mut self, document: &Document) {
-        self.out.push_str("<nav aria-label=\"Contents\"><ul>\n");
-        for section in &document.sections {
-            let (id, title) = (escape(&section.id), escape(&section.title));
-            let _ = writeln!(self.out, "<li><a href=\"#{id}\">{title}</a></li>");
+        self.out.push_str("<nav aria-label=\"Pages\">\n");
+        for (title, group) in [("Summary and evidence", Group::Overview), ("Experiments", Group::Experiment)]
+        {
+            let _ = writeln!(self.out, "<details><summary>{title}</summary><ul>");
+            for section in document.sections.iter().filter(|section| section.group == group) {
+                let (id, title) = (escape(&section.id), escape(&section.title));
+                let _ = writeln!(self.out, "<li><a href=\"#{id}\">{title}</a></li>");
+            }
+            self.out.push_str("</ul></details>\n");
         }
-        self.out.push_str("</ul></nav>\n");
+        self.out.push_str("<a href=\"#all\">All on one page</a>\n</nav>\n");
     }
 
     fn section(&mut self, section: &Section) {
         let (id, title) = (escape(&section.id), escape(&section.title));
         let _ = writeln!(self.out, "<section id=\"{id}\">\n<h2>{title}</h2>");
         self.parts(&section.parts);
+        if self.has_short && section.id != SHORT {
+            self.out.push_str("<p class=\"back\"><a href=\"#short\">Back to the summary</a></p>\n");
+        }
         self.out.push_str("</section>\n");
     }
 
@@ -134,6 +149,15 @@ impl Page {
             }
             Part::Table(table) => self.table(table),
             Part::Charts(charts) => self.figures(charts),
+            Part::Columns(columns) => {
+                self.out.push_str("<div class=\"columns\">\n");
+                for parts in columns {
+                    self.out.push_str("<div>\n");
+                    self.parts(parts);
+                    self.out.push_str("</div>\n");
+                }
+                self.out.push_str("</div>\n");
+            }
             Part::Fold(title, parts) => {
                 let _ = write!(self.out, "<details><summary>{}</summary>\n<div>\n", escape(title));
                 self.parts(parts);
@@ -146,13 +170,21 @@ impl Page {
     }
 
     fn figures(&mut self, charts: &[Chart]) {
-        let names: BTreeMap<usize, &str> =
-            charts.iter().flat_map(Chart::names).map(|(name, style)| (style, name)).collect();
-        self.out.push_str("<ul class=\"legend\" aria-label=\"Legend\">");
-        for (style, name) in names {
-            let _ = write!(self.out, "<li>{}{}</li>", svg::key(style), escape(name));
+        // Bars and histograms have their names beside them.
+        let names: BTreeMap<usize, &str> = charts
+            .iter()
+            .filter(|chart| matches!(chart.plot, Plot::Lines { .. }))
+            .flat_map(Chart::names)
+            .map(|(name, style)| (style, name))
+            .collect();
+        if !names.is_empty() {
+            self.out.push_str("<ul class=\"legend\" aria-label=\"Legend\">");
+            for (style, name) in names {
+                let _ = write!(self.out, "<li>{}{}</li>", svg::key(style), escape(name));
+            }
+            self.out.push_str("</ul>\n");
         }
-        self.out.push_str("</ul>\n<div class=\"charts\">\n");
+        self.out.push_str("<div class=\"charts\">\n");
         for chart in charts {
             self.charts += 1;
             let drawing = svg::draw(chart, &format!("c{}", self.charts));
@@ -308,7 +340,7 @@ mod tests {
             Part::Table(table),
             Part::Fold(evil(), vec![Part::Code(evil())]),
         ];
-        let section = Section { id: evil(), title: evil(), parts };
+        let section = Section { id: evil(), title: evil(), parts, group: Group::Experiment };
         let html = write(&Document { title: evil(), lead: evil(), sections: vec![section] });
         assert!(!html.contains("<i>") && !html.contains("\"'&"), "{html}");
     }

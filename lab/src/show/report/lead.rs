@@ -187,7 +187,7 @@ impl Fault<'_> {
     /// What was not answered: `17 % failed, 2 of 20 blocks without figures`.
     pub(super) fn words(&self) -> String {
         let failed = (self.failed > 0.0).then(|| format!("{} failed", format::percent(self.failed)));
-        let of = format::counted(self.of_blocks, "block");
+        let of = format::counted(self.of_blocks, "run");
         let blocks = (self.blocks > 0).then(|| format!("{} of {of} without figures", self.blocks));
         failed.into_iter().chain(blocks).collect::<Vec<_>>().join(", ")
     }
@@ -425,7 +425,7 @@ mod tests {
         blocks.push(Block { turn: 3, ..lost });
         let (first, only, faults) = told(&blocks);
         assert_eq!((first, only), (None, Some("caddy".into())), "one alone leads nobody");
-        assert_eq!(faults[0], "nginx: 1 of 4 blocks without figures");
+        assert_eq!(faults[0], "nginx: 1 of 4 runs without figures");
     }
 
     #[test]

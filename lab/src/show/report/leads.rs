@@ -24,15 +24,15 @@ const AHEAD_MAX: usize = 4;
 
 /// All leads, judged together.
 pub(super) struct Leads<'a> {
-    all: Vec<Judged<'a>>,
+    pub(super) all: Vec<Judged<'a>>,
 }
 
 /// The lead of one work.
-struct Judged<'a> {
-    work: &'a Work<'a>,
-    lead: Lead<'a>,
+pub(super) struct Judged<'a> {
+    pub(super) work: &'a Work<'a>,
+    pub(super) lead: Lead<'a>,
     /// How those behind the first stand, in the order of their shares.
-    standings: Vec<Standing>,
+    pub(super) standings: Vec<Standing>,
     /// Why nothing can be said for sure, if blocks were too short for that.
     short: Option<String>,
 }
@@ -90,26 +90,26 @@ impl<'a> Leads<'a> {
         let columns = ["Experiment", "First", "How sure"].map(str::to_owned).into_iter();
         let columns = columns.chain(contenders.iter().map(|name| format!("#{name}")));
         let columns = columns.chain(has_others.then(|| "Others".to_owned()));
-        let mut table = Table::new("Each contender's share of the best", columns);
+        let mut table = Table::new("Each server's share of the best", columns);
         for group in &groups {
             table.row(group_row(group, &contenders, has_others));
         }
         let mut parts = Vec::new();
         if self.all.iter().any(Judged::is_indicative) {
-            let words = "Some of this has fewer turns than a claim needs, or blocks so short that opening connections \
+            let words = "Some of this has fewer turns than a claim needs, or runs so short that opening connections \
                          weighs in them: it is marked indicative, and no claim rests on it.";
             parts.push(Part::Note(words.into()));
         }
         if self.all.iter().any(|judged| judged.work.quick && !judged.is_indicative()) {
             let words = "Some of this has all the turns that a claim needs, but smaller loads than a full run: fewer numbers \
-                         of clients, and shorter blocks. What each was is said beside it.";
+                         of clients, and shorter runs. What each was is said beside it.";
             parts.push(Part::Note(words.into()));
         }
         let lead = format!(
-            "The first of a load is the contender against whom nobody has a median ratio above 1; its share is 100 %, \
+            "The first of a load is the server against whom nobody has a median ratio above 1; its share is 100 %, \
              and by the same ratios nobody has more. Where an experiment has several loads, the mean over them is \
              shown, with the least and the most below it; for one load, its 95 % interval. Who failed to answer more \
-             than {} of a load, or has a block of it without figures, is not ranked in it: rates and times are of what \
+             than {} of a load, or has a run of it without figures, is not ranked in it: rates and times are of what \
              was answered.",
             format::percent(FAILED_MAX)
         );
@@ -140,7 +140,7 @@ impl<'a> Leads<'a> {
         let open = works.len() - led.len();
         let open = if open == 0 { String::new() } else { format!(" In {open} nobody is first.") };
         let ahead = Text::default().stress("Who is ahead: ").say(format!(
-            "of {} that most contenders took, {clear} {} a clear first{named}.{others}{open}",
+            "of {} that most servers took, {clear} {} a clear first{named}.{others}{open}",
             format::counted(works.len(), "load"),
             if clear == 1 { "has" } else { "have" },
         ));
@@ -164,7 +164,7 @@ impl<'a> Leads<'a> {
         let short = match works.iter().filter(|judged| judged.short.is_some()).count() {
             0 => String::new(),
             short => format!(
-                " In {} blocks were so short that opening connections weighs in them, and no lead is called clear.",
+                " In {} runs were so short that opening connections weighs in them, and no lead is called clear.",
                 format::counted(short, "load")
             ),
         };
@@ -208,16 +208,16 @@ impl<'a> Leads<'a> {
         };
         let floors: Vec<String> = floors.iter().map(floor).collect();
         Text::from(
-            "Ratios are of blocks of the same turn, in which the contenders run one after the other: between two blocks \
+            "Ratios are of runs of the same turn, in which the servers run one after the other: between two runs \
              that are compared those of all the others may have run. What is shown is the median over the turns. For \
              times and memory less is better, and half the share means twice as much. Somebody is level with the first \
              whose median is within the noise floor, and behind where it is farther off, the interval leaves out 100 %, \
              and that is significant at 5 % with all comparisons of this report looked at together (Holm's correction); \
              farther off, but not so sure, is called not shown to differ. A lead is clear where all others are behind, \
-             with the turns that a claim needs, blocks that are not too short for one, and a known noise floor; else it \
+             with the turns that a claim needs, runs that are not too short for one, and a known noise floor; else it \
              is at most ahead. The noise floor is how \
              far medians of equal programs were apart, and lies too low if anything: a twin runs directly behind its \
-             original, nearer than most contenders to each other. Equal programs differed in ",
+             original, nearer than most servers to each other. Equal programs differed in ",
         )
         .say(format!("{}.", format::list(&floors)))
     }
@@ -291,7 +291,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Whether there are as many turns as a verdict needs. Idle connections are counted once.
-    fn has_verdict(&self) -> bool {
+    pub(super) fn has_verdict(&self) -> bool {
         let turns = self.lead.shares.iter().map(|share| share.turns).min().unwrap_or_default();
         turns >= FEWEST as usize || self.work.load.kind == Kind::Idle
     }
@@ -579,7 +579,7 @@ mod tests {
             blocks.iter().map(later).collect::<Vec<Block>>()
         };
         let full = said(&(0..7).flat_map(again).collect::<Vec<Block>>());
-        assert!(full.contains("of 2 loads that most contenders took, 2 have a clear first"), "{full}");
+        assert!(full.contains("of 2 loads that most servers took, 2 have a clear first"), "{full}");
         assert!(full.contains("have a clear first: fulmar in 2."), "{full}");
         assert!(
             full.contains("one report of twenty") && full.contains("Two copies of one program"),
@@ -654,7 +654,7 @@ mod tests {
             block.figures.insert(Figure::TotalS, 0.3);
         }
         assert_eq!(row(&short).0, "indicative: ahead");
-        assert!(row(&short).1.contains("In 1 load blocks were so short"));
+        assert!(row(&short).1.contains("In 1 load runs were so short"));
         let near = scattered(&[("a", 1000.0), ("b", 950.0), ("c", 500.0), ("a-twin", 900.0)]);
         assert_eq!(row(&near).0, "level with b");
     }

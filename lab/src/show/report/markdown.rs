@@ -61,6 +61,7 @@ fn part(part: &Part) -> String {
                 format!("\nChart: **{}**\n\n{words}", escape(&chart.title))
             })
             .collect(),
+        Part::Columns(columns) => columns.iter().map(|column| parts(column)).collect(),
         Part::Fold(title, parts) => {
             let title = super::html::escape(title);
             format!("\n<details><summary>{title}</summary>\n{}\n</details>\n", self::parts(parts))

@@ -5,6 +5,7 @@
 
 mod chart;
 mod choices;
+mod claims;
 mod csv;
 mod detail;
 mod document;
@@ -29,9 +30,9 @@ mod scale;
 mod summary;
 mod surroundings;
 mod svg;
+mod uses;
 mod verdict;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,12 +40,12 @@ use anyhow::{Context, Result};
 
 use crate::judge::audit::audit;
 use crate::judge::findings::{self, Answer};
-use crate::model::block::{Block, original_of};
+use crate::model::block::Block;
 use crate::model::experiment::Experiment;
 use crate::model::machine::Machine;
 use crate::model::words;
 use detail::Detail;
-use document::{Document, Section, slug};
+use document::{Document, Part, Section, slug};
 use leads::Leads;
 use overview::Overview;
 use plots::Styles;
@@ -62,7 +63,7 @@ pub enum Form {
 }
 
 /// What the brief form says of itself.
-const LEFT_OUT: &str = "This is the brief form: raw output, configurations and the commands of all contenders are in \
+const LEFT_OUT: &str = "This is the brief form: raw output, configurations and the commands of all servers are in \
     the whole report, and so are histograms and charts over time of all but an experiment's first load.";
 
 /// Who measures has an interest: the first words of every report.
@@ -178,7 +179,9 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form
     Ok(match form {
         Form::Whole => Document { title, lead, sections },
         Form::Brief => {
-            let lead = format!("{lead} {LEFT_OUT}");
+            if let Some(first) = sections.first_mut() {
+                first.parts.push(Part::Text(LEFT_OUT.into()));
+            }
             Folders::of(out).left_out_of(Document { title, lead, sections })
         }
     })
@@ -197,37 +200,23 @@ fn lead(summary: &Summary<'_>, works: &[Work<'_>], machine: &Machine) -> String 
     let began = times().fold(f64::INFINITY, f64::min);
     let ended = times().fold(0.0, f64::max);
     if blocks.is_empty() {
-        return "No block was measured yet.".into();
+        return "No run was measured yet.".into();
     }
-    let programs = programs(blocks);
     let busy = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
     format!(
-        "{INTEREST} {}, {} and {} of measurement, from {} to {}, on {} with {} and {} of memory, {}; {} of the blocks began \
-         while other programs kept the machine busy. Measured: {}.",
-        format::counted(experiments.len(), "experiment"),
-        format::counted(contenders.len(), "contender"),
-        format::counted(blocks.len(), "block"),
+        "{INTEREST} Measured from {} to {} on {} with {}, {} of memory and {}: {}, {} and {}, of which {} began while other \
+         programs kept the machine busy.",
         words::date(began),
         words::date(ended),
         machine.processor,
         format::cores(machine.cores),
         format::bytes(machine.memory_bytes as f64),
         machine.kernel,
+        format::counted(contenders.len(), "server"),
+        format::counted(experiments.len(), "experiment"),
+        format::counted(blocks.len(), "run"),
         format::count(busy),
-        format::list(&programs),
     )
-}
-
-/// The programs that were measured, each once, with version and origin.
-fn programs(blocks: &[Block]) -> Vec<String> {
-    let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
-    let named = |block: &Block| {
-        // The kin of a program have its version and origin.
-        let name = block.cell.contender.split('-').next().unwrap_or_default();
-        format!("{name} {} ({})", block.version, block.origin)
-    };
-    let all: BTreeSet<String> = blocks.iter().filter(known).map(named).collect();
-    all.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -286,7 +275,7 @@ mod tests {
         let (html, markdown) = fixture::report();
         for page in [html, markdown] {
             assert!(page.contains("answers differ: 10,701 bytes against 5,584"), "a refusal");
-            assert!(page.contains("it is not installed here"), "a contender without blocks");
+            assert!(page.contains("it is not installed here"), "a server without runs");
             assert!(page.contains("needs PHP"), "a load that cannot be run");
         }
     }
@@ -349,7 +338,7 @@ mod tests {
     fn the_summary_adds_up() {
         let all = Experiment::built_in().unwrap();
         let run = Experiment::answering_publications(&all);
-        let blocks = fixture::quick_blocks(&run);
+        let blocks = fixture::quick_blocks(&run, 2);
         let out = tempfile::tempdir().unwrap();
         let written = write_brief(out.path(), &all, &blocks).unwrap();
         let page = fs::read_to_string(written.markdown).unwrap();
@@ -397,9 +386,14 @@ mod tests {
         let page = fs::read_to_string(written.markdown).unwrap();
         let lead = page.lines().nth(2).unwrap();
         assert!(lead.starts_with("The authors of this lab also write Fulmar. "), "{lead}");
-        for program in ["nginx ", "apache ", "1 of the blocks began while"] {
-            assert!(lead.contains(program), "{program}: {lead}");
+        assert!(lead.contains("of which 1 began while other programs"), "{lead}");
+        let programs = page.split("<summary>The programs, with version and origin</summary>").nth(1).unwrap();
+        let programs = programs.split("</details>").next().unwrap();
+        for program in ["- nginx ", "- apache "] {
+            assert!(programs.contains(program), "{program}: {programs}");
         }
+        let short = page.split("\n## ").nth(1).unwrap();
+        assert!(short.contains("<summary>The programs"), "they are on the first page: {short}");
     }
 
     /// What is still easily passed on; the largest report is that of a quick run of all publications.
@@ -408,18 +402,23 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let all = Experiment::built_in().unwrap();
         let run = Experiment::answering_publications(&all);
-        let blocks = fixture::quick_blocks(&run);
+        let blocks = fixture::quick_blocks(&run, 2);
         let written = write_brief(out.path(), &all, &blocks).unwrap();
         let bytes = fs::metadata(written.html).unwrap().len();
-        println!("{} blocks, {bytes} bytes", blocks.len());
-        assert!((200_000..2_000_000).contains(&bytes), "{bytes} bytes of {} blocks", blocks.len());
+        println!("{} runs, {bytes} bytes", blocks.len());
+        assert!((200_000..2_000_000).contains(&bytes), "{bytes} bytes of {} runs", blocks.len());
     }
 
     #[test]
-    #[ignore = "writes a sample for the eye: target/report-sample/report.html"]
+    #[ignore = "writes samples for the eye: target/report-sample/report.html, and brief.html in two folders"]
     fn report_sample() {
         let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/report-sample");
-        fs::create_dir_all(&out).unwrap();
+        let all = Experiment::built_in().unwrap();
+        let run = Experiment::answering_publications(&all);
+        for (name, turns) in [("two-turns", 2), ("six-turns", 6)] {
+            fs::create_dir_all(out.join(name)).unwrap();
+            write_brief(&out.join(name), &all, &fixture::quick_blocks(&run, turns)).unwrap();
+        }
         fixture::write_report(&out);
     }
 }

@@ -1,9 +1,11 @@
 //! The first page: who leads, which findings hold, what to choose, and what it costs.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::choices::{choices, faultless};
-use super::document::{Badge, Entry, Part, Section, Span, Table, Target, Text, slug};
+use super::claims;
+use super::document::{Badge, Entry, Group, Part, Section, Span, Table, Target, Text, slug};
 use super::format;
 use super::leads::Leads;
 use super::prices::Prices;
@@ -11,6 +13,7 @@ use super::summary::{Summary, Work};
 use super::verdict;
 use crate::judge::findings::Answer;
 use crate::judge::statistics::FEWEST;
+use crate::model::block::{Block, original_of};
 use crate::model::experiment::{Experiment, Kind};
 use crate::model::figure::Figure;
 
@@ -38,7 +41,8 @@ impl Overview<'_> {
     /// The sections of the first page.
     pub(super) fn sections(&self) -> Vec<Section> {
         let section = |id: &str, title: &str, parts: Vec<Part>| {
-            (!parts.is_empty()).then(|| Section { id: id.into(), title: title.into(), parts })
+            let group = Group::Overview;
+            (!parts.is_empty()).then(|| Section { id: id.into(), title: title.into(), parts, group })
         };
         let sections = [
             section("short", "In short", self.in_short()),
@@ -51,17 +55,46 @@ impl Overview<'_> {
         sections.into_iter().flatten().collect()
     }
 
-    /// What fits on a card: who is ahead, how sure that is, what became of the findings, and what to choose.
+    /// What fits on one screen: which server to use, what was claimed and what became of it, and how sure that is.
     fn in_short(&self) -> Vec<Part> {
-        let mut items = self.leads.in_short();
+        let claims = claims::repeated(self.answers);
+        let mut table = self.leads.uses();
+        if let Some(claim) = claims.first() {
+            table.row(claim.row());
+        }
+        let mut left = if table.rows.is_empty() { Vec::new() } else { vec![Part::Table(table)] };
+        left.extend(self.published_in_short().map(Part::Text));
+        let right = claims::picture(&claims).map(|chart| Part::Charts(vec![chart])).into_iter().collect();
+        let mut parts = vec![Part::Columns([left, right])];
+        parts.retain(
+            |part| !matches!(part, Part::Columns([left, right]) if left.is_empty() && right.is_empty()),
+        );
+        let items = self.sure_in_short();
+        if !items.is_empty() {
+            parts.push(Part::List(items));
+        }
+        let programs: Vec<Text> = programs(self.summary.blocks()).into_iter().map(Text::from).collect();
+        if !programs.is_empty() {
+            parts
+                .push(Part::Fold("The programs, with version and origin".into(), vec![Part::List(programs)]));
+        }
+        parts
+    }
+
+    /// What became of the published findings.
+    fn published_in_short(&self) -> Option<Text> {
         let counts @ [yes, no, undecided, open] = self.counts(true);
         let all: usize = counts.iter().sum();
-        if all > 0 {
-            items.push(Text::default().stress("What was published: ").say(format!(
-                "of {all} findings {yes} hold on this machine, {no} do not, {undecided} are undecided, and {open} \
-                 cannot be tested here."
-            )));
-        }
+        let words = format!(
+            "of {all} findings {yes} hold on this machine, {no} do not, {undecided} are undecided, and {open} cannot be \
+             tested here. "
+        );
+        let link = Span::Link("Each with its evidence".into(), Target::Here("findings".into()));
+        (all > 0).then(|| Text::default().stress("What was published: ").say(words).and(link).say("."))
+    }
+
+    fn sure_in_short(&self) -> Vec<Text> {
+        let mut items = self.leads.in_short();
         if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
             let indicative = choice.turns.map(|turns| format!(" ({})", indicative(turns)));
             items.push(Text::default().stress("What to choose: ").say(format!(
@@ -71,7 +104,7 @@ impl Overview<'_> {
                 indicative.unwrap_or_default()
             )));
         }
-        if items.is_empty() { Vec::new() } else { vec![Part::List(items)] }
+        items
     }
 
     /// How many findings of what was run have each verdict, in the order of [`VERDICTS`]: those of publications, or the
@@ -167,7 +200,7 @@ impl Overview<'_> {
             table.row(["no failed request".into(), first, next.into(), found.rule.into()]);
         }
         let mut words = "The choice rests on what was measured here and on nothing else: not on features, habits or names. \
-                     Contenders within 3 %, or within the noise floor, are as good a choice.".to_owned();
+                     Servers within 3 %, or within the noise floor, are as good a choice.".to_owned();
         if self.works.iter().any(|work| work.indicative) {
             words.push_str(" Of fewer turns than a claim needs it is only indicative.");
         }
@@ -178,7 +211,7 @@ impl Overview<'_> {
         let Some((work, clients)) = self.costed() else { return Vec::new() };
         let prices = self.prices;
         let columns =
-            ["Contender", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
+            ["Server", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
         let rates =
             prices.rates.iter().map(|rate| format!("#a month at {} requests/s", format::number(*rate)));
         let caption = format!("What it costs: {}", format::titled(&work.title(), &work.at(clients)));
@@ -213,7 +246,7 @@ impl Overview<'_> {
         let prices = self.prices;
         format!(
             "Reckoned from CPU time and memory measured in “{}” of “{}” at {}. The rule: a load with \
-             kept connections and a file of at most {} before any other, then that of most contenders, then that of \
+             kept connections and a file of at most {} before any other, then that of most servers, then that of \
              the smallest file, at the largest number of clients that all of them had. Assumed: a core costs {} and a GiB {} a month ({}); a core is kept at most {} busy, so that peaks \
              find room; the system takes {} GiB beside the server; a core there does what a core here does, and cost \
              grows evenly with cores. Bandwidth, disks and work are not in it. Other prices: lab/prices.toml.",
@@ -252,6 +285,18 @@ impl Overview<'_> {
         });
         ranked.max_by_key(|(rank, ..)| *rank).map(|(_, work, clients)| (work, clients))
     }
+}
+
+/// The programs that were measured, each once, with version and origin.
+fn programs(blocks: &[Block]) -> Vec<String> {
+    let known = |block: &&Block| original_of(&block.cell.contender).is_none() && !block.version.is_empty();
+    let named = |block: &Block| {
+        // The kin of a program have its version and origin.
+        let name = block.cell.contender.split('-').next().unwrap_or_default();
+        format!("{name} {} ({})", block.version, block.origin)
+    };
+    let all: BTreeSet<String> = blocks.iter().filter(known).map(named).collect();
+    all.into_iter().collect()
 }
 
 /// Whether a load asks on kept connections, as fast as it is answered, and for nothing but a file.

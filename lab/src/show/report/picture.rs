@@ -32,25 +32,36 @@ const RULES: &[&str] = &[
     ".bar",
     ".hist",
     ".interval",
+    ".published",
+    ".equal",
 ];
 
 /// All charts of the document: names of files with their content.
 pub(super) fn all(document: &Document) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for section in &document.sections {
-        let mut heading = &section.title;
-        for part in &section.parts {
-            match part {
-                Part::Heading(title) => heading = title,
-                Part::Charts(charts) => files.extend(charts.iter().map(|chart| {
-                    let name = name(&format!("{} {heading} {}", section.id, chart.title));
-                    (format!("chart-{name}.svg"), write(chart, heading))
-                })),
-                _ => {}
-            }
-        }
+        of_parts(&section.id, &section.title, &section.parts, &mut files);
     }
     files
+}
+
+/// The charts of these parts and of what is folded within them, below a heading.
+fn of_parts(section: &str, heading: &str, parts: &[Part], files: &mut Vec<(String, String)>) {
+    let mut heading = heading;
+    for part in parts {
+        match part {
+            Part::Heading(title) => heading = title,
+            Part::Charts(charts) => files.extend(charts.iter().map(|chart| {
+                let name = name(&format!("{section} {heading} {}", chart.title));
+                (format!("chart-{name}.svg"), write(chart, heading))
+            })),
+            Part::Columns(columns) => {
+                columns.iter().for_each(|parts| of_parts(section, heading, parts, files))
+            }
+            Part::Fold(title, parts) => of_parts(section, title, parts, files),
+            _ => {}
+        }
+    }
 }
 
 fn name(words: &str) -> String {
@@ -64,7 +75,7 @@ fn write(chart: &Chart, of: &str) -> String {
     let names = match chart.plot {
         Plot::Lines { .. } => chart.names(),
         // Their names stand beside them.
-        Plot::Bars { .. } | Plot::Histograms { .. } => Vec::new(),
+        Plot::Bars { .. } | Plot::Claims { .. } | Plot::Histograms { .. } => Vec::new(),
     };
     let above = EDGE + 2.0 * LINE + LINE * names.len().div_ceil(COLUMNS) as f64 + 6.0;
     let (width, height) = (WIDTH + 2.0 * EDGE, above + height + EDGE);

@@ -48,6 +48,7 @@ impl Folders {
             Part::List(items) => Part::List(items.into_iter().map(|item| self.text(item)).collect()),
             Part::Table(table) => Part::Table(self.table(table)),
             Part::Charts(charts) => Part::Charts(charts),
+            Part::Columns(columns) => Part::Columns(columns.map(|parts| self.parts(parts))),
             Part::Fold(title, parts) => Part::Fold(title, self.parts(parts)),
             Part::Code(text) => Part::Code(self.words(&text)),
         }

@@ -12,6 +12,14 @@ use super::fixture;
 /// policy that forbids scripts is taken out.
 const PROBE: &str = r#"<script>
 addEventListener('load', () => {
+  const isWhole = location.hash === '#all';
+  if (isWhole) document.querySelectorAll('details').forEach(fold => { fold.open = true; });
+  const sections = [...document.querySelectorAll('section')].filter(section => section.getClientRects().length > 0);
+  const first = sections.flatMap(section => [...section.querySelectorAll('svg.chart')]).find(chart => chart.getClientRects().length > 0);
+  const seen = [...document.querySelectorAll('p.lead, .columns td, .columns th, .columns svg.chart text')].filter(element => {
+    const box = element.getBoundingClientRect();
+    return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight;
+  });
   const all = [...document.querySelectorAll('*')];
   const inside = element => element.closest('.wide, pre, svg, details:not([open])');
   const out = all.filter(element => !inside(element) && element.getBoundingClientRect().right > innerWidth + 1);
@@ -37,6 +45,9 @@ addEventListener('load', () => {
     findings: cells.length, below: below.length, beside: beside.length,
     width: innerWidth, scroll: document.documentElement.scrollWidth, out: out.map(element => element.tagName + '.' + element.className),
     charts: charts.length, drawn: drawn.length, cut: cut.map(text => text.textContent), letter: Math.min(...letters),
+    page: location.hash, sections: sections.map(section => section.id), seen: seen.map(element => element.textContent).join(' | '),
+    firstTop: first.getBoundingClientRect().top, firstBottom: first.getBoundingClientRect().bottom,
+    screens: document.documentElement.scrollHeight / innerHeight,
     scripts: document.scripts.length, images: document.images.length, tables: document.querySelectorAll('table').length,
     handlers: all.filter(element => element.getAttributeNames().some(name => name.startsWith('on'))).length,
     lightPage: light(style.backgroundColor), lightText: light(style.color),
@@ -50,6 +61,9 @@ addEventListener('load', () => {
 const FRAME: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body style="margin:0"><pre id="found"></pre><script>
 addEventListener('message', event => { document.getElementById('found').textContent += event.data + '\n'; });
 </script>"#;
+
+/// The height of the window.
+const HEIGHT: f64 = 900.0;
 
 struct Shown {
     found: serde_json::Value,
@@ -65,8 +79,8 @@ impl Shown {
 fn the_report_is_shown_well_on_desk_and_phone_by_day_and_night() {
     let Some(chromium) = chromium() else { return };
     let out = report();
-    let by_day = show(&chromium, out.path(), &[390, 1280], false);
-    let by_night = show(&chromium, out.path(), &[390], true);
+    let by_day = show(&chromium, out.path(), &[(390, "#all"), (1280, "#all")], false);
+    let by_night = show(&chromium, out.path(), &[(390, "#all")], true);
     for (shown, is_dark) in
         by_day.iter().map(|shown| (shown, false)).chain(by_night.iter().map(|shown| (shown, true)))
     {
@@ -86,6 +100,49 @@ fn the_report_is_shown_well_on_desk_and_phone_by_day_and_night() {
         assert_eq!([&found["lightPage"], &found["lightText"]], [!is_dark, is_dark], "dark: {is_dark}");
         // The only script is the test's own, and no output of a server became an element or a handler.
         assert_eq!([1.0, 0.0, 0.0], ["scripts", "images", "handlers"].map(|name| shown.number(name)));
+    }
+}
+
+/// The first screen of a page answers what it is about, and no page is long while nothing is unfolded.
+#[test]
+fn a_page_at_a_time_is_shown_and_begins_with_a_picture() {
+    let Some(chromium) = chromium() else { return };
+    let out = report();
+    let pages =
+        [(390, ""), (390, "#static-cores"), (1280, ""), (1280, "#static-cores"), (1280, "#windows-hey-f3")];
+    for shown in show(&chromium, out.path(), &pages, false) {
+        let (found, width) = (&shown.found, shown.number("width"));
+        let page = match found["page"].as_str().unwrap() {
+            "" => "short",
+            "#static-cores" => "static-cores",
+            // A finding is on the page of its experiment.
+            _ => "windows-hey",
+        };
+        assert_eq!(found["sections"], serde_json::json!([page]), "{found}");
+        assert!(shown.number("scroll") <= width, "wider than the window: {found}");
+        assert_eq!(found["out"], serde_json::json!([]), "outside the window, and not in what scrolls");
+        assert!(shown.number("screens") < 15.0, "{found}");
+        if found["page"] == "#windows-hey-f3" {
+            continue;
+        }
+        let is_desk = width > 640.0;
+        let (top, bottom) = (shown.number("firstTop"), shown.number("firstBottom"));
+        assert!(
+            top < HEIGHT && (bottom <= HEIGHT || !is_desk),
+            "the first chart from {top} to {bottom}: {found}"
+        );
+        if page == "short" {
+            let seen = found["seen"].as_str().unwrap();
+            let answers = [
+                "The authors of this lab also write Fulmar",
+                "static files",
+                "72 KB by hey, 2025",
+                "+37 % published, ",
+            ];
+            for answer in answers {
+                assert!(seen.contains(answer), "{answer} is not on the first screen at {width}: {seen}");
+            }
+        }
     }
 }
 
@@ -111,12 +168,14 @@ fn report() -> tempfile::TempDir {
     out
 }
 
-/// Shows the page in frames of these widths, which ascend.
-fn show(chromium: &Path, out: &Path, widths: &[u32], is_dark: bool) -> Vec<Shown> {
-    let frame = |width: &u32| {
-        format!("<iframe src=\"copy.html\" style=\"border:0;width:{width}px;height:900px\"></iframe>")
+/// Shows pages, named by what stands behind the report's address, in frames of these widths, which ascend.
+fn show(chromium: &Path, out: &Path, pages: &[(u32, &str)], is_dark: bool) -> Vec<Shown> {
+    let frame = |(width, page): &(u32, &str)| {
+        format!(
+            "<iframe src=\"copy.html{page}\" style=\"border:0;width:{width}px;height:{HEIGHT}px\"></iframe>"
+        )
     };
-    let frames: String = widths.iter().map(frame).collect();
+    let frames: String = pages.iter().map(frame).collect();
     fs::write(out.join("frame.html"), format!("{FRAME}{frames}")).unwrap();
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!is_dark));
     let dom = run(
@@ -133,7 +192,7 @@ fn show(chromium: &Path, out: &Path, widths: &[u32], is_dark: bool) -> Vec<Shown
     let mut shown: Vec<Shown> = found.lines().map(shown).collect();
     shown.sort_by(|a, b| a.number("width").total_cmp(&b.number("width")));
     let seen: Vec<f64> = shown.iter().map(|shown| shown.number("width")).collect();
-    let asked: Vec<f64> = widths.iter().copied().map(f64::from).collect();
+    let asked: Vec<f64> = pages.iter().map(|(width, _)| f64::from(*width)).collect();
     assert_eq!(seen, asked, "{dom:.400}");
     shown
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Part, Section, Span, Table, Text};
+use super::document::{Group, Part, Section, Span, Table, Text};
 use super::format;
 use super::summary::Summary;
 use crate::judge::statistics::median;
@@ -19,7 +19,7 @@ pub(super) fn section(summary: &Summary<'_>) -> Section {
     parts.extend(noise(summary));
     parts.push(Part::Table(contenders(blocks)));
     parts.push(Part::Table(tools(blocks)));
-    Section { id: "machine".into(), title: "On what it was measured".into(), parts }
+    Section { id: "machine".into(), title: "On what it was measured".into(), parts, group: Group::Overview }
 }
 
 fn machines(blocks: &[Block]) -> Table {
@@ -30,7 +30,7 @@ fn machines(blocks: &[Block]) -> Table {
             None => all.push((&block.machine, 1)),
         }
     }
-    let columns = ["Processor", "#cores", "#memory", "Kernel", "System", "Frequency", "Kind", "#blocks"];
+    let columns = ["Processor", "#cores", "#memory", "Kernel", "System", "Frequency", "Kind", "#runs"];
     let mut table = Table::new("The machine", columns);
     for (machine, count) in all {
         let governor = if machine.governor.is_empty() { "not told" } else { &machine.governor };
@@ -54,17 +54,17 @@ fn machines(blocks: &[Block]) -> Table {
 }
 
 fn circumstances(blocks: &[Block]) -> Table {
-    let mut table = Table::new("What else took part, block by block", ["What", "#median", "#most"]);
+    let mut table = Table::new("What else took part, run by run", ["What", "#median", "#most"]);
     let mut row = |what: &str, value: fn(&Circumstances) -> f64| {
         let values: Vec<f64> = blocks.iter().map(|block| value(&block.circumstances)).collect();
         let most = values.iter().copied().fold(0.0, f64::max);
         table.row([what.to_owned(), format::number(median(&values)), format::number(most)]);
     };
-    row("load average before a block", |around| around.load_average);
-    row("cores that other programs kept busy before a block", |around| around.busy_before);
+    row("load average before a run", |around| around.load_average);
+    row("cores that other programs kept busy before a run", |around| around.busy_before);
     row("cores that the load tool kept busy", |around| around.tool_busy);
     row("time that the hypervisor took, s", |around| around.steal_s);
-    row("context switches of the contender", |around| around.context_switches as f64);
+    row("context switches of the server", |around| around.context_switches as f64);
     table
 }
 
@@ -73,7 +73,7 @@ fn busy(blocks: &[Block]) -> Option<Text> {
     let count = blocks.iter().filter(|block| block.circumstances.is_busy()).count();
     (count > 0).then(|| {
         Text::from(format!(
-            "{} of {} blocks began while other programs kept the machine busy. Their figures are shown, and no verdict \
+            "{} of {} runs began while other programs kept the machine busy. Their figures are shown, and no verdict \
              rests on them.",
             format::count(count),
             format::count(blocks.len())
@@ -91,8 +91,8 @@ fn shared_cores(blocks: &[Block]) -> Option<Text> {
     let count = blocks.iter().filter(shared).count();
     (count > 0).then(|| {
         Text::from(format!(
-            "In {} of {} blocks the load tool ran on cores of the contender: the two took time from each other, and \
-             rates are lower than the contender could reach alone.",
+            "In {} of {} runs the load tool ran on cores of the server: the two took time from each other, and \
+             rates are lower than the server could reach alone.",
             format::count(count),
             format::count(blocks.len())
         ))
@@ -113,14 +113,12 @@ fn cores(list: &str) -> BTreeSet<u32> {
 fn noise(summary: &Summary<'_>) -> Vec<Part> {
     let twins = summary.twins();
     if twins.is_empty() {
-        let words = "No contender was measured against its twin: the noise floor of this machine is not known, and small differences may be chance.";
+        let words = "No server was measured against its twin: the noise floor of this machine is not known, and small differences may be chance.";
         return vec![Part::Note(words.into())];
     }
     let caption = "The noise floor: one program measured as if it were two";
-    let mut table = Table::new(
-        caption,
-        ["Contender", "Experiment", "Load", "#clients", "#cores", "#twin's rate", "#turns"],
-    );
+    let mut table =
+        Table::new(caption, ["Server", "Experiment", "Load", "#clients", "#cores", "#twin's rate", "#turns"]);
     for twin in twins {
         let cell = twin.cell;
         table.row([
@@ -150,9 +148,8 @@ fn contenders(blocks: &[Block]) -> Table {
         }
         *count += 1;
     }
-    let columns =
-        ["Contender", "Version, as it says it", "Origin", "Together with", "Configurations", "#blocks"];
-    let mut table = Table::new("The contenders", columns);
+    let columns = ["Server", "Version, as it says it", "Origin", "Together with", "Configurations", "#runs"];
+    let mut table = Table::new("The servers", columns);
     for ((contender, version, origin, parts), (digests, count)) in all {
         let mut configurations = Text::default();
         for (index, digest) in digests.iter().enumerate() {
@@ -173,7 +170,7 @@ fn tools(blocks: &[Block]) -> Table {
     for block in blocks.iter().filter(|block| !block.tool.is_empty()) {
         *all.entry(&block.tool).or_default() += 1;
     }
-    let mut table = Table::new("The load tools", ["Tool and version", "#blocks"]);
+    let mut table = Table::new("The load tools", ["Tool and version", "#runs"]);
     for (tool, count) in all {
         table.row([Text::from(Span::Code(tool.to_owned())), format::count(count).into()]);
     }
@@ -216,7 +213,7 @@ mod tests {
         let mut blocks = [block("nginx", "l", 1, &[]), block("nginx", "l", 1, &[])];
         assert!(busy(&blocks).is_none());
         blocks[1].circumstances.busy_before = 1.0;
-        assert!(format!("{:?}", busy(&blocks)).contains("1 of 2 blocks began"));
+        assert!(format!("{:?}", busy(&blocks)).contains("1 of 2 runs began"));
     }
 
     #[test]

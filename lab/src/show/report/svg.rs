@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{Axis, Bar, Chart, Histogram, Line, Plot, Point};
+use super::chart::{Axis, Bar, Chart, Claim, Histogram, Line, Plot, Point};
 use super::format;
 use super::html::escape;
 use super::scale::{Scale, Spread};
@@ -15,6 +15,8 @@ const HEIGHT: f64 = 300.0;
 const BAR: f64 = 26.0;
 /// Height of a histogram with its room.
 const ROW: f64 = 44.0;
+/// Height of a claim with its words.
+const CLAIM: f64 = 42.0;
 /// Room below for the labels of the axis and its title.
 const BELOW: f64 = 46.0;
 /// Room above for the title of the axis.
@@ -46,6 +48,7 @@ pub(super) fn plot(chart: &Chart) -> (String, f64) {
     let height = match &chart.plot {
         Plot::Lines { x, y, lines } => drawing.lines((x, y), lines),
         Plot::Bars { x, bars } => drawing.bars(x, bars),
+        Plot::Claims { x, claims } => drawing.claims(x, claims),
         Plot::Histograms { x, rows } => drawing.histograms(x, rows),
     };
     (drawing.out, height)
@@ -209,6 +212,35 @@ impl Drawing {
             }
             self.out.push_str("</g>");
             self.text((labelled + 6.0, top + 17.0), Anchor::Start, &bar.label);
+        }
+        bottom + BELOW
+    }
+
+    /// The words of a claim, and below them a hollow diamond for what was published and a dot with its interval for what
+    /// was measured. A line marks the place where both servers are equal.
+    fn claims(&mut self, x: &Axis, claims: &[Claim]) -> f64 {
+        let bottom = 6.0 + CLAIM * claims.len() as f64;
+        let ends =
+            claims.iter().flat_map(|claim| [claim.published, claim.here, claim.span.0, claim.span.1, 1.0]);
+        let across = Scale::over(x.spread, ends, (12.0, WIDTH - 20.0));
+        let equal = across.at(1.0);
+        self.axis(x, &across, bottom);
+        for (index, claim) in claims.iter().enumerate() {
+            let top = 4.0 + CLAIM * index as f64;
+            let y = top + 28.0;
+            self.text((2.0, top + 14.0), Anchor::Start, &claim.name);
+            self.text((WIDTH - 2.0, top + 14.0), Anchor::End, &claim.label);
+            let (low, high) = (across.at(claim.span.0), across.at(claim.span.1));
+            let (here, published) = (across.at(claim.here), across.at(claim.published));
+            let _ = write!(
+                self.out,
+                "<path class=\"equal\" d=\"M{} {}v18\"/><g class=\"s0\"><path class=\"line\" d=\"M{low:.1} {y}H{high:.1}\"/>\
+                 <circle class=\"marker\" cx=\"{here:.1}\" cy=\"{y}\" r=\"5\"/></g>\
+                 <path class=\"published\" d=\"M{published:.1} {}l6 6-6 6-6-6z\"/>",
+                short(equal),
+                y - 8.0,
+                y - 6.0
+            );
         }
         bottom + BELOW
     }

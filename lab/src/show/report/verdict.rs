@@ -18,14 +18,19 @@ pub(super) fn sign(answer: &Answer) -> &'static str {
     signed(badge(answer))
 }
 
-/// The verdict, and what limits it.
-pub(super) fn verdict(answer: &Answer) -> Text {
-    let words = match badge(answer) {
+/// The verdict alone.
+pub(super) fn word(answer: &Answer) -> &'static str {
+    match badge(answer) {
         Badge::Yes => "holds",
         Badge::No => "does not hold",
         Badge::Undecided => "undecided",
         Badge::Open => "cannot be tested here",
-    };
+    }
+}
+
+/// The verdict, and what limits it.
+pub(super) fn verdict(answer: &Answer) -> Text {
+    let words = word(answer);
     let limits = [(answer.partly, "as far as it can be tested here"), (answer.indicative, "indicative")];
     let limits: Vec<&str> = limits.into_iter().filter(|(is_so, _)| *is_so).map(|(_, words)| words).collect();
     Text::from(Span::Badge(badge(answer), words.into())).aside(limits.join(", "))
@@ -72,7 +77,7 @@ mod tests {
     use super::*;
     use crate::judge::findings::Evidence;
     use crate::model::figure::Figure;
-    use crate::show::report::document::{Document, Part, Section};
+    use crate::show::report::document::{Document, Group, Part, Section};
     use crate::show::report::{self, fixture, html, markdown};
 
     fn answer(verdict: Verdict) -> Answer {
@@ -101,7 +106,7 @@ mod tests {
             let answer = answer(told);
             assert_eq!(self::sign(&answer), sign);
             let parts = vec![Part::Text(verdict(&answer))];
-            let section = Section { id: "s".into(), title: "s".into(), parts };
+            let section = Section { id: "s".into(), title: "s".into(), parts, group: Group::Overview };
             let page = Document { title: "t".into(), lead: "l".into(), sections: vec![section] };
             assert!(markdown::write(&page).contains(&format!("\n{sign} {words}")), "{words}");
             let (html, badge) =

@@ -1,0 +1,104 @@
+//! Which server to use for what, on the first page: a line for each need that a load stands for.
+
+use super::document::{Entry, Table, Text};
+use super::format;
+use super::lead::{Share, Standing};
+use super::leads::{Judged, Leads};
+use crate::judge::statistics::FEWEST;
+
+/// So many servers are named where there are too few runs for a verdict.
+const NAMED_MAX: usize = 3;
+
+impl Leads<'_> {
+    /// The needs that were measured, each with the servers to use.
+    pub(super) fn uses(&self) -> Table {
+        let mut table = Table::new("Asked and answered", ["Asked", "What these measurements answer"]);
+        let mut seen: Vec<&str> = Vec::new();
+        for judged in &self.all {
+            let Some(need) = judged.work.load.need.as_deref().filter(|need| !seen.contains(need)) else {
+                continue;
+            };
+            if judged.lead.count() > 1 {
+                seen.push(need);
+                let asked = format!("Which server for {need}?");
+                table.row([Entry::from(asked), judged.advice().into()]);
+            }
+        }
+        table
+    }
+}
+
+impl Judged<'_> {
+    /// The servers to use, and how far the next ones are behind.
+    fn advice(&self) -> Text {
+        let Some(first) = self.lead.first() else {
+            return "no server answered all requests".into();
+        };
+        let runs = self.lead.shares.iter().map(|share| share.turns).min().unwrap_or_default();
+        let rate = format::with_unit(self.lead.figure, first.value.median);
+        if !self.has_verdict() {
+            let all: Vec<String> = self.lead.shares.iter().take(NAMED_MAX).map(named).collect();
+            let runs = format!("{}, a verdict needs {FEWEST}", format::counted(runs, "run"));
+            return Text::default().stress("no verdict yet").say(format!(": {}", all.join(", "))).aside(runs);
+        }
+        let behind = || self.lead.shares.iter().skip(1).zip(&self.standings);
+        let as_good = behind().filter(|(_, standing)| **standing != Standing::Behind);
+        let mut names = vec![first.contender.to_owned()];
+        names.extend(as_good.map(|(share, _)| share.contender.to_owned()));
+        let next =
+            behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| named(share));
+        let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
+        let sure = if names.len() > 1 { "no difference shown between them" } else { "ahead of all others" };
+        let runs = format::counted(runs, "run");
+        Text::default()
+            .stress(format::list(&names))
+            .say(next)
+            .aside(format!("{sure}; {rate} in the middle of {runs}"))
+    }
+}
+
+/// `caddy 41 %`.
+fn named(share: &Share<'_>) -> String {
+    format!("{} {}", share.contender, format::percent(share.of_best.median))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Row;
+    use super::super::summary::{Summary, Work};
+    use super::*;
+    use crate::show::report::fixture;
+
+    /// The only row of the table, as text.
+    fn advice(rates: &[(&str, &[f64])]) -> String {
+        let experiment = crate::model::experiment::Experiment::parse(
+            "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache', 'caddy']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1\nneed = 'static files'\n",
+        )
+        .unwrap();
+        let blocks = fixture::blocks_of(rates);
+        let summary = Summary::of(&blocks);
+        let works: Vec<Work<'_>> = summary.works(&experiment);
+        let table = Leads::of(&summary, &works).uses();
+        let [Row::Cells(cells)] = &table.rows[..] else { panic!("{table:?}") };
+        format!("{:?} {:?}", cells[0].text, cells[1].text)
+    }
+
+    #[test]
+    fn who_is_ahead_is_to_be_used_and_who_is_level_too() {
+        let even = |rate: f64| [0.0, 1.0, 2.0, 1.0, 0.0, 1.0, 2.0, 0.0, 1.0].map(|more| rate + more);
+        let (first, near, far) = (even(1000.0), even(995.0), even(400.0));
+        let said = advice(&[("nginx", &first), ("caddy", &far)]);
+        assert!(said.contains("static files") && said.contains("Strong(\"nginx\")"), "{said}");
+        assert!(said.contains("; next caddy 40") && said.contains("ahead of all others"), "{said}");
+        let said = advice(&[("nginx", &first), ("nginx-twin", &near), ("apache", &near), ("caddy", &far)]);
+        assert!(said.contains("Strong(\"nginx and apache\")") && said.contains("no difference"), "{said}");
+    }
+
+    #[test]
+    fn two_runs_are_no_verdict() {
+        let said = advice(&[("nginx", &[1000.0, 1001.0]), ("caddy", &[400.0, 401.0])]);
+        assert!(said.contains("no verdict yet") && said.contains("2 runs, a verdict needs 6"), "{said}");
+        assert!(said.contains("nginx 100") && said.contains("caddy 40"), "the figures are shown: {said}");
+    }
+}
