@@ -285,6 +285,73 @@ fn a_file_lies_over_its_location() {
 }
 
 #[test]
+fn what_try_files_finds_has_the_settings_of_its_own_path() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            location / { try_files $uri $uri.html /fallback.txt =404; }
+            location /part { try_files $uri.html $uri =404; }
+            location ~ ^/captured/(.*)$ { alias %%ROOT%%/closed/$1; try_files /secret.html =404; }
+        }",
+    );
+    let site = site
+        .file(".htaccess", "<Files \"secret.html\">\nRequire all denied\n</Files>\n<Files \"*.html\">\nHeader set X-Html 1\n</Files>\n")
+        .file("open.html", "open")
+        .file("secret.html", "secret")
+        .file("closed/secret.html", "secret")
+        .file("part.html", "part")
+        .file("part.html.html", "too far")
+        .file("fallback.txt", "fallback");
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /secret.html"), 403);
+    assert_eq!(status(&running, "GET /secret"), 403, "the section for the file counts");
+    assert_eq!(status(&running, "GET /closed/secret"), 403);
+    let answer = running.ask("GET /open");
+    assert_eq!((answer.last().text().as_str(), answer.last().field("X-Html")), ("open", Some("1")));
+    assert_eq!(running.ask("GET /missing").last().text(), "fallback");
+    assert_eq!(running.ask("GET /part").last().text(), "part", "a path is looked for once");
+    assert_eq!(status(&running, "GET /captured/"), 403, "it has no path that sections could match");
+    running.stop();
+}
+
+#[test]
+fn access_rules_of_files_cannot_be_overridden() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            location /any/ { satisfy any; allow all; }
+            location /asked/ { auth_request /check/a.txt; }
+            location /added/ { types { text/html txt; } add_after_body /any/required.txt; }
+        }",
+    );
+    let closed = [
+        "<Files \"required.txt\">\nRequire all denied\n</Files>\n",
+        "<Files \"ordered.txt\">\nOrder allow,deny\nDeny from all\n</Files>\n",
+    ]
+    .concat();
+    let site = site
+        .file("any/.htaccess", &closed)
+        .file("any/required.txt", "secret")
+        .file("any/ordered.txt", "secret")
+        .file("any/a.txt", "a")
+        .file("asked/a.txt", "a")
+        .file("check/.htaccess", "Require all denied\n")
+        .file("check/a.txt", "a")
+        .file("added/a.txt", "a");
+    let running = site.start(Server::Fulmar);
+    assert_eq!(running.ask("GET /any/a.txt").last().text(), "a");
+    assert_eq!(status(&running, "GET /any/required.txt"), 403, "satisfy any does not override Require");
+    assert_eq!(status(&running, "GET /any/ordered.txt"), 403, "nor Deny");
+    assert_eq!(status(&running, "GET /asked/a.txt"), 403, "files count for auth_request");
+    assert!(!running.ask("GET /added/a.txt").last().text().contains("secret"), "and for add_after_body");
+    running.stop();
+}
+
+#[test]
 fn a_front_controller_behind_fastcgi() {
     let application = Application::start(|request, stream| {
         let shown =

@@ -170,7 +170,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
     };
     let units = lines.iter().map(units).fold(0, u32::saturating_add);
-    builder.handle(Phase::Access, Rules { lines, units });
+    // As with `Require`: `satisfy any` must not override it, and it counts for subrequests, too.
+    builder.handle(Phase::Preaccess, Rules { lines, units });
     Ok(())
 }
 

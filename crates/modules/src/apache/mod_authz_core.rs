@@ -213,7 +213,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let list = values(view, &REQUIRE);
     if !list.is_empty() {
         let units = list.iter().map(Requirement::units).fold(1, u32::saturating_add);
-        builder.handle(Phase::Access, Required { list, units });
+        // Not in the access phase: `satisfy any` must not override it, and it counts for subrequests, too.
+        builder.handle(Phase::Preaccess, Required { list, units });
     }
     Ok(())
 }

@@ -149,6 +149,9 @@ struct Tries {
 
 impl Handler for Tries {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if exchange.attached::<Found>().is_some_and(|found| *found.0 == *exchange.request.path) {
+            return Step::Next;
+        }
         self.first(exchange).unwrap_or_else(Step::Finish)
     }
 }
@@ -160,8 +163,7 @@ impl Tries {
             let path = self.bare.map(exchange, &name).map_err(|error| files::map_failed(exchange, error))?;
             if self.is_there(exchange, &path, candidate.is_directory) {
                 self.tell(exchange, || format!("\"{}\" is there", String::from_utf8_lossy(&name)));
-                enter(exchange, name, candidate.is_directory);
-                return Ok(Step::Next);
+                return Ok(enter(exchange, name, candidate.is_directory));
             }
         }
         match &self.files.last {
@@ -210,8 +212,32 @@ impl Tries {
     }
 }
 
-/// Makes what was found the URI.
-fn enter(exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) {
+/// The path that was found where files beside the content have settings: it is not looked for again.
+struct Found(Box<[u8]>);
+
+/// Makes what was found the URI. The settings beside the content (`.htaccess`) that were chosen for another path do not
+/// count for it: the location is looked up again, and with it the settings.
+fn enter(exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) -> Step {
+    if exchange.scope.policy.overlay.is_none() {
+        set_path(exchange, name, is_directory);
+        return Step::Next;
+    }
+    let before = exchange.request.path.clone();
+    set_path(exchange, name, is_directory);
+    if exchange.uri_behind_alias {
+        let message = "\"try_files\" behind an \"alias\" with captures has no path for .htaccess files";
+        exchange.log(Level::Error, message);
+        return Step::Finish(Status::FORBIDDEN);
+    }
+    if exchange.request.path == before {
+        return Step::Next;
+    }
+    exchange.attach_own(Found(exchange.request.path.as_slice().into()));
+    Step::Reroute(Reroute::Location)
+}
+
+/// Makes a name the path.
+fn set_path(exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) {
     let scope = &exchange.scope;
     match &scope.policy.root.alias {
         None => exchange.request.path = name,
