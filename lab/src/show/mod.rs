@@ -2,4 +2,5 @@
 
 pub mod commands;
 pub mod export;
+pub mod import;
 pub mod report;

@@ -201,7 +201,8 @@ struct Sample {
     connect: u64,
 }
 
-fn reading(csv: &str) -> Result<Report> {
+/// What the samples of [`plan`] say, which `jmeter -l` wrote.
+pub(crate) fn reading(csv: &str) -> Result<Report> {
     let samples = samples(csv)?;
     let began = samples.iter().map(|sample| sample.began).min().context("JMeter wrote no samples")?;
     let ended = samples.iter().map(|sample| sample.began + sample.elapsed).max().unwrap_or(began);

@@ -115,7 +115,8 @@ fn read(order: &Order, _text: &str) -> Result<Report> {
     reading(&fs::read_to_string(&path).with_context(|| path.display().to_string())?)
 }
 
-fn reading(summary: &str) -> Result<Report> {
+/// What a summary says that `k6 run --summary-export` wrote of [`script`].
+pub(crate) fn reading(summary: &str) -> Result<Report> {
     let summary: Summary = serde_json::from_str(summary).context("the summary of k6")?;
     let found = |metric: &str, name: &str| {
         let value = summary.metrics.get(metric).and_then(|metric| metric.get(name));

@@ -1,9 +1,11 @@
 //! The command line.
 
 mod compare;
+mod demo;
 mod doctor;
 mod export;
 mod features;
+mod import;
 mod list;
 mod load;
 mod progress;
@@ -50,6 +52,8 @@ enum Command {
     Check(run::RunArguments),
     /// Runs experiments and writes the report.
     Run(run::RunArguments),
+    /// Two servers that are installed, in a minute, with a small report.
+    Demo(demo::DemoArguments),
     /// Writes the report of an earlier run again.
     Report(report::ReportArguments),
     /// Looks whether figures, published and measured, fit together.
@@ -67,6 +71,8 @@ enum Command {
     Reference(ReferenceArguments),
     /// Writes the loads as k6 scripts and JMeter plans, for more machines than one.
     Export(export::ExportArguments),
+    /// Reads what k6 or JMeter measured elsewhere into the results, and writes the report.
+    Import(import::ImportArguments),
 }
 
 /// What every command takes.
@@ -89,7 +95,7 @@ const INTERRUPTED: u8 = 130;
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     let command = Cli::parse().command;
-    let keeps_results = matches!(command, Command::Run(_));
+    let keeps_results = matches!(command, Command::Run(_) | Command::Demo(_));
     let result = match command {
         Command::List(common) => list::main(&common),
         Command::Check(arguments) => run::check(&arguments),
@@ -102,6 +108,8 @@ pub fn main() -> ExitCode {
         Command::Load(arguments) => load::main(&arguments),
         Command::Reference(arguments) => crate::measure::reference::main(&arguments),
         Command::Export(arguments) => export::main(&arguments),
+        Command::Import(arguments) => import::main(&arguments),
+        Command::Demo(arguments) => demo::main(&arguments),
     };
     // Measured results keep their exit code, also if the output has no reader.
     let unheard = if keeps_results { None } else { say::unheard(&result) };

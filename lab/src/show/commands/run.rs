@@ -45,6 +45,23 @@ pub(super) struct RunArguments {
     common: Common,
 }
 
+impl RunArguments {
+    /// What runs one experiment in full, with so many turns.
+    pub(super) fn of(experiment: &str, out: PathBuf, turns: u32, common: Common) -> RunArguments {
+        RunArguments {
+            experiments: vec![experiment.to_owned()],
+            published: false,
+            only: Vec::new(),
+            quick: false,
+            minutes: None,
+            resume: false,
+            turns: Some(turns),
+            out,
+            common,
+        }
+    }
+}
+
 /// Runs the experiments and writes the report. Fails where it was interrupted, and where nothing could be measured,
 /// after the report.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
