@@ -46,6 +46,9 @@ pub struct Experiment {
     /// What was concluded from them.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// Whether a report on the publications has it: what they ask, and none of them tests.
+    #[serde(default)]
+    pub belongs_to_published: bool,
 }
 
 /// Who published it, and on which machine it was measured.
@@ -538,6 +541,9 @@ pub(crate) const BUILT_IN: &[&str] = &[
     include_str!("../../experiments/http2.toml"),
     include_str!("../../experiments/idle-connections.toml"),
     include_str!("../../experiments/knee.toml"),
+    include_str!("../../experiments/memory.toml"),
+    include_str!("../../experiments/htaccess-cost.toml"),
+    include_str!("../../experiments/cache-hit.toml"),
     include_str!("../../experiments/tuning.toml"),
     include_str!("../../experiments/logging-cost.toml"),
     include_str!("../../experiments/reload-under-load.toml"),
@@ -565,7 +571,8 @@ impl Experiment {
         BUILT_IN.iter().map(parse).collect()
     }
 
-    /// What answers the publications: their experiments, and those of the lab's own that their findings name.
+    /// What answers the publications: their experiments, those of the lab's own that their findings name, and those that
+    /// belong to them.
     pub fn answering_publications(all: &[Experiment]) -> Vec<&Experiment> {
         let published = || all.iter().filter(|experiment| experiment.source.is_some());
         let conditions = || {
@@ -576,7 +583,9 @@ impl Experiment {
                 .flat_map(Condition::loads)
                 .any(|load| load.split_once('/').is_some_and(|(of, _)| of == id))
         };
-        all.iter().filter(|experiment| experiment.source.is_some() || named(&experiment.id)).collect()
+        let belongs =
+            |experiment: &Experiment| experiment.source.is_some() || experiment.belongs_to_published;
+        all.iter().filter(|experiment| belongs(experiment) || named(&experiment.id)).collect()
     }
 }
 

@@ -223,10 +223,15 @@ fn raise_limit(experiments: &[Experiment]) -> Result<()> {
     // One that passes requests on has two for each client.
     let wanted = 2 * u64::from(clients.max().unwrap_or_default()) + RESERVE;
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
+    // Some users may raise the limit of their session, too.
+    let above = Rlimit { current: Some(wanted), maximum: limit.maximum.map(|maximum| maximum.max(wanted)) };
+    if setrlimit(Resource::Nofile, above).is_ok() {
+        return Ok(());
+    }
+    let wanted = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
     let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
     setrlimit(Resource::Nofile, raised).with_context(|| format!("{wanted} open files are needed"))
 }
