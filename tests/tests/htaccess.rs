@@ -6,6 +6,7 @@ mod fulmar;
 mod indexes;
 mod limits;
 mod nested;
+mod passwords;
 mod paths;
 mod programs;
 mod requirements;
@@ -57,11 +58,17 @@ fn site(files: &[(&str, &str)]) -> Site {
 
 /// Has both servers answer the requests on these files. `%%PORT%%` is each one's own.
 fn agree(files: &[(&str, &str)], requests: &[&str]) {
+    agree_on(site(files), &[], requests);
+}
+
+/// As `agree`, on a site that is there, with more modules of Apache.
+fn agree_on(site: Site, modules: &[&str], requests: &[&str]) {
     if !have_apache() {
         return;
     }
-    let site = site(files);
-    let apache = Apache::start(&site);
+    let load = |name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n");
+    let modules: String = modules.iter().map(load).collect();
+    let apache = Apache::start_with(&site, &modules);
     let fulmar = site.start(Server::Fulmar);
     let mut report = String::new();
     for request in requests {

@@ -13,6 +13,7 @@ pub mod apache {
     pub mod htaccess;
     pub mod mod_access_compat;
     pub mod mod_alias;
+    pub mod mod_auth_basic;
     pub mod mod_authz_core;
     pub mod mod_autoindex;
     pub mod mod_dir;
@@ -196,8 +197,9 @@ pub static ALL: &[&Module] = &[
     // Directives of `.htaccess` files, in the order in which Apache calls its modules.
     &apache::mod_version::MODULE,
     &apache::mod_setenvif::MODULE,
-    &apache::mod_authz_core::MODULE,
     &apache::mod_access_compat::MODULE,
+    &apache::mod_auth_basic::MODULE,
+    &apache::mod_authz_core::MODULE,
     &apache::mod_rewrite::MODULE,
     &apache::mod_alias::MODULE,
     &apache::mod_env::MODULE,
@@ -255,13 +257,14 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 26] = [
+    const OURS: [&str; 27] = [
         "strict_line_ends",
         "reload_connections",
         "request_memory",
         "client_body_min_rate",
         "send_min_rate",
         "htaccess",
+        "htaccess_user_files",
         "fulmar_status",
         "symlinks",
         "more_set_headers",

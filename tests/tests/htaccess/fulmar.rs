@@ -65,18 +65,18 @@ fn sections_that_restrict_access_are_not_skipped() {
         "<RequireNone>\nRequire all granted\n</RequireNone>\n",
     ];
     const SECTIONS: [&str; 12] = [
-        "IfModule mod_auth_basic.c",
-        "IfModule auth_basic_module",
-        "IfModule mod_authn_file.c",
-        "IfModule mod_authn_core.c",
-        "IfModule mod_authz_user.c",
         "IfModule mod_auth_digest.c",
+        "IfModule auth_form_module",
+        "IfModule mod_authn_dbd.c",
+        "IfModule mod_authn_anon.c",
+        "IfModule mod_authz_owner.c",
+        "IfModule mod_authz_dbm.c",
         "IfModule mod_authnz_ldap.c",
         "IfModule mod_auth_openidc.c",
         "IfModule mod_ssl.c",
         "IfModule mod_session.c",
         "IfDefine SECURE",
-        "IfModule mod_rewrite.c>\n<IfModule mod_auth_basic.c>\n</IfModule>\n<IfModule mod_auth_basic.c",
+        "IfModule mod_rewrite.c>\n<IfModule mod_auth_form.c>\n</IfModule>\n<IfModule mod_auth_form.c",
     ];
     let sections = SECTIONS.iter().flat_map(|section| RULES.map(|rules| (*section, rules)));
     let texts: Vec<String> = sections
@@ -93,7 +93,7 @@ fn sections_that_restrict_access_are_not_skipped() {
     for (at, text) in texts.iter().enumerate() {
         assert_eq!(status(&running, &format!("GET /{at}/a.txt")), 500, "{text}");
     }
-    let text = "\"<IfModule mod_auth_basic.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
+    let text = "\"<IfModule mod_auth_digest.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
     running.wait_for_log("error.log", text);
     running.stop();
 }
@@ -120,13 +120,13 @@ fn sections_for_unknown_modules() {
 #[test]
 fn what_is_not_built_is_told_from_what_is_unknown() {
     let files = [
-        ("auth/.htaccess", "AuthType Basic\n"),
+        ("auth/.htaccess", "AuthDigestProvider file\n"),
         ("map/.htaccess", "RewriteMap a txt:b\n"),
         ("php/.htaccess", "php_value a b\n"),
     ];
     let running = site(&files).start(Server::Fulmar);
     for (folder, text) in [
-        ("auth", "\"AuthType\" of mod_authn_core is not built yet in "),
+        ("auth", "\"AuthDigestProvider\" of mod_auth_digest is not built yet in "),
         ("map", "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files in "),
         ("php", "\"php_value\" belongs to mod_php, which is not part of Fulmar in "),
     ] {

@@ -41,10 +41,11 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
+use crate::apache::mod_authz_core::REQUIRE;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{environment, in_file, values, wrong};
-use conf::value::subnet;
+use crate::shared::apache::{environment, in_file, last, values, wrong};
+use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
@@ -83,10 +84,10 @@ pub(crate) static DENY: Directive<Limited> =
         .slot("htaccess order")
         .help("Keeps out all, addresses, networks, or requests with a variable of the environment.");
 
-/// `Satisfy All`
-pub(crate) static SATISFY: Directive<()> = in_file(Directive::new("Satisfy", parse_satisfy))
+/// `Satisfy All | Any`
+pub(crate) static SATISFY: Directive<bool> = in_file(Directive::new("Satisfy", parse_satisfy))
     .args(Arity::Exactly(1))
-    .help("`All`, which is how it is anyway.");
+    .help("Whether `Allow` and `Deny` and `Require` must all let a client pass (`All`), or one is enough (`Any`).");
 
 /// A directive, and the methods that it counts for; none for all.
 pub(crate) type Limited = (Option<Arc<Methods>>, Line);
@@ -126,13 +127,8 @@ fn parse_order(args: &Args<'_>, loading: &mut Loading) -> Result<Limited, Diagno
     }
 }
 
-fn parse_satisfy(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
-    let word = args.word(0)?;
-    if word.text.eq_ignore_ascii_case(b"all") {
-        Ok(())
-    } else {
-        Err(wrong(args, "an unsupported value", word))
-    }
+fn parse_satisfy(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    args.value(0, |word| choice(word, &[("all", false), ("any", true)]))
 }
 
 /// Names of hosts are not looked up; what is not understood is an error, so that nobody passes.
@@ -161,21 +157,26 @@ fn parse_who(args: &Args<'_>) -> Result<Vec<Who>, Diagnostic> {
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let lines: Vec<Limited> = values(view, &ORDER);
-    if lines.is_empty() {
-        return Ok(());
+    if let Some(rules) = Rules::of(view).filter(|_| !is_alternative(view)) {
+        // As with `Require`: `satisfy any` must not override it, and it counts for subrequests, too.
+        builder.handle(Phase::Preaccess, rules);
     }
-    let units = |(_, line): &Limited| match line {
-        Line::Order(_) => 1,
-        Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
-    };
-    let units = lines.iter().map(units).fold(0, u32::saturating_add);
-    // As with `Require`: `satisfy any` must not override it, and it counts for subrequests, too.
-    builder.handle(Phase::Preaccess, Rules { lines, units });
     Ok(())
 }
 
-struct Rules {
+/// With `Satisfy Any`: the rules that let a client pass without meeting requirements.
+pub(crate) fn alternative(view: &View<'_>) -> Option<Rules> {
+    is_alternative(view).then(|| Rules::of(view).unwrap_or_default())
+}
+
+/// Whether one of these rules and the requirements is enough.
+fn is_alternative(view: &View<'_>) -> bool {
+    last(view, &SATISFY).unwrap_or(false) && !values(view, &REQUIRE).is_empty()
+}
+
+/// The rules of a level. Without any, all clients pass.
+#[derive(Default)]
+pub(crate) struct Rules {
     lines: Vec<Limited>,
     /// What an answer costs of a [`Budget`].
     units: u32,
@@ -186,16 +187,7 @@ impl Handler for Rules {
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
-        let (mut allow_last, mut allowed, mut denied) = (true, false, false);
-        for line in self.lines_for(exchange) {
-            match line {
-                Line::Order(last) => allow_last = *last,
-                Line::Allow(who) => allowed |= who.iter().any(|who| who.holds(exchange)),
-                Line::Deny(who) => denied |= who.iter().any(|who| who.holds(exchange)),
-            }
-        }
-        let passes = if allow_last { allowed || !denied } else { allowed && !denied };
-        if passes {
+        if self.passes(exchange) {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by rule of a .htaccess file");
@@ -204,6 +196,34 @@ impl Handler for Rules {
 }
 
 impl Rules {
+    fn of(view: &View<'_>) -> Option<Rules> {
+        let lines: Vec<Limited> = values(view, &ORDER);
+        let units = |(_, line): &Limited| match line {
+            Line::Order(_) => 1,
+            Line::Allow(who) | Line::Deny(who) => who.iter().map(Who::units).fold(1, u32::saturating_add),
+        };
+        let units = lines.iter().map(units).fold(0, u32::saturating_add);
+        (!lines.is_empty()).then_some(Rules { lines, units })
+    }
+
+    /// What an answer costs of a [`Budget`].
+    pub(crate) fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Whether the rules let a client pass.
+    pub(crate) fn passes(&self, exchange: &Exchange) -> bool {
+        let (mut allow_last, mut allowed, mut denied) = (true, false, false);
+        for line in self.lines_for(exchange) {
+            match line {
+                Line::Order(last) => allow_last = *last,
+                Line::Allow(who) => allowed |= who.iter().any(|who| who.holds(exchange)),
+                Line::Deny(who) => denied |= who.iter().any(|who| who.holds(exchange)),
+            }
+        }
+        if allow_last { allowed || !denied } else { allowed && !denied }
+    }
+
     /// The lines that count for the method of a request.
     fn lines_for<'r>(&'r self, exchange: &Exchange) -> impl Iterator<Item = &'r Line> {
         let method = exchange.request.head.method_name();

@@ -31,7 +31,7 @@
 
 use crate::files::index;
 use crate::shared::apache::urls::{escape_uri, own_url};
-use crate::shared::apache::{in_file, values, variables, wrong};
+use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic, value};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, Reroute, ScopeBuilder, Spent, Step,
@@ -99,12 +99,12 @@ fn parse_fallback(args: &Args<'_>, _: &mut Loading) -> Result<Option<Box<[u8]>>,
 
 /// Whether a directory without its slash is redirected to the path with it.
 pub(crate) fn has_slash(view: &View<'_>) -> bool {
-    values(view, &DIRECTORY_SLASH).pop().unwrap_or(true)
+    last(view, &DIRECTORY_SLASH).unwrap_or(true)
 }
 
 /// The path that answers where there is no file.
 pub(crate) fn fallback(view: &View<'_>) -> Option<Box<[u8]>> {
-    values(view, &FALLBACK_RESOURCE).pop().flatten()
+    last(view, &FALLBACK_RESOURCE).flatten()
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {

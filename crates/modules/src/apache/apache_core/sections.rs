@@ -9,7 +9,7 @@ use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, S
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 19] = [
+const MODULES: [&str; 24] = [
     "core",
     "so",
     "rewrite",
@@ -18,8 +18,13 @@ const MODULES: [&str; 19] = [
     "mime",
     "headers",
     "expires",
+    "auth_basic",
+    "authn_core",
+    "authn_file",
     "authz_core",
+    "authz_groupfile",
     "authz_host",
+    "authz_user",
     "access_compat",
     "setenvif",
     "env",

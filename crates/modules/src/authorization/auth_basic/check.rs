@@ -18,14 +18,14 @@ static RECENT: LazyLock<Recent<Tag>> = LazyLock::new(Recent::default);
 static QUICK: LazyLock<Recent<QuickTag>> = LazyLock::new(Recent::default);
 
 /// What a check came to, with what the log tells about it.
-pub(super) struct Checked {
-    pub(super) user: Vec<u8>,
-    pub(super) path: PathBuf,
-    pub(super) verdict: Result<Verdict, Failure>,
+pub(crate) struct Checked {
+    pub(crate) user: Vec<u8>,
+    pub(crate) path: PathBuf,
+    pub(crate) verdict: Result<Verdict, Failure>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Right,
     Wrong,
     /// The file does not have the user.
@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 
 /// Why nothing could be checked.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Open(io::Error),
     Read(io::Error),
     /// Something else than a file, or a file of more than `FILE_LIMIT`.
@@ -77,7 +77,7 @@ pub(super) fn is_right(path: &Path, field: &[u8]) -> bool {
 pub(super) struct Given {
     /// The field, as it came.
     pub(super) field: Vec<u8>,
-    pub(super) user: Vec<u8>,
+    pub(crate) user: Vec<u8>,
     pub(super) password: Vec<u8>,
 }
 

@@ -62,6 +62,7 @@
 //! for all
 //! ```
 
+pub(crate) mod asking;
 mod check;
 mod des_crypt;
 mod gate;
@@ -70,12 +71,12 @@ mod password;
 mod recent;
 
 use crate::shared::files;
-use crate::values::variables::user;
-use check::{Checked, Failure, Given, Stage, Verdict};
+use asking::Progress;
+pub(crate) use check::Failure;
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
-    Args, Directive, Event, Eventually, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder,
-    Step, Template, View, Work,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, Template,
+    View,
 };
 use http::Status;
 use journal::Level;
@@ -159,91 +160,39 @@ impl Handler for AuthBasic {
         if self.realm.constant().is_none() && self.realm.evaluate(exchange) == OFF {
             return Step::Next;
         }
-        let field = exchange.request.head.fields.get("authorization").unwrap_or_default();
-        let path = self.file.path(exchange);
-        if !field.is_empty() && check::is_right(&path, field) {
-            return self.let_in(exchange);
-        }
-        let Some((user, password)) = user::credentials(field) else {
-            exchange.log(Level::Info, "no user/password was provided for basic authentication");
-            return self.refuse(exchange);
-        };
-        let (path, given) = (path.into_owned(), Given { field: field.to_vec(), user, password });
-        job(move || check::look(path, given))
+        let progress = asking::start(exchange, &self.file.path(exchange));
+        self.act(exchange, progress)
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
-        let stage = match outcome {
-            Outcome::Job(result) => result.downcast().ok(),
-            Outcome::Task(result) => result.downcast().ok(),
-            _ => None,
-        };
-        match stage.map(|stage| *stage) {
-            Some(Stage::Done(checked)) => self.conclude(exchange, &checked),
-            Some(Stage::Waiting(attempt)) => {
-                Step::Await(Work::Task(Eventually::boxed(async move { attempt.enter().await })))
-            }
-            Some(Stage::Admitted(attempt, place)) => job(move || {
-                let _place = place;
-                Stage::Done(attempt.compute())
-            }),
-            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
-        }
+        self.act(exchange, asking::go_on(outcome))
     }
-}
-
-/// A step of a check off the event loop.
-fn job(work: impl FnOnce() -> Stage + Send + 'static) -> Step {
-    Step::Await(Work::Job(Box::new(move || Box::new(work()))))
 }
 
 impl AuthBasic {
-    fn conclude(&self, exchange: &mut Exchange, checked: &Checked) -> Step {
-        let user = String::from_utf8_lossy(&checked.user);
-        let path = checked.path.as_os_str().as_encoded_bytes();
-        let complaint = match &checked.verdict {
-            Ok(Verdict::Right) => return self.let_in(exchange),
-            Ok(Verdict::Wrong) => format!("user \"{user}\": password mismatch"),
-            Ok(Verdict::Unknown) => {
-                format!("user \"{user}\" was not found in \"{}\"", String::from_utf8_lossy(path))
+    fn act(&self, exchange: &mut Exchange, progress: Progress) -> Step {
+        let is_right = match &progress {
+            Progress::Right(_) => Ok(true),
+            Progress::NotGiven => {
+                exchange.log(Level::Info, "no user/password was provided for basic authentication");
+                Ok(false)
             }
-            Ok(Verdict::NotUnderstood) => {
-                format!("user \"{user}\": the form of the password in the file is not known")
-            }
-            Ok(Verdict::TooExpensive) => {
-                format!("user \"{user}\": the password in the file costs too much to check")
-            }
-            Err(failure) => return fail(exchange, path, failure),
+            Progress::Checked(checked) => asking::conclude(exchange, checked)
+                .map_err(|failure| fail(exchange, checked.path.as_os_str().as_encoded_bytes(), failure)),
+            Progress::Await(_) | Progress::Lost => Err(Step::Finish(Status::INTERNAL_SERVER_ERROR)),
         };
-        exchange.log(Level::Error, &complaint);
-        self.refuse(exchange)
-    }
-
-    fn let_in(&self, exchange: &Exchange) -> Step {
-        exchange.tell(|| Event::new("auth_basic", "the password is right").at(Some(self.place)));
-        Step::Allow
-    }
-
-    fn refuse(&self, exchange: &mut Exchange) -> Step {
-        let value = challenge(&self.realm.evaluate(exchange));
-        // A realm that no field can hold is left out rather than the refusal.
-        let _ = exchange.response.fields.push(b"WWW-Authenticate", &value);
-        Step::Finish(Status::UNAUTHORIZED)
-    }
-}
-
-/// The challenge, with the realm as a quoted string (RFC 9110, section 5.6.4).
-fn challenge(realm: &[u8]) -> Vec<u8> {
-    let mut value = b"Basic realm=\"".to_vec();
-    for &byte in realm {
-        match byte {
-            b'"' | b'\\' => value.extend_from_slice(&[b'\\', byte]),
-            0..0x20 | 0x7f => value.push(b' '),
-            _ => value.push(byte),
+        match (progress, is_right) {
+            (Progress::Await(step), _) | (_, Err(step)) => step,
+            (_, Ok(true)) => {
+                exchange.tell(|| Event::new("auth_basic", "the password is right").at(Some(self.place)));
+                Step::Allow
+            }
+            (_, Ok(false)) => {
+                let realm = self.realm.evaluate(exchange);
+                asking::challenge(exchange, &realm)
+            }
         }
     }
-    value.push(b'"');
-    value
 }
 
 /// Logs why nothing could be checked.
@@ -327,7 +276,9 @@ mod tests {
         verdict(&mut exchange);
         let field = exchange.response.fields.get("www-authenticate").unwrap();
         assert_eq!(field, br#"Basic realm="a \"b\" \\c""#);
-        assert_eq!(super::challenge(b"a\r\nb"), b"Basic realm=\"a  b\"");
+        let mut exchange = site.get("/");
+        super::asking::challenge(&mut exchange, b"a\r\nb");
+        assert_eq!(exchange.response.fields.get("www-authenticate").unwrap(), b"Basic realm=\"a  b\"");
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub(crate) fn values<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Vec
     view.all(directive).into_iter().map(|written| written.value.clone()).collect()
 }
 
+/// The value of a directive that counts: the last one of the innermost file that has it.
+pub(crate) fn last<T: Clone>(view: &View<'_>, directive: &Directive<T>) -> Option<T> {
+    values(view, directive).pop()
+}
+
 pub(crate) fn pattern(
     args: &Args<'_>,
     loading: &mut Loading,

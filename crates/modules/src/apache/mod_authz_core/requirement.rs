@@ -1,98 +1,14 @@
-//! Says in `.htaccess` files who may: `Require`, alone or in `<RequireAll>`, `<RequireAny>` and `<RequireNone>`.
-//!
-//! Outside of a section one requirement that holds is enough.
-//!
-//! nginx: none
-//!
-//! ```file html/a.txt
-//! a
-//! ```
-//!
-//! ```file html/private/a.txt
-//! secret
-//! ```
-//!
-//! ```file html/private/.htaccess
-//! <RequireAll>
-//! Require all granted
-//! Require not local
-//! </RequireAll>
-//! ```
-//!
-//! ```conf
-//! server {
-//!     listen 8080;
-//!     root html;
-//!     htaccess on;
-//! }
-//! ```
-//!
-//! ```http
-//! GET /a.txt HTTP/1.1
-//! Host: localhost
-//!
-//! HTTP/1.1 200 OK
-//!
-//! a
-//! ---
-//! GET /private/a.txt HTTP/1.1
-//! Host: localhost
-//!
-//! HTTP/1.1 403 Forbidden
-//! ```
+//! One requirement, and whether a request meets it.
 
 use crate::apache::apache_core::sections::METHODS;
 use crate::apache::mod_access_compat::in_network;
-use crate::files::index;
-use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::expression::Expression;
-use crate::shared::apache::{environment, in_file, values, wrong};
+use crate::shared::apache::{environment, wrong};
 use conf::value::subnet;
-use conf::{Arity, Diagnostic, Node, Word};
-use contract::{
-    Args, Budget, Directive, Exchange, Handler, Loading, Methods, Module, Peer, Phase, ScopeBuilder, Step,
-    View,
-};
-use http::Status;
+use conf::{Diagnostic, Node, Word};
+use contract::{Args, Budget, Exchange, Loading, Methods, Peer};
 use ipnet::IpNet;
-use journal::Level;
 use std::sync::Arc;
-
-/// Who may.
-pub static MODULE: Module = Module {
-    name: "mod_authz_core",
-    directives: &[&REQUIRE, &REQUIRE_ALL, &REQUIRE_ANY, &REQUIRE_NONE],
-    variables: &[],
-    compile: Some(compile),
-};
-
-/// `Require [not] WHAT …`
-pub(crate) static REQUIRE: Directive<Requirement> = in_file(Directive::new("Require", alone))
-    .args(Arity::AtLeast(1))
-    .slot("htaccess require")
-    .help("Who may: all granted, all denied, ip, local, env or method.");
-
-/// `<RequireAll>`
-pub(crate) static REQUIRE_ALL: Directive<Requirement> =
-    section(Directive::new("RequireAll", |args, loading| group(args, Kind::All, loading)))
-        .help("Requirements of which none may fail.");
-
-/// `<RequireAny>`
-pub(crate) static REQUIRE_ANY: Directive<Requirement> =
-    section(Directive::new("RequireAny", |args, loading| group(args, Kind::Any, loading)))
-        .help("Requirements of which one is enough.");
-
-/// `<RequireNone>`
-pub(crate) static REQUIRE_NONE: Directive<Requirement> =
-    section(Directive::new(
-        "RequireNone",
-        |args, _| Err(args.error("has no effect outside of <RequireAll>")),
-    ))
-    .help("Requirements of which none may hold.");
-
-const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
-    in_file(directive).block(Arity::None).slot("htaccess require")
-}
 
 /// What is required.
 #[derive(Clone, Debug)]
@@ -111,25 +27,37 @@ enum What {
     Variables(Vec<Box<[u8]>>),
     Methods(Vec<Box<[u8]>>),
     Expression(Arc<Expression>),
+    ValidUser,
+    Users(Vec<Box<[u8]>>),
+    Groups(Vec<Box<[u8]>>),
     Group(Kind, Vec<Requirement>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     All,
     Any,
     None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Granted,
     Denied,
     Neutral,
+    /// It depends on who the user is, which is not known yet.
+    NeedsUser,
+}
+
+/// The request that has to meet requirements.
+pub(super) struct Asker<'a> {
+    pub(super) exchange: &'a Exchange,
+    /// The user, whose password was right, and its groups.
+    pub(super) user: Option<(&'a [u8], &'a [Vec<u8>])>,
 }
 
 /// Outside of sections one requirement is enough, so that what is not required has no effect.
-fn alone(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
+pub(super) fn alone(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
     let requirement = one(args, loading)?;
     if requirement.negated {
         return Err(args.error("has no effect with \"not\" outside of <RequireAll>"));
@@ -155,6 +83,9 @@ fn one(args: &Args<'_>, loading: &mut Loading) -> Result<Requirement, Diagnostic
         (b"method", [_, ..]) => {
             What::Methods(rest.iter().map(|word| method(args, word)).collect::<Result<_, _>>()?)
         }
+        (b"valid-user", _) => What::ValidUser,
+        (b"user", [_, ..]) => What::Users(texts()),
+        (b"group", [_, ..]) => What::Groups(texts()),
         (b"expr", [_, ..]) => What::Expression(Arc::new(Expression::parse(args, loading, rest)?)),
         (b"host" | b"forward-dns", _) => {
             let error = wrong(args, "a requirement that needs the resolver,", kind);
@@ -185,7 +116,7 @@ fn as_get(method: &[u8]) -> &[u8] {
     if method == b"HEAD" { b"GET" } else { method }
 }
 
-fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
+pub(super) fn group(args: &Args<'_>, kind: Kind, loading: &mut Loading) -> Result<Requirement, Diagnostic> {
     let inner = |node: &Node| inner(args, node, loading);
     let list = args.node.children().iter().map(inner).collect::<Result<Vec<_>, _>>()?;
     if list.is_empty() {
@@ -209,66 +140,47 @@ fn inner(outer: &Args<'_>, node: &Node, loading: &mut Loading) -> Result<Require
     }
 }
 
-fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let list = values(view, &REQUIRE);
-    if !list.is_empty() {
-        let units = list.iter().map(Requirement::units).fold(1, u32::saturating_add);
-        // Not in the access phase: `satisfy any` must not override it, and it counts for subrequests, too.
-        builder.handle(Phase::Preaccess, Required { list, units });
-    }
-    Ok(())
-}
-
-struct Required {
-    /// One of these has to hold, of those that count for the method.
-    list: Vec<Requirement>,
-    /// What an answer costs of a [`Budget`].
-    units: u32,
-}
-
-impl Handler for Required {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        if let Err(spent) = Budget::of(exchange).spend(self.units) {
-            return Failure::from(spent).refuse(exchange);
-        }
-        let method = exchange.request.head.method_name();
-        let mut counting = self.list.iter().filter(|requirement| requirement.counts(method)).peekable();
-        if counting.peek().is_none() {
-            return Step::Next;
-        }
-        if Kind::Any.judge(counting.map(|requirement| requirement.verdict(exchange))) == Verdict::Granted {
-            return Step::Next;
-        }
-        exchange.log(Level::Error, "access forbidden by a requirement of a .htaccess file");
-        index::refuse(exchange, Status::FORBIDDEN)
-    }
-}
-
 impl Requirement {
     /// Whether it can only keep clients out.
     fn is_negative(&self) -> bool {
         self.negated || matches!(self.what, What::Group(Kind::None, _))
     }
 
-    fn counts(&self, method: &[u8]) -> bool {
+    pub(super) fn counts(&self, method: &[u8]) -> bool {
         self.methods.as_ref().is_none_or(|methods| methods.has(method))
     }
 
     /// How much work its verdict is: a variable is looked for among all of them.
-    fn units(&self) -> u32 {
+    pub(super) fn units(&self) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         match &self.what {
-            What::All(_) | What::Local => 1,
+            What::All(_) | What::Local | What::ValidUser => 1,
             What::Networks(list) => count(list.len()),
-            What::Methods(list) => count(list.len()),
+            What::Methods(list) | What::Users(list) | What::Groups(list) => count(list.len()),
             What::Variables(names) => count(names.len()).saturating_mul(Budget::STEP),
             What::Expression(_) => Budget::STEP,
             What::Group(_, list) => list.iter().map(Requirement::units).fold(1, u32::saturating_add),
         }
     }
 
-    fn verdict(&self, exchange: &Exchange) -> Verdict {
+    pub(super) fn is_about_groups(&self) -> bool {
+        match &self.what {
+            What::Groups(_) => true,
+            What::Group(_, list) => list.iter().any(Requirement::is_about_groups),
+            _ => false,
+        }
+    }
+
+    pub(super) fn verdict(&self, asker: &Asker<'_>) -> Verdict {
+        let exchange = asker.exchange;
+        let has = |names: &[Box<[u8]>], name: &[u8]| names.iter().any(|other| **other == *name);
         let verdict = match &self.what {
+            What::ValidUser | What::Users(_) | What::Groups(_) if asker.user.is_none() => Verdict::NeedsUser,
+            What::ValidUser => Verdict::Granted,
+            What::Users(names) => of(asker.user.is_some_and(|(user, _)| has(names, user))),
+            What::Groups(names) => {
+                of(asker.user.is_some_and(|(_, groups)| groups.iter().any(|group| has(names, group))))
+            }
             What::All(granted) => of(*granted),
             What::Networks(list) => of(list.iter().any(|net| in_network(exchange, net))),
             What::Local => of(is_local(exchange)),
@@ -279,7 +191,7 @@ impl Requirement {
                 // What takes too long denies, with "not", too.
                 Err(_) => return Verdict::Denied,
             },
-            What::Group(kind, list) => kind.judge(list.iter().map(|inner| inner.verdict(exchange))),
+            What::Group(kind, list) => kind.judge(list.iter().map(|inner| inner.verdict(asker))),
         };
         match (self.negated, verdict) {
             (false, verdict) => verdict,
@@ -294,12 +206,15 @@ fn of(granted: bool) -> Verdict {
 }
 
 impl Kind {
-    fn judge(self, verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    pub(super) fn judge(self, verdicts: impl Iterator<Item = Verdict>) -> Verdict {
         let verdicts: Vec<Verdict> = verdicts.collect();
         let (granted, denied) = (verdicts.contains(&Verdict::Granted), verdicts.contains(&Verdict::Denied));
+        let needs_user = verdicts.contains(&Verdict::NeedsUser);
         match self {
             Kind::All if denied => Verdict::Denied,
+            Kind::All if needs_user => Verdict::NeedsUser,
             Kind::All | Kind::Any if granted => Verdict::Granted,
+            Kind::Any if needs_user => Verdict::NeedsUser,
             Kind::Any if denied => Verdict::Denied,
             Kind::None if granted => Verdict::Denied,
             _ => Verdict::Neutral,

@@ -1,0 +1,323 @@
+//! Requires a user name and a password in `.htaccess` files: `AuthType Basic` and its companions.
+//!
+//! `AuthType Basic`, `AuthName` and `AuthUserFile` say how users prove who they are. `Require valid-user`,
+//! `Require user NAME …` and `Require group NAME …` say which users may pass. Passwords have the forms that
+//! [`auth_basic`](auth_basic.md) knows. `AuthGroupFile` has a line for each group: its name, a colon, and its users. A
+//! relative path starts at the prefix (`-p`), as it starts at `ServerRoot` in Apache.
+//!
+//! A file of users or groups must be below the location's root, or below a directory of `htaccess_user_files`, a
+//! directive of Fulmar's for the server's configuration. Other files give 500, and the error log says so. The reason:
+//! a `.htaccess` file must not give one site the users of another one.
+//!
+//! `AuthType Digest` and providers other than `file` are not supported: the directory answers 500.
+//!
+//! nginx: none
+//!
+//! ```file html/private/a.txt
+//! for members
+//! ```
+//!
+//! ```file html/private/.htpasswd
+//! alice:{PLAIN}secret
+//! ```
+//!
+//! ```file html/private/.htaccess
+//! AuthType Basic
+//! AuthName "Members"
+//! AuthUserFile html/private/.htpasswd
+//! Require valid-user
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /private/a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 401 Unauthorized
+//! WWW-Authenticate: Basic realm="Members"
+//! ---
+//! GET /private/a.txt HTTP/1.1
+//! Host: localhost
+//! Authorization: Basic YWxpY2U6c2VjcmV0
+//!
+//! HTTP/1.1 200 OK
+//!
+//! for members
+//! ```
+
+use crate::authorization::auth_basic::Failure;
+use crate::authorization::auth_basic::asking::{self, Progress};
+use crate::shared::apache::{in_file, last, wrong};
+use crate::shared::files;
+use conf::value::choice;
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
+use http::Status;
+use journal::Level;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Users and passwords of `.htaccess` files.
+pub static MODULE: Module = Module {
+    name: "mod_auth_basic",
+    directives: &[
+        &AUTH_TYPE,
+        &AUTH_NAME,
+        &AUTH_USER_FILE,
+        &AUTH_GROUP_FILE,
+        &AUTH_BASIC_PROVIDER,
+        &AUTH_BASIC_AUTHORITATIVE,
+        &HTACCESS_USER_FILES,
+    ],
+    variables: &[],
+    compile: None,
+};
+
+/// `AuthType None | Basic`
+static AUTH_TYPE: Directive<bool> = in_file(Directive::new("AuthType", parse_type))
+    .args(Arity::Exactly(1))
+    .help("How users prove who they are: `Basic`, or `None`.");
+
+/// `AuthName REALM`
+static AUTH_NAME: Directive<Box<[u8]>> =
+    in_file(Directive::new("AuthName", |args, _| Ok(args.word(0)?.text.clone())))
+        .args(Arity::Exactly(1))
+        .help("The realm that browsers show.");
+
+/// `AuthUserFile FILE`
+static AUTH_USER_FILE: Directive<PathBuf> = in_file(Directive::new("AuthUserFile", parse_path))
+    .args(Arity::Exactly(1))
+    .help("The file of users and passwords.");
+
+/// `AuthGroupFile FILE`
+static AUTH_GROUP_FILE: Directive<PathBuf> = in_file(Directive::new("AuthGroupFile", parse_path))
+    .args(Arity::Exactly(1))
+    .help("The file of groups and their users.");
+
+/// `AuthBasicProvider file`
+static AUTH_BASIC_PROVIDER: Directive<()> = in_file(Directive::new("AuthBasicProvider", parse_provider))
+    .args(Arity::AtLeast(1))
+    .help("Where users are looked up: `file`.");
+
+/// `AuthBasicAuthoritative On | Off`
+static AUTH_BASIC_AUTHORITATIVE: Directive<bool> =
+    in_file(Directive::new("AuthBasicAuthoritative", parse_flag))
+        .args(Arity::Exactly(1))
+        .help("Accepted. Unknown users are rejected in any case, because there is no other provider.");
+
+/// `htaccess_user_files DIRECTORY …`
+static HTACCESS_USER_FILES: Directive<Box<[PathBuf]>> =
+    Directive::new("htaccess_user_files", parse_directories)
+        .within(Contexts::SERVER.or(Contexts::LOCATION))
+        .args(Arity::AtLeast(1))
+        .help("Directories outside of the root whose files `AuthUserFile` and `AuthGroupFile` may name.");
+
+/// The most bytes of a file of groups.
+const GROUPS_LIMIT: u64 = 1024 * 1024;
+
+fn parse_type(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    let word = args.word(0)?;
+    match word.text.to_ascii_lowercase().as_slice() {
+        b"basic" => Ok(true),
+        b"none" => Ok(false),
+        b"digest" => {
+            Err(args.error("is not supported with \"Digest\"").hint("use \"AuthType Basic\" over TLS"))
+        }
+        _ => Err(wrong(args, "an unsupported type", word)),
+    }
+}
+
+fn parse_provider(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
+    match args.words().iter().find(|word| !word.text.eq_ignore_ascii_case(b"file")) {
+        Some(word) => Err(wrong(args, "an unsupported provider", word)),
+        None => Ok(()),
+    }
+}
+
+fn parse_flag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+    args.value(0, |word| choice(word, &[("on", true), ("off", false)]))
+}
+
+fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<PathBuf, Diagnostic> {
+    Ok(loading.prefix.join(files::as_path(&args.word(0)?.text)))
+}
+
+fn parse_directories(args: &Args<'_>, loading: &mut Loading) -> Result<Box<[PathBuf]>, Diagnostic> {
+    let directories = args.words().iter().map(|word| loading.prefix.join(files::as_path(&word.text)));
+    Ok(directories.collect())
+}
+
+/// How the users of a directory prove who they are.
+pub(crate) struct Basic {
+    realm: Option<Box<[u8]>>,
+    users: Option<PathBuf>,
+    groups: Option<PathBuf>,
+    /// Directories outside of the root that files may be in.
+    directories: Box<[PathBuf]>,
+}
+
+/// How far the check of a user came.
+pub(crate) enum Proof {
+    /// The user, whose password is right, and its groups, if they are asked for.
+    User(Vec<u8>, Vec<Vec<u8>>),
+    /// A wait, or the end of the request.
+    Step(Step),
+}
+
+/// A user whose password is right, and the file of groups.
+struct Members {
+    user: Vec<u8>,
+    groups: io::Result<Vec<u8>>,
+}
+
+impl Basic {
+    /// What a level says, if it says that users have passwords.
+    pub(crate) fn of(view: &View<'_>) -> Option<Basic> {
+        if !last(view, &AUTH_TYPE).unwrap_or(false) {
+            return None;
+        }
+        Some(Basic {
+            realm: last(view, &AUTH_NAME),
+            users: last(view, &AUTH_USER_FILE),
+            groups: last(view, &AUTH_GROUP_FILE),
+            directories: view.get(&HTACCESS_USER_FILES).cloned().unwrap_or_default(),
+        })
+    }
+
+    /// Begins to check the user of a request, and to find its groups if they matter.
+    pub(crate) fn start(&self, exchange: &mut Exchange, needs_groups: bool) -> Proof {
+        let (Some(_), Some(users)) = (&self.realm, &self.users) else {
+            return broken(exchange, "\"AuthType Basic\" needs \"AuthName\" and \"AuthUserFile\"");
+        };
+        if !self.may_name(exchange, users) {
+            return outside(exchange, users);
+        }
+        let progress = asking::start(exchange, users);
+        self.act(exchange, progress, needs_groups)
+    }
+
+    /// Goes on with the outcome of what was waited for.
+    pub(crate) fn go_on(&self, exchange: &mut Exchange, outcome: Outcome, needs_groups: bool) -> Proof {
+        let outcome = match outcome {
+            Outcome::Job(result) => match result.downcast::<Members>() {
+                Ok(members) => return found(exchange, *members),
+                Err(result) => Outcome::Job(result),
+            },
+            outcome => outcome,
+        };
+        self.act(exchange, asking::go_on(outcome), needs_groups)
+    }
+
+    /// Rejects a request whose user may not pass, and asks for another one.
+    pub(crate) fn challenge(&self, exchange: &mut Exchange) -> Step {
+        asking::challenge(exchange, self.realm.as_deref().unwrap_or_default())
+    }
+
+    fn act(&self, exchange: &mut Exchange, progress: Progress, needs_groups: bool) -> Proof {
+        match progress {
+            Progress::Right(user) => self.find_groups(exchange, user, needs_groups),
+            Progress::NotGiven => Proof::Step(self.challenge(exchange)),
+            Progress::Await(step) => Proof::Step(step),
+            Progress::Lost => Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR)),
+            Progress::Checked(checked) => match asking::conclude(exchange, &checked) {
+                Ok(true) => self.find_groups(exchange, checked.user, needs_groups),
+                Ok(false) => Proof::Step(self.challenge(exchange)),
+                Err(Failure::Busy) => {
+                    exchange.log(Level::Error, "too many passwords wait to be checked");
+                    Proof::Step(Step::Finish(Status::SERVICE_UNAVAILABLE))
+                }
+                Err(failure) => {
+                    let path = checked.path.display();
+                    broken(exchange, &format!("the file of users \"{path}\" cannot be read ({failure:?})"))
+                }
+            },
+        }
+    }
+
+    fn find_groups(&self, exchange: &mut Exchange, user: Vec<u8>, needs_groups: bool) -> Proof {
+        let Some(path) = self.groups.clone().filter(|_| needs_groups) else {
+            return Proof::User(user, Vec::new());
+        };
+        if !self.may_name(exchange, &path) {
+            return outside(exchange, &path);
+        }
+        Proof::Step(Step::Await(Work::Job(Box::new(move || Box::new(Members { user, groups: read(&path) })))))
+    }
+
+    /// Whether a file is below the root, or below a directory that the server's configuration names.
+    fn may_name(&self, exchange: &Exchange, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        let root = exchange.scope.policy.root.base(exchange);
+        let root = files::as_path(&root);
+        let is_below = |directory: &Path| directory.is_absolute() && path.starts_with(directory);
+        !climbs && (is_below(root) || self.directories.iter().any(|directory| is_below(directory)))
+    }
+}
+
+fn found(exchange: &Exchange, members: Members) -> Proof {
+    match members.groups {
+        Ok(text) => {
+            let groups = groups_of(&text, &members.user);
+            Proof::User(members.user, groups)
+        }
+        Err(error) => broken(exchange, &format!("the file of groups cannot be read ({error})")),
+    }
+}
+
+fn outside(exchange: &Exchange, path: &Path) -> Proof {
+    let path = path.display();
+    broken(
+        exchange,
+        &format!("\"{path}\" is neither below the root nor below a directory of \"htaccess_user_files\""),
+    )
+}
+
+/// A directory whose users cannot be checked: nobody passes.
+fn broken(exchange: &Exchange, message: &str) -> Proof {
+    exchange.log(Level::Error, message);
+    Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR))
+}
+
+/// Reads a file of groups without waiting for the writer of a pipe. This blocks for the disk.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > GROUPS_LIMIT {
+        return Err(io::Error::other("it is not a regular file, or longer than 1 MiB"));
+    }
+    let mut text = Vec::new();
+    file.take(GROUPS_LIMIT).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The groups of a user. A line has the name of a group, a colon, and users with spaces between them.
+fn groups_of(text: &[u8], user: &[u8]) -> Vec<Vec<u8>> {
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    let groups = lines.filter_map(|line| {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let mut users = line[colon + 1..].split(u8::is_ascii_whitespace);
+        users.any(|member| member == user).then(|| line[..colon].trim_ascii().to_vec())
+    });
+    groups.filter(|group| !group.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups_of;
+
+    #[test]
+    fn groups_of_a_user() {
+        let text = b"# a: u\na: v  u\r\nb:\tu\nc: uu\n: u\nd u\n";
+        assert_eq!(groups_of(text, b"u"), [b"a".to_vec(), b"b".to_vec()]);
+        assert!(groups_of(text, b"x").is_empty() && groups_of(text, b"").is_empty());
+    }
+}
