@@ -155,6 +155,8 @@ pub struct Wire {
     pub omits_date: bool,
     /// Whether the answer is another server's, which has judged the conditions of the request already.
     pub relayed: bool,
+    /// Whether the content is read to its end although the client does not take it: it is kept for others.
+    pub outlasts: bool,
     /// Whether the head is on its way.
     pub head_sent: bool,
     /// Bytes sent (`$bytes_sent`).
@@ -237,6 +239,7 @@ struct Kept {
     attached: RefCell<Vec<Rc<dyn Any>>>,
 }
 
+#[derive(Clone)]
 struct Captured {
     groups: Captures,
     subject: Box<[u8]>,
@@ -335,6 +338,14 @@ impl Exchange {
         let variables = Arc::clone(&self.variables);
         let inner = Exchange::new(Rc::clone(&self.connection), request, Arc::clone(&self.scope), variables);
         Exchange { kept: Rc::clone(self.kept()).into(), subrequest: true, ..inner }
+    }
+
+    /// Makes this a repetition of a request: it counts as the same one, in the same location.
+    pub fn repeat(&mut self, other: &Exchange) {
+        self.internal = other.internal;
+        self.valid_location = other.valid_location;
+        self.uri_behind_alias = other.uri_behind_alias;
+        *self.captured.get_mut() = other.captured.borrow().clone();
     }
 
     /// Keeps a value until the exchange ends, for whatever reason that is; its destructor runs then.

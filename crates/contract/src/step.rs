@@ -116,6 +116,9 @@ pub struct Subrequest {
     pub same_method: bool,
     /// Whether it has the body of the request that asks, as far as that was read.
     pub with_body: bool,
+    /// Whether it repeats the request that asks: it begins with the content phase in the same scope, with the same
+    /// captures. Else a location is looked up for its path.
+    pub repeats: bool,
 }
 
 /// What is done with the content of a [`Subrequest`].
@@ -132,7 +135,14 @@ pub enum Content {
 impl Subrequest {
     /// A GET without a body.
     pub fn get(path: impl Into<Vec<u8>>, content: Content) -> Subrequest {
-        Subrequest { path: path.into(), args: None, content, same_method: false, with_body: false }
+        Subrequest {
+            path: path.into(),
+            args: None,
+            content,
+            same_method: false,
+            with_body: false,
+            repeats: false,
+        }
     }
 }
 

@@ -54,7 +54,8 @@ impl Inner {
         let progress = request.flow.run();
         request.start(progress);
         let keeps_body = explains || content != Content::Collected;
-        let parent = Inside { keeps_body, explains, told, ..Inside::default() };
+        let is_unused = !explains && content == Content::Unused;
+        let parent = Inside { keeps_body, is_unused, explains, told, ..Inside::default() };
         Some(Inner { request: Some(request), parent, content })
     }
 
@@ -197,6 +198,8 @@ impl Source for Part {
 pub struct Inside {
     /// Whether the body is taken as it is.
     keeps_body: bool,
+    /// Whether nothing takes the content.
+    is_unused: bool,
     explains: bool,
     collected: Vec<u8>,
     /// The part of a file that is being collected.
@@ -212,6 +215,7 @@ impl Default for Inside {
     fn default() -> Inside {
         Inside {
             keeps_body: true,
+            is_unused: true,
             explains: false,
             collected: Vec::new(),
             reading: None,
@@ -243,8 +247,8 @@ impl End for Inside {
         Ok(())
     }
 
-    fn take_body(&mut self, _: &mut Flow, body: Body) -> Option<Body> {
-        if !self.keeps_body {
+    fn take_body(&mut self, flow: &mut Flow, body: Body) -> Option<Body> {
+        if !self.keeps_body || (self.is_unused && flow.exchange.wire.outlasts) {
             return Some(body);
         }
         self.body = body;
@@ -252,7 +256,7 @@ impl End for Inside {
     }
 
     fn head(&mut self, _: &mut Flow, body: &Body, _: bool) -> bool {
-        !matches!(body, Body::Tunnel(_))
+        !self.is_unused && !matches!(body, Body::Tunnel(_))
     }
 
     fn has_room(&self) -> bool {

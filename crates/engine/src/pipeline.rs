@@ -116,7 +116,14 @@ impl Flow {
         request.streaming = None;
         let mut exchange = parent.inner(request);
         exchange.internal = true;
-        Flow::new(exchange, Arc::clone(&self.server))
+        if !wanted.repeats {
+            return Flow::new(exchange, Arc::clone(&self.server));
+        }
+        exchange.repeat(parent);
+        let mut flow = Flow::new(exchange, Arc::clone(&self.server));
+        flow.exchange.scope = Arc::clone(&parent.scope);
+        flow.enter(Stage::Handlers(Phase::Content));
+        flow
     }
 
     /// Runs handlers until there is a response or something to wait for.

@@ -6,7 +6,7 @@ use super::limit::{is_limited, limit};
 use super::pace::Pace;
 use super::tunnel::Tunnelling;
 use crate::pipeline::Flow;
-use contract::{Body, Exchange, Piece, Pull, Source, Turn};
+use contract::{Body, Exchange, Piece, Pull, Source, Turn, Work};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -28,6 +28,8 @@ enum Rest {
     Piece(Option<Piece>),
     Pieces(std::vec::IntoIter<Piece>),
     Source(Box<dyn Source>),
+    /// The client does not take the content, which is read to its end all the same; the error is the client's.
+    Drained(Box<dyn Source>, Option<io::Error>),
     Tunnel(Box<Tunnelling>),
     /// All was given to the sender of the request.
     Nothing,
@@ -66,6 +68,7 @@ impl Sending {
         let has_body = end.head(flow, &body, self.pace.is_limited());
         self.rest = match body {
             Body::Tunnel(tunnel) => Rest::Tunnel(Box::new(Tunnelling::new(tunnel, flow, end))),
+            Body::Source(source) if !has_body && flow.exchange.wire.outlasts => Rest::Drained(source, None),
             _ if !has_body => Rest::Piece(None),
             Body::Empty => Rest::Piece(None),
             Body::Piece(piece) => Rest::Piece(Some(piece)),
@@ -85,9 +88,45 @@ impl Sending {
         end: &mut dyn End,
         depth: u32,
     ) -> Poll<io::Result<()>> {
+        let error = match ready!(self.poll_rest(cx, flow, end, depth)) {
+            Err(error) if flow.exchange.wire.outlasts && matches!(self.rest, Rest::Source(_)) => error,
+            sent => return Poll::Ready(sent),
+        };
+        end.discard(&error);
+        if let Rest::Source(source) = std::mem::replace(&mut self.rest, Rest::Nothing) {
+            self.rest = Rest::Drained(source, Some(error));
+        }
+        self.poll_rest(cx, flow, end, depth)
+    }
+
+    fn poll_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &mut Flow,
+        end: &mut dyn End,
+        depth: u32,
+    ) -> Poll<io::Result<()>> {
         loop {
             let Sending { pace, rest, doing, .. } = self;
             let next = match rest {
+                Rest::Drained(source, error) => {
+                    if error.is_none()
+                        && let Poll::Ready(Err(failed)) = poll_flush(cx, flow, end, pace)
+                    {
+                        end.discard(&failed);
+                        *error = Some(failed);
+                    }
+                    match ready!(poll_drained(cx, flow, end, (source.as_mut(), doing))) {
+                        Some(work) => {
+                            *doing = Some(Doing::start(work, flow, depth, end));
+                            continue;
+                        }
+                        None => match error.take() {
+                            Some(error) => return Poll::Ready(Err(error)),
+                            None => None,
+                        },
+                    }
+                }
                 Rest::Whole(_) | Rest::Clearing(_) => {
                     ready!(poll_flush(cx, flow, end, pace))?;
                     pace.limit_to(limit(&mut flow.exchange));
@@ -129,7 +168,8 @@ impl Sending {
                 }
                 None => {
                     end.finish(flow);
-                    if let Rest::Source(source) = std::mem::replace(&mut self.rest, Rest::Nothing) {
+                    let rest = std::mem::replace(&mut self.rest, Rest::Nothing);
+                    if let Rest::Source(source) | Rest::Drained(source, _) = rest {
                         source.finish(&flow.exchange);
                     }
                 }
@@ -172,6 +212,39 @@ fn poll_source(
         Poll::Ready(()) => Poll::Ready(Ok(Pull::Failed)),
         Poll::Pending => Poll::Pending,
     }
+}
+
+/// How many pieces of content that no client takes are read in one turn.
+const DRAINED_MAX: usize = 16;
+
+/// Reads content that no client takes. Ready at its end, or with work that has to be done for more of it.
+fn poll_drained(
+    cx: &mut Context<'_>,
+    flow: &mut Flow,
+    end: &mut dyn End,
+    (source, doing): (&mut dyn Source, &mut Option<Doing>),
+) -> Poll<Option<Work>> {
+    if let Some(work) = doing {
+        match ready!(work.poll(cx, flow, end)) {
+            Ok(outcome) => source.resume(outcome),
+            Err(Passed) => return Poll::Ready(None),
+        }
+        *doing = None;
+    }
+    for _ in 0..DRAINED_MAX {
+        match source.pull(&mut Turn { cx, exchange: &mut flow.exchange, body: end }) {
+            Pull::Piece(_) => {}
+            Pull::Await(work) => return Poll::Ready(Some(work)),
+            Pull::Pending { .. } => {
+                // Nothing but the other server is waited for.
+                let _: Poll<()> = end.poll_gone(cx, &mut flow.exchange, true);
+                return Poll::Pending;
+            }
+            Pull::End | Pull::Failed => return Poll::Ready(None),
+        }
+    }
+    cx.waker().wake_by_ref();
+    Poll::Pending
 }
 
 /// Waits until there is room for a further piece; a source gets more meanwhile.

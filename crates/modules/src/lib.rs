@@ -134,6 +134,7 @@ mod shared {
     pub(crate) mod addresses;
     pub(crate) mod apache;
     pub(crate) mod blocks;
+    pub(crate) mod cached;
     pub(crate) mod cgi;
     pub(crate) mod changed;
     pub(crate) mod directories;

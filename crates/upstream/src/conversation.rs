@@ -55,8 +55,8 @@ enum State {
     Asking,
     /// The head of the response is there.
     Answered,
-    /// No server has an answer: the status of the failure.
-    Failed(Status),
+    /// No server has an answer: the status, and the failure of the last server that was asked.
+    Failed(Status, Option<Failures>),
 }
 
 struct Connecting {
@@ -130,11 +130,16 @@ impl<D: Dialogue> Conversation<D> {
     pub fn answered(&self) -> Result<(), Status> {
         match self.state {
             State::Answered => Ok(()),
-            State::Failed(status) => Err(status),
+            State::Failed(status, _) => Err(status),
             State::Resolving(_) | State::Choosing | State::Connecting(_) | State::Asking => {
                 Err(Status::INTERNAL_SERVER_ERROR)
             }
         }
+    }
+
+    /// The failure of the last server that was asked, if no server has an answer.
+    pub fn failure(&self) -> Option<Failures> {
+        if let State::Failed(_, failure) = self.state { failure } else { None }
     }
 
     /// Waits for the addresses of the servers.
@@ -154,7 +159,7 @@ impl<D: Dialogue> Conversation<D> {
             Err(reason) => {
                 let message = format!("{} could not be resolved ({reason})", host.name);
                 turn.exchange.log(Level::Error, &message);
-                self.state = State::Failed(Status::BAD_GATEWAY);
+                self.state = State::Failed(Status::BAD_GATEWAY, None);
             }
         }
         Poll::Ready(())
@@ -167,7 +172,7 @@ impl<D: Dialogue> Conversation<D> {
         let Some(lease) = self.choice.choose() else {
             self.call.attempts.begin(&self.call.group.name, redirected);
             self.call.log_nobody(turn.exchange);
-            self.state = State::Failed(self.call.note_failure(Failures::ERROR));
+            self.state = State::Failed(self.call.note_failure(Failures::ERROR), Some(Failures::ERROR));
             return;
         };
         self.call.attempts.begin(&lease.server().name, redirected);
@@ -325,7 +330,10 @@ impl<D: Dialogue> Conversation<D> {
         } else if lease.fail() {
             self.call.log_disabled(turn.exchange, lease.server());
         }
-        self.state = if goes_on && self.choice.has_more() { State::Choosing } else { State::Failed(status) };
+        self.state = match goes_on && self.choice.has_more() {
+            true => State::Choosing,
+            false => State::Failed(status, Some(failure.kind)),
+        };
     }
 }
 
@@ -363,7 +371,7 @@ impl<D: Dialogue> Task for Conversation<D> {
                 State::Choosing => self.choose(turn),
                 State::Connecting(_) => ready!(self.poll_connect(turn)),
                 State::Asking => ready!(self.poll_asking(turn))?,
-                State::Answered | State::Failed(_) => return Poll::Ready(Ok(())),
+                State::Answered | State::Failed(..) => return Poll::Ready(Ok(())),
             }
         }
     }

@@ -10,6 +10,8 @@
 mod attempts;
 mod balance;
 mod bind;
+mod cache_options;
+mod cache_settings;
 mod call;
 mod content;
 mod conversation;
@@ -36,6 +38,8 @@ mod upload;
 pub use attempts::{Attempt, Attempts};
 pub use balance::{Choice, Lease};
 pub use bind::Bind;
+pub use cache_options::{CacheOptions, CachePath, Pace, UsedZone};
+pub use cache_settings::{CacheSettings, Store, stores};
 pub use call::Call;
 pub use conversation::Conversation;
 pub use dialogue::{Decoded, Dialogue, Remarks};

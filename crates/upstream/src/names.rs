@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 39] = [
+const ENDINGS: [&str; 55] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -32,6 +32,22 @@ const ENDINGS: [&str; 39] = [
     "hide_header",
     "pass_header",
     "ignore_headers",
+    "cache_path",
+    "cache",
+    "cache_key",
+    "cache_valid",
+    "cache_methods",
+    "cache_min_uses",
+    "cache_bypass",
+    "no_cache",
+    "cache_lock",
+    "cache_lock_timeout",
+    "cache_lock_age",
+    "cache_use_stale",
+    "cache_background_update",
+    "cache_revalidate",
+    "cache_max_range_offset",
+    "cache_purge",
     "ssl_certificate",
     "ssl_certificate_key",
     "ssl_password_file",

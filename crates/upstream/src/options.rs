@@ -7,6 +7,7 @@
 //! ```
 
 use crate::bind::{self, Bind};
+use crate::cache_options::CacheOptions;
 use crate::names::Names;
 use crate::settings::{Failures, Ignored};
 use conf::{Arity, Contexts, Diagnostic, value};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many directives [`Options`] has.
-pub const OPTION_COUNT: usize = 26;
+pub const OPTION_COUNT: usize = 26 + CacheOptions::COUNT;
 
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -47,6 +48,8 @@ pub struct Options {
     pub hide_header: Directive<Box<[u8]>>,
     pub pass_header: Directive<Box<[u8]>>,
     pub ignore_headers: Directive<Ignored>,
+    /// Those about keeping responses.
+    pub cache: CacheOptions,
 }
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
@@ -89,6 +92,7 @@ impl Options {
             ignore_headers: of(Directive::new(names.of("ignore_headers"), parse_ignored), IGNORE)
                 .args(Arity::AtLeast(1))
                 .rule(Rule::List),
+            cache: CacheOptions::new(names),
         }
     }
 
@@ -135,6 +139,22 @@ impl Options {
             &self.hide_header,
             &self.pass_header,
             &self.ignore_headers,
+            &self.cache.path,
+            &self.cache.cache,
+            &self.cache.key,
+            &self.cache.valid,
+            &self.cache.methods,
+            &self.cache.min_uses,
+            &self.cache.bypass,
+            &self.cache.no_cache,
+            &self.cache.lock,
+            &self.cache.lock_timeout,
+            &self.cache.lock_age,
+            &self.cache.use_stale,
+            &self.cache.background_update,
+            &self.cache.revalidate,
+            &self.cache.max_range_offset,
+            &self.cache.purge,
         ]
     }
 }
@@ -157,15 +177,19 @@ const HIDE: &str = "A field of responses that is not passed on.";
 const PASS: &str = "A field of responses that is passed on although it usually is not.";
 const IGNORE: &str = "Fields of responses that are not acted upon.";
 
-const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
+pub(crate) const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
     directive.within(LEVELS).help(help)
 }
 
-const fn time(name: &'static str, default: &'static str, help: &'static str) -> Directive<Duration> {
+pub(crate) const fn time(
+    name: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> Directive<Duration> {
     of(Directive::time(name), help).default(default)
 }
 
-const fn flag(name: &'static str, default: &'static str, help: &'static str) -> Directive<bool> {
+pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> Directive<bool> {
     of(Directive::flag(name), help).default(default)
 }
 
@@ -197,7 +221,11 @@ fn parse_ignored(args: &Args<'_>, loading: &mut Loading) -> Result<Ignored, Diag
     bits(args, loading, &Ignored::NAMES).map(Ignored)
 }
 
-fn bits(args: &Args<'_>, loading: &mut Loading, table: &[(&'static str, u32)]) -> Result<u32, Diagnostic> {
+pub(crate) fn bits(
+    args: &Args<'_>,
+    loading: &mut Loading,
+    table: &[(&'static str, u32)],
+) -> Result<u32, Diagnostic> {
     let duplicate = |word: &conf::Word| {
         let message = format!("duplicate value \"{word}\"");
         loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));

@@ -1,6 +1,7 @@
 //! What the options of a protocol come to in one scope.
 
 use crate::bind::Bind;
+use crate::cache_settings::{CacheSettings, stores};
 use crate::kind::Kind;
 use crate::options::Options;
 use conf::{Diagnostic, Span};
@@ -27,8 +28,10 @@ impl Failures {
     pub const INVALID_HEADER: Failures = Failures(4);
     /// The request may have had an effect that must not happen twice.
     pub const NON_IDEMPOTENT: Failures = Failures(8);
-    const OFF: u32 = 0x10;
-    const UPDATING: u32 = 0x20;
+    /// Nothing, whatever else is named.
+    pub const OFF: Failures = Failures(0x10);
+    /// Another request gets a new response (`cache_use_stale`).
+    pub const UPDATING: Failures = Failures(0x20);
 
     const STATUSES: [(u16, u32); 7] =
         [(500, 0x40), (502, 0x80), (503, 0x100), (504, 0x200), (403, 0x400), (404, 0x800), (429, 0x1000)];
@@ -38,8 +41,8 @@ impl Failures {
         ("timeout", 2),
         ("invalid_header", 4),
         ("non_idempotent", 8),
-        ("off", Failures::OFF),
-        ("updating", Failures::UPDATING),
+        ("off", 0x10),
+        ("updating", 0x20),
         ("http_500", 0x40),
         ("http_502", 0x80),
         ("http_503", 0x100),
@@ -53,6 +56,11 @@ impl Failures {
     pub fn of_status(status: Status) -> Option<Failures> {
         let found = Failures::STATUSES.iter().find(|(code, _)| *code == status.0);
         found.map(|&(_, bit)| Failures(bit))
+    }
+
+    /// Whether this is a status of the server, and no failure to get one.
+    pub fn is_status(self) -> bool {
+        Failures::STATUSES.iter().any(|(_, bit)| self.0 & bit != 0)
     }
 
     /// The status that the client gets for a failure.
@@ -95,6 +103,18 @@ impl Ignored {
     pub const BUFFERING: Ignored = Ignored(8);
     /// `X-Accel-Charset`
     pub const CHARSET: Ignored = Ignored(0x10);
+
+    /// Which fields do not count for how long a response is kept.
+    pub fn of_freshness(self) -> cache::Ignoring {
+        let has = |bit: u32| self.0 & bit != 0;
+        cache::Ignoring {
+            accel_expires: has(2),
+            expires: has(0x20),
+            cache_control: has(0x40),
+            set_cookie: has(0x80),
+            vary: has(0x100),
+        }
+    }
 
     pub(crate) const NAMES: [(&'static str, u32); 9] = [
         ("X-Accel-Redirect", 1),
@@ -140,6 +160,8 @@ pub struct Settings {
     pub intercept_errors: bool,
     pub limit_rate: Option<Amount>,
     pub ignored: Ignored,
+    /// How responses are kept, if they are.
+    pub cache: Option<Arc<CacheSettings>>,
     /// Fields of responses that are not passed on, in lower case.
     pub hidden: FieldNames,
 }
@@ -186,6 +208,7 @@ impl Settings {
             intercept_errors: false,
             limit_rate: None,
             ignored: Ignored(0),
+            cache: CacheSettings::new(view, &options.cache)?.map(Arc::new),
             hidden: hidden(view, options),
         };
         settings.assign(view, options);
@@ -197,6 +220,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::new`].
     pub fn check(view: &View<'_>, options: &Options) -> Result<(), Diagnostic> {
+        stores(view, &options.cache)?;
         Sizes::new(view, options).map(drop)
     }
 
@@ -222,7 +246,8 @@ impl Settings {
         let failures = view.all(&options.next_upstream);
         if !failures.is_empty() {
             let all = failures.iter().fold(0, |all, written| all | written.value.0);
-            self.next_upstream = if all & Failures::OFF != 0 { Failures::NONE } else { Failures(all) };
+            self.next_upstream =
+                if Failures(all).has(Failures::OFF) { Failures::NONE } else { Failures(all) };
         }
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));

@@ -85,7 +85,10 @@ const HOUSES: &[House] = &[
         source: "crates/upstream/src",
         floors: &[
             Floor { name: "parts", modules: &["attempts", "bind", "crc32", "kind", "names", "patience"] },
-            Floor { name: "settings", modules: &["options", "settings", "tls_options"] },
+            Floor {
+                name: "settings",
+                modules: &["cache_options", "cache_settings", "options", "settings", "tls_options"],
+            },
             Floor { name: "dialogue", modules: &["dialogue", "failure"] },
             Floor { name: "group", modules: &["group", "live", "method", "resolver", "tier"] },
             Floor { name: "lease", modules: &["balance", "renewal", "secured", "upload"] },

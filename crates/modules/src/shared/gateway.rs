@@ -1,6 +1,9 @@
 //! Passing a request on to another server and its answer on to the client, whatever the protocol.
 
+use crate::shared::cached::answer::Answer;
+use crate::shared::cached::{self, Cached, Next, Waited};
 use bytes::Bytes;
+use cache::{Object, ReadError};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
@@ -9,7 +12,7 @@ use http::{Field, Fields, Method, Status};
 use journal::Level;
 use std::borrow::Cow;
 use std::rc::Rc;
-use upstream::{Conversation, Dialogue, Ignored, Kind, Settings, Upload};
+use upstream::{Attempts, Conversation, Dialogue, Failures, Ignored, Kind, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
 const KEPT: [&str; 6] =
@@ -52,6 +55,21 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// Describes the answer, whose fields are these, as the response.
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut Self::Dialogue, fields: &Fields);
 
+    /// The words after the answer's status.
+    fn reason(dialogue: &Self::Dialogue) -> &[u8];
+
+    /// Makes the dialogue what it was when the answer came that is kept with this head.
+    fn restore(dialogue: &mut Self::Dialogue, head: cache::Head);
+
+    /// Writes the key of a response that is kept, where the configuration has none. Tells whether there is one.
+    ///
+    /// # Errors
+    /// The status of a request that cannot be passed on.
+    fn write_key(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
+        let _ = (exchange, out);
+        Ok(false)
+    }
+
     /// Whether the answer is none but a change of the protocol.
     fn switches(dialogue: &Self::Dialogue) -> bool {
         let _ = dialogue;
@@ -80,47 +98,153 @@ impl<P: Protocol> Handler for Gateway<P> {
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         match outcome {
-            // The body of the request is there.
-            Outcome::Done => self.ask(exchange),
+            // The body of the request is there, or a response that is kept is being updated.
+            Outcome::Done => match Cached::of(exchange).and_then(|cached| cached.take_object()) {
+                Some(object) => self.serve(exchange, *object),
+                None => self.ask(exchange),
+            },
             Outcome::Task(task) => match task.downcast::<Conversation<P::Dialogue>>() {
                 Ok(conversation) => self.answer(exchange, conversation),
-                Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+                Err(other) => self.go_on(exchange, |cached, exchange| {
+                    other.is::<Waited>().then(|| cached.look_again(exchange))
+                }),
             },
+            Outcome::Job(read) => self.go_on(exchange, |cached, exchange| {
+                let read: Result<Object, ReadError> = *read.downcast().ok()?;
+                Some(cached.take_read(exchange, read))
+            }),
             _ => Step::Finish(Status::INTERNAL_SERVER_ERROR),
         }
     }
 }
 
 impl<P: Protocol> Gateway<P> {
+    /// Looks for a response that is kept, or asks the other server.
     fn ask(&self, exchange: &mut Exchange) -> Step {
+        let cache = self.0.settings().cache.as_ref();
+        match Cached::begin(cache, exchange, |out| self.0.write_key(exchange, out)) {
+            Ok(Some(_)) => self.go_on(exchange, |cached, exchange| Some(cached.start(exchange))),
+            Ok(None) => self.pass(exchange),
+            Err(status) => Step::Finish(status),
+        }
+    }
+
+    /// Does what follows from the look for a response.
+    fn go_on(&self, exchange: &mut Exchange, look: impl FnOnce(&Cached, &Exchange) -> Option<Next>) -> Step {
+        match Cached::of(exchange).and_then(|cached| look(&cached, exchange)) {
+            Some(Next::Ask) => self.pass(exchange),
+            Some(Next::Serve(object)) => self.serve(exchange, *object),
+            Some(Next::Wait(work)) => Step::Await(work),
+            Some(Next::Finish(status)) => Step::Finish(status),
+            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    fn pass(&self, exchange: &mut Exchange) -> Step {
         self.0.ask(exchange).map_or_else(Step::Finish, Step::Await)
     }
 
-    /// Passes an answer on to the client.
-    fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
-        if let Err(status) = conversation.answered() {
-            return Step::Finish(status);
+    /// Sends a response that is kept.
+    fn serve(&self, exchange: &mut Exchange, object: Object) -> Step {
+        let mut dialogue = P::Dialogue::default();
+        let body = cached::answer::body(&object);
+        let (status, length) = (object.head.status, object.head.length);
+        P::restore(&mut dialogue, object.head);
+        let attempts = Attempts::of(exchange);
+        if let Err(step) = self.present(exchange, &mut dialogue, &attempts) {
+            return step;
         }
+        cached::answer::judge_here(exchange);
+        exchange.response.content_length = (!status.is_bodiless()).then_some(length);
+        Step::Respond(body)
+    }
+
+    /// Describes an answer as the response. Gives its fields as the other server sent them.
+    ///
+    /// # Errors
+    /// What the request does instead.
+    fn present(
+        &self,
+        exchange: &mut Exchange,
+        dialogue: &mut P::Dialogue,
+        attempts: &Attempts,
+    ) -> Result<Rc<Fields>, Step> {
         let settings = self.0.settings();
-        let (status, fields) = P::head(&mut conversation.dialogue);
-        let fields = conversation.call.attempts.set_fields(fields);
-        let fields = self.0.rewritten(exchange, fields);
+        let (status, fields) = P::head(dialogue);
+        let sent = attempts.set_fields(fields);
+        let fields = self.0.rewritten(exchange, Rc::clone(&sent));
         accel_settings(settings, exchange, &fields);
         let elsewhere = accel_redirect(settings, exchange, &fields)
             .or_else(|| intercept(settings, exchange, status, &fields));
         if let Some(step) = elsewhere {
-            return step;
+            return Err(step);
         }
-        let is_buffered = is_buffered(settings, &fields);
-        self.0.describe(exchange, &mut conversation.dialogue, &fields);
-        if P::switches(&conversation.dialogue) {
+        self.0.describe(exchange, dialogue, &fields);
+        Ok(sent)
+    }
+
+    /// The response that is kept and is sent in place of an answer; none if the answer is to be sent.
+    fn kept_instead(
+        &self,
+        exchange: &Exchange,
+        cached: &Cached,
+        conversation: &mut Conversation<P::Dialogue>,
+    ) -> Option<Box<Object>> {
+        if conversation.answered().is_err() {
+            return conversation.failure().and_then(|failure| cached.stale(failure));
+        }
+        let (status, fields) = P::head(&mut conversation.dialogue);
+        if let Some(stale) = Failures::of_status(status).and_then(|failure| cached.stale(failure)) {
+            return Some(stale);
+        }
+        let object = cached.still_valid(status)?;
+        cached.refresh(self.0.settings(), exchange, &object, fields);
+        Some(object)
+    }
+
+    /// Passes an answer on to the client.
+    fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
+        let settings = self.0.settings();
+        let cached = Cached::of(exchange);
+        let instead =
+            cached.as_ref().and_then(|cached| self.kept_instead(exchange, cached, &mut conversation));
+        if let Some(object) = instead {
+            return self.serve(exchange, *object);
+        }
+        if let Err(status) = conversation.answered() {
+            let is_kept = matches!(status, Status::BAD_GATEWAY | Status::GATEWAY_TIMEOUT);
+            cached.iter().filter(|_| is_kept).for_each(|cached| cached.note_failure(status, None));
+            return Step::Finish(status);
+        }
+        let Conversation { dialogue, call, .. } = &mut *conversation;
+        let (status, _) = P::head(dialogue);
+        let sent = match self.present(exchange, dialogue, &call.attempts) {
+            Ok(sent) => sent,
+            Err(step) => {
+                let fields = call.attempts.fields();
+                let answer = Answer { status, reason: b"", fields: &fields };
+                cached.iter().for_each(|cached| cached.note_replaced(settings, &answer));
+                return step;
+            }
+        };
+        let is_buffered = is_buffered(settings, &sent);
+        if P::switches(dialogue) {
             return Step::Respond(conversation.take_tunnel().map_or(Body::Empty, Body::Tunnel));
         }
-        match self.0.has_content(exchange, &conversation.dialogue) {
-            Ok(()) => Step::Respond(conversation.into_body(exchange, is_buffered)),
-            Err(known) => {
+        let has_content = self.0.has_content(exchange, dialogue);
+        let answer = Answer { status, reason: P::reason(dialogue), fields: &sent };
+        let kept = cached.filter(|_| has_content.is_ok());
+        let kept = kept.and_then(|cached| Some((cached.keep(settings, exchange, &answer)?, cached)));
+        match (has_content, kept) {
+            (Err(known), _) => {
                 conversation.without_content(exchange, known);
                 Step::Respond(Body::Empty)
+            }
+            (Ok(()), None) => Step::Respond(conversation.into_body(exchange, is_buffered)),
+            (Ok(()), Some((writer, cached))) => {
+                cached::answer::judge_here(exchange);
+                let body = conversation.into_body(exchange, true);
+                Step::Respond(cached.fill(exchange, writer, body, settings.buffers))
             }
         }
     }

@@ -45,7 +45,7 @@
 //! ```
 
 use conf::{Contexts, Diagnostic};
-use contract::{Body, Directive, Exchange, Filter, Module, Piece, ScopeBuilder, View};
+use contract::{Body, Directive, Exchange, Filter, Module, Outcome, Piece, Pull, ScopeBuilder, Source, Turn, View};
 use http::{Status, Version};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -96,6 +96,10 @@ impl Filter for Ranges {
             exchange.response.accept_ranges = false;
             return body;
         }
+        let body = match body {
+            Body::Source(source) => return self.cut_source(exchange, source, length),
+            body => body,
+        };
         let Some(pieces) = body.pieces() else { return body };
         let head_only = pieces.is_empty();
         let Some(field) = range_field(exchange) else { return body };
@@ -112,6 +116,65 @@ impl Filter for Ranges {
                 if head_only { Body::Empty } else { Body::Pieces(pieces) }
             }
         }
+    }
+}
+
+impl Ranges {
+    /// One range of content that is still to come. For more than one of them the whole content is sent.
+    fn cut_source(&self, exchange: &mut Exchange, source: Box<dyn Source>, length: u64) -> Body {
+        let asked = range_field(exchange).map(|field| parse(field, length, self.most));
+        match asked.as_ref() {
+            Some(Asked::Unsatisfiable) => unsatisfiable(exchange, length),
+            Some(Asked::Parts(parts)) if parts.len() == 1 => {
+                let part = &parts[0];
+                exchange.response.status = Status::PARTIAL_CONTENT;
+                exchange.response.accept_ranges = false;
+                single(exchange, &[], part, length);
+                Body::Source(Box::new(Cut { source, skip: part.start, left: part.end - part.start }))
+            }
+            _ => Body::Source(source),
+        }
+    }
+}
+
+/// A range of content that is still to come. What follows the range is read, too: it may be kept.
+struct Cut {
+    source: Box<dyn Source>,
+    /// How many bytes come before the range.
+    skip: u64,
+    /// How many bytes of the range are to be sent.
+    left: u64,
+}
+
+impl Source for Cut {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
+        loop {
+            let piece = match self.source.pull(turn) {
+                Pull::Piece(piece) => piece,
+                Pull::End if self.left > 0 => return Pull::Failed,
+                other => return other,
+            };
+            let length = piece.length();
+            let skipped = self.skip.min(length);
+            let sent = self.left.min(length - skipped);
+            self.skip -= skipped;
+            self.left -= sent;
+            if sent > 0 {
+                return Pull::Piece(piece.slice(skipped, sent));
+            }
+        }
+    }
+
+    fn resume(&mut self, outcome: Outcome) {
+        self.source.resume(outcome);
+    }
+
+    fn finish(self: Box<Self>, exchange: &Exchange) {
+        self.source.finish(exchange);
+    }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        self.source.read_ahead(turn);
     }
 }
 
@@ -259,8 +322,8 @@ fn cut(pieces: &[Piece], part: &Range<u64>) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::{Asked, UNLIMITED, parse};
-    use crate::testing::{Site, body_text};
-    use contract::{Body, Exchange, Piece};
+    use crate::testing::{Site, body_text, pull};
+    use contract::{Body, Exchange, Outcome, Piece, Pull, Source, Turn};
 
     fn asked(list: &str, length: u64) -> Asked {
         parse(list.as_bytes(), length, UNLIMITED)
@@ -348,6 +411,52 @@ mod tests {
         assert_eq!(status("\"b\""), 200);
         assert_eq!(status("Sun, 06 Nov 1994 08:49:37 GMT"), 206);
         assert_eq!(status("Sun, 06 Nov 1994 08:49:38 GMT"), 200);
+    }
+
+    /// Content that comes in these pieces.
+    struct Coming(Vec<&'static str>);
+
+    impl Source for Coming {
+        fn pull(&mut self, _: &mut Turn<'_, '_>) -> Pull {
+            match self.0.is_empty() {
+                true => Pull::End,
+                false => Pull::Piece(Piece::Bytes(self.0.remove(0).into())),
+            }
+        }
+
+        fn resume(&mut self, _: Outcome) {}
+    }
+
+    #[test]
+    fn content_that_is_still_to_come_is_cut() {
+        let ask = |range: &str, pieces: &[&'static str]| {
+            let mut exchange = Site::location("").get("/");
+            exchange.request.head.fields.push(b"Range", range.as_bytes()).unwrap();
+            (exchange.response.content_length, exchange.response.accept_ranges) = (Some(10), true);
+            let scope = std::sync::Arc::clone(&exchange.scope);
+            let body = Body::Source(Box::new(Coming(pieces.to_vec())));
+            let body = scope.filters().iter().fold(body, |body, filter| filter.apply(&mut exchange, body));
+            let (mut text, mut is_whole) = (String::new(), true);
+            if let Body::Source(mut source) = body {
+                loop {
+                    match pull(&mut *source) {
+                        Pull::Piece(Piece::Bytes(bytes)) => text += std::str::from_utf8(&bytes).unwrap(),
+                        Pull::End => break,
+                        _ => {
+                            is_whole = false;
+                            break;
+                        }
+                    }
+                }
+            }
+            (exchange.response.status.0, exchange.response.content_length, text, is_whole)
+        };
+        let digits = ["01", "234", "56789"];
+        assert_eq!(ask("bytes=3-6", &digits), (206, Some(4), "3456".into(), true));
+        assert_eq!(ask("bytes=8-", &digits), (206, Some(2), "89".into(), true));
+        assert_eq!(ask("bytes=0-1,3-4", &digits), (200, Some(10), "0123456789".into(), true));
+        assert_eq!(ask("bytes=10-", &digits), (416, None, String::new(), true));
+        assert_eq!(ask("bytes=3-6", &digits[..2]), (206, Some(4), "34".into(), false), "the rest is missing");
     }
 
     #[test]

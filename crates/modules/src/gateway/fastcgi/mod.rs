@@ -88,6 +88,7 @@
 mod dialogue;
 mod script;
 
+use crate::shared::cached::keeper;
 use crate::shared::cgi::params::{self, Encoder, Param};
 use crate::shared::cgi::response::{self, Answer};
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
@@ -182,6 +183,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     if split.is_some() || index.is_some() {
         builder.keep(script::Script { split: split.cloned(), index: index.cloned().unwrap_or_default() });
     }
+    keeper::serve(view, builder, &OPTIONS)?;
     let Some(written) = view.written(&FASTCGI_PASS) else { return Settings::check(view, &OPTIONS) };
     let settings = Settings::new(view, &OPTIONS)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
@@ -241,6 +243,16 @@ impl Protocol for Application {
 
     fn head(dialogue: &mut Records) -> (Status, &mut Fields) {
         (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn reason(dialogue: &Records) -> &[u8] {
+        &dialogue.head.reason
+    }
+
+    fn restore(dialogue: &mut Records, head: cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
+        dialogue.head.reason = head.reason.into();
+        dialogue.length = Some(head.length);
     }
 
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut Records, fields: &Fields) {

@@ -113,6 +113,7 @@ mod request;
 mod response;
 mod target;
 
+use crate::shared::cached::{self, keeper};
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
 use crate::shared::secured::secured;
 use ::upstream::{ClientPolicy, Conversation, Names, OPTION_COUNT, Options, Settings, TlsOptions};
@@ -138,7 +139,7 @@ static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 23;
+const OWN_COUNT: usize = 24;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &PROXY_PASS,
@@ -151,6 +152,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behin
     &PROXY_METHOD,
     &PROXY_SET_BODY,
     &PROXY_PASS_TRAILERS,
+    &PROXY_CACHE_CONVERT_HEAD,
     &TLS.certificate,
     &TLS.certificate_key,
     &TLS.password_file,
@@ -246,16 +248,28 @@ pub static PROXY_PASS_TRAILERS: Directive<bool> = Directive::flag("proxy_pass_tr
     .default("off")
     .help("Whether fields after the content of a response are passed on.");
 
+/// `proxy_cache_convert_head on | off`
+pub static PROXY_CACHE_CONVERT_HEAD: Directive<bool> = Directive::flag("proxy_cache_convert_head")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether a HEAD request is passed on as GET where responses are kept. If not, the key should have the method.");
+
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
     args.value(0, |word| value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11)]))
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    keeper::serve(view, builder, &OPTIONS)?;
     let cookies = Cookies::new(view)?;
     let redirects = unless_off(view, &PROXY_REDIRECT)?;
     let redirects = view.get(&PROXY_REDIRECT).map(|_| redirects);
     let Some(written) = view.written(&PROXY_PASS) else { return Settings::check(view, &OPTIONS) };
-    let settings = Settings::new(view, &OPTIONS)?;
+    let mut settings = Settings::new(view, &OPTIONS)?;
+    if let Some(cache) = settings.cache.as_mut().map(Arc::make_mut) {
+        cache.convert_head = view.get(&PROXY_CACHE_CONVERT_HEAD).copied().unwrap_or(true);
+    }
+    let set: Vec<SetField> =
+        view.all(&PROXY_SET_HEADER).iter().map(|written| written.value.clone()).collect();
     let pass = written.value.clone();
     let fixed = pass.fixed(view).map_err(|error| error.at(written.span))?;
     let name = builder.name.as_ref();
@@ -270,7 +284,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
         cookies,
         hosts: pass.is_dynamic().then(|| Hosts::new(view)),
-        own: OwnFields::new(view.all(&PROXY_SET_HEADER).into_iter().map(|written| written.value)),
+        own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set)),
+        own: OwnFields::new(&set),
         version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
         method: view.get(&PROXY_METHOD).cloned(),
         body: view.get(&PROXY_SET_BODY).cloned(),
@@ -296,6 +311,8 @@ struct Proxy {
     location: Box<[u8]>,
     settings: Arc<Settings>,
     own: OwnFields,
+    /// The same for a request whose response may be kept.
+    own_kept: Option<OwnFields>,
     version: Version,
     method: Option<Template>,
     body: Option<Template>,
@@ -310,6 +327,23 @@ struct Proxy {
 
 /// `$proxy_host` and `$proxy_port` of the request that is being passed on.
 struct Passing(Arc<Target>);
+
+impl Proxy {
+    /// Where a request goes.
+    fn target(&self, exchange: &Exchange) -> Result<Arc<Target>, Status> {
+        match (&self.hosts, &self.fixed) {
+            (Some(hosts), _) => self.pass.dynamic(exchange, hosts).map(Arc::new),
+            (None, Some(fixed)) => Ok(Arc::clone(fixed)),
+            (None, None) => Err(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    /// What the configuration says of the fields of a request.
+    fn own(&self, exchange: &Exchange) -> &OwnFields {
+        let kept = self.own_kept.as_ref().filter(|_| cached::is_kept(exchange));
+        kept.unwrap_or(&self.own)
+    }
+}
 
 impl Protocol for Proxy {
     type Dialogue = HttpDialogue;
@@ -329,13 +363,7 @@ impl Protocol for Proxy {
     }
 
     fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let dynamic = match &self.hosts {
-            None => None,
-            Some(hosts) => Some(Arc::new(self.pass.dynamic(exchange, hosts)?)),
-        };
-        let Some(target) = self.fixed.as_ref().or(dynamic.as_ref()) else {
-            return Err(Status::INTERNAL_SERVER_ERROR);
-        };
+        let target = &self.target(exchange)?;
         let mut conversation = Conversation::<HttpDialogue>::new(exchange, &target.group, &self.settings);
         exchange.attach_own_shared(conversation.dialogue.passing(target));
         request::write_uri(self, exchange, target, &mut conversation.call.uri);
@@ -359,6 +387,27 @@ impl Protocol for Proxy {
 
     fn head(dialogue: &mut HttpDialogue) -> (Status, &mut Fields) {
         (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn reason(dialogue: &HttpDialogue) -> &[u8] {
+        &dialogue.head.reason
+    }
+
+    fn restore(dialogue: &mut HttpDialogue, head: cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
+        dialogue.head.reason = head.reason.into();
+        dialogue.framing.announced = Some(head.length);
+    }
+
+    /// As in nginx: the URL that is asked for.
+    fn write_key(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
+        let target = self.target(exchange)?;
+        out.extend_from_slice(target.scheme.prefix().as_bytes());
+        out.extend_from_slice(target.host.as_bytes());
+        let mut uri = Vec::new();
+        request::write_uri(self, exchange, &target, &mut uri);
+        out.extend_from_slice(&uri);
+        Ok(true)
     }
 
     fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {

@@ -2,6 +2,7 @@
 
 use super::Proxy;
 use super::target::Target;
+use crate::shared::cached;
 use crate::shared::gateway::upload;
 use ::upstream::{Conversation, Upload};
 use bytes::Bytes;
@@ -61,7 +62,18 @@ pub(super) struct OwnFields {
 }
 
 impl OwnFields {
-    pub(super) fn new<'a>(set: impl Iterator<Item = &'a SetField>) -> OwnFields {
+    /// The fields of a request whose response may be kept: it must not depend on the conditions of one client.
+    pub(super) fn without_conditions(set: &[SetField]) -> OwnFields {
+        let mut all = set.to_vec();
+        for (name, value) in cached::conditions() {
+            if !set.iter().any(|field| field.name.eq_ignore_ascii_case(name.as_bytes())) {
+                all.push(SetField { name: name.as_bytes().into(), value });
+            }
+        }
+        OwnFields::new(&all)
+    }
+
+    pub(super) fn new(set: &[SetField]) -> OwnFields {
         let mut names: Vec<Box<[u8]>> = OWN.iter().map(|name| name.as_bytes().into()).collect();
         let (mut host, mut lines) = (None, Vec::new());
         for SetField { name, value } in set {
@@ -133,7 +145,8 @@ pub(super) fn prepare(
         head.extend_from_slice(part);
     }
     let start = head.len();
-    proxy.own.write(proxy, exchange, target, head);
+    let own = proxy.own(exchange);
+    own.write(proxy, exchange, target, head);
     dialogue.asks_upgrade = asks_upgrade(exchange, &head[start..]);
     call.upload = body(proxy, exchange)?;
     let length = match &call.upload {
@@ -152,7 +165,7 @@ pub(super) fn prepare(
         None => {}
     }
     if proxy.settings.pass_request_headers {
-        write_client_fields(exchange, &proxy.own, head);
+        write_client_fields(exchange, own, head);
     }
     head.extend_from_slice(b"\r\n");
     Ok(())
@@ -163,6 +176,7 @@ fn write_method(proxy: &Proxy, exchange: &Exchange, out: &mut Vec<u8>) {
     let own = proxy.method.as_ref().map(|method| method.evaluate(exchange));
     let is_token = |method: &Vec<u8>| !method.is_empty() && method.iter().all(u8::is_ascii_graphic);
     out.extend_from_slice(match (own.as_ref().filter(|method| is_token(method)), exchange.request.method) {
+        _ if cached::asks_for_content(exchange) => b"GET",
         (Some(own), _) => own,
         (None, method) if method == head.method() => head.method_name(),
         (None, method) => method.name().unwrap_or("GET").as_bytes(),

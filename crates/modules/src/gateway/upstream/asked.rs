@@ -1,5 +1,6 @@
 //! The servers that were asked on behalf of a request, and what variables tell of them.
 
+use crate::shared::cached;
 use ::upstream::{Attempt, Attempts};
 use contract::{Exchange, Variable};
 use std::time::Duration;
@@ -34,6 +35,9 @@ pub(super) static VARIABLES: &[Variable] = &[
         fields.is_some_and(|fields| crate::values::variables::joined(&fields, name, b", ", out))
     }),
     Variable::family("upstream_cookie_", cookie),
+    Variable::new("upstream_cache_status", cached::status),
+    Variable::new("upstream_cache_last_modified", cached::last_modified),
+    Variable::new("upstream_cache_etag", cached::etag),
 ];
 
 fn seconds(time: Duration) -> String {

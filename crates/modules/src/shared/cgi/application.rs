@@ -5,6 +5,7 @@ use super::dialogue::Block;
 use super::params::Param;
 use super::response::{self, Answer};
 use super::target::{Pass, Target};
+use crate::shared::cached::keeper;
 use crate::shared::gateway::{Gateway, Protocol, is_idempotent, upload};
 use crate::shared::secured::secured;
 use conf::Diagnostic;
@@ -65,6 +66,7 @@ pub(crate) fn compile<L: Language>(
     language: L,
 ) -> Result<(), Diagnostic> {
     let Directives { pass, param, options, tls } = *directives;
+    keeper::serve(view, builder, options)?;
     let Some(written) = view.written(pass) else { return Settings::check(view, options) };
     let settings = Settings::new(view, options)?;
     let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
@@ -132,6 +134,16 @@ impl<L: Language> Protocol for Application<L> {
 
     fn head(dialogue: &mut Block) -> (Status, &mut Fields) {
         (dialogue.head.status, &mut dialogue.head.fields)
+    }
+
+    fn reason(dialogue: &Block) -> &[u8] {
+        &dialogue.head.reason
+    }
+
+    fn restore(dialogue: &mut Block, head: cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
+        dialogue.head.reason = head.reason.into();
+        dialogue.length = Some(head.length);
     }
 
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut Block, fields: &Fields) {

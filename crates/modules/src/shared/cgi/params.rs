@@ -1,5 +1,6 @@
 //! The parameters that a request is sent with: what the configuration says, and the request's fields.
 
+use crate::shared::cached;
 use crate::values::variables::host_and_port;
 use conf::Diagnostic;
 use contract::hash::KeyedMap;
@@ -59,6 +60,16 @@ const HOST: &[u8] = b"HTTP_HOST";
 /// The field that Apache keeps from programs, so that files with settings hand it on in their environment.
 const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
+/// The parameters that a response which is kept must not depend on, in the order of [`cached::conditions`].
+const CONDITIONS: [&[u8]; 6] = [
+    b"HTTP_IF_MODIFIED_SINCE",
+    b"HTTP_IF_UNMODIFIED_SINCE",
+    b"HTTP_IF_NONE_MATCH",
+    b"HTTP_IF_MATCH",
+    b"HTTP_RANGE",
+    b"HTTP_IF_RANGE",
+];
+
 /// Adds the parameters of a request. A field stands for a parameter unless the configuration sets one of its name, and
 /// a variable of the environment unless either does.
 pub(crate) fn encode<E: Encoder>(
@@ -80,16 +91,29 @@ pub(crate) fn encode<E: Encoder>(
     if pass_fields {
         let own: Vec<&[u8]> =
             params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
+        let is_kept = cached::is_kept(exchange);
         let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
         each_meta_variable(&exchange.request.head.fields, |variable, text| {
             let is_left_out = is_replaced && variable == AUTHORIZATION;
             let is_host = !sets_host && variable == HOST;
-            if is_left_out || is_host || own.iter().any(|name| name.eq_ignore_ascii_case(variable)) {
+            let is_condition = is_kept && CONDITIONS.contains(&variable);
+            if is_left_out
+                || is_host
+                || is_condition
+                || own.iter().any(|name| name.eq_ignore_ascii_case(variable))
+            {
                 return Ok(());
             }
             environment.retain(|(name, _)| **name != *variable);
             out.write(variable, true, |value| value.extend_from_slice(text)).map(drop)
         })?;
+    }
+    if cached::is_kept(exchange) {
+        let sets = |name: &[u8]| params.iter().any(|param| param.name.eq_ignore_ascii_case(name));
+        for (name, (_, value)) in CONDITIONS.iter().zip(cached::conditions()).filter(|(name, _)| !sets(name))
+        {
+            out.write(name, false, |out| value.write(exchange, out))?;
+        }
     }
     for (name, text) in &environment {
         out.write(name, true, |value| value.extend_from_slice(text))?;

@@ -1,0 +1,258 @@
+//! The start of a file: what is known of the response whose content follows.
+//!
+//! All numbers are little-endian. A digest protects the head, and the head has the length of the content: a file that was
+//! cut off, or was written by another program, is found by that.
+
+use crate::freshness::Freshness;
+use crate::key::Key;
+use http::{Fields, Status};
+use md5::{Digest, Md5};
+
+/// How the files of this format start. Another format has another number.
+const MAGIC: &[u8; 8] = b"FULMARc1";
+
+/// How long the digest of a head is, in bytes.
+const DIGEST: usize = 8;
+
+/// The bytes before the texts.
+const FIXED: usize = MAGIC.len() + DIGEST + 4 + 8 * 5 + 2 + 2 + 4 + 2 + 4 + 16;
+
+/// How long a head may be, in bytes. A response with a longer one is not kept.
+const HEAD_MAX: usize = 128 * 1024;
+
+/// How much of a file is read at first, in bytes. It holds nearly every head.
+pub const STARTS_MAX: usize = 4096;
+
+/// What stands before the text of the key, so that people find it with `grep`.
+const KEY_START: &[u8] = b"\nKEY: ";
+
+/// What is known of a response that is kept.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// How long it may be used.
+    pub freshness: Freshness,
+    /// Seconds since 1970 when it was written or found valid again.
+    pub date: i64,
+    /// How long the content is, in bytes.
+    pub length: u64,
+    /// The text of the key.
+    pub key: Box<[u8]>,
+    /// The key of the variant, if the response has `Vary`.
+    pub variant: Option<Key>,
+    /// The status.
+    pub status: Status,
+    /// The words after the status, as the other server's protocol has them.
+    pub reason: Box<[u8]>,
+    /// The fields as the other server sent them.
+    pub fields: Fields,
+}
+
+/// Why a file's start is no head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadError {
+    /// So many bytes are needed.
+    Short(usize),
+    /// It is not of this format, or it was damaged.
+    Damaged,
+}
+
+impl Head {
+    /// The bytes of the head; `None` where it is too long to be kept.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let mut fields = Vec::new();
+        for field in self.fields.iter() {
+            for part in [field.name, b": ", field.value, b"\r\n"] {
+                fields.extend_from_slice(part);
+            }
+        }
+        let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
+        let length =
+            FIXED + KEY_START.len() + self.key.len() + 1 + vary.len() + self.reason.len() + fields.len();
+        if length > HEAD_MAX {
+            return None;
+        }
+        let mut out = Vec::with_capacity(length);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[0; DIGEST]);
+        out.extend_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+        out.extend_from_slice(&self.length.to_le_bytes());
+        for number in [valid_until, updating_s, error_s, &self.date] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.status.0.to_le_bytes());
+        out.extend_from_slice(&u16::try_from(vary.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(self.key.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&u16::try_from(self.reason.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(fields.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&self.variant.map_or([0; 16], |variant| variant.0));
+        for part in [KEY_START, &self.key, b"\n", vary, &self.reason, &fields] {
+            out.extend_from_slice(part);
+        }
+        let digest = digest(&out);
+        out[MAGIC.len()..MAGIC.len() + DIGEST].copy_from_slice(&digest);
+        Some(out)
+    }
+
+    /// Reads a head, and tells how long it is in bytes.
+    ///
+    /// # Errors
+    /// More bytes are needed, or these are no head.
+    pub fn decode(bytes: &[u8]) -> Result<(Head, usize), HeadError> {
+        let Some(start) = bytes.get(..FIXED) else { return Err(HeadError::Short(FIXED)) };
+        let mut numbers = Reader(&start[MAGIC.len() + DIGEST..]);
+        let length = numbers.u32();
+        if !start.starts_with(MAGIC) || !(FIXED..=HEAD_MAX).contains(&length) {
+            return Err(HeadError::Damaged);
+        }
+        let Some(head) = bytes.get(..length) else { return Err(HeadError::Short(length)) };
+        if head[MAGIC.len()..MAGIC.len() + DIGEST] != digest(head) {
+            return Err(HeadError::Damaged);
+        }
+        let content = numbers.u64();
+        let [valid_until, updating_s, error_s, date] = [(); 4].map(|()| numbers.i64());
+        let (status, vary, key) = (numbers.u16(), numbers.u16(), numbers.u32());
+        let (reason, fields) = (numbers.u16(), numbers.u32());
+        let variant = Key(numbers.take());
+        let mut texts = &head[FIXED..];
+        let mut text = |length: usize| {
+            let (text, rest) = texts.split_at_checked(length).ok_or(HeadError::Damaged)?;
+            texts = rest;
+            Ok(text)
+        };
+        let is_key = text(KEY_START.len())? == KEY_START;
+        let (key, end) = (text(key)?, text(1)?);
+        let (vary, reason) = (text(usize::from(vary))?, text(usize::from(reason))?);
+        let fields = read_fields(text(fields)?).ok_or(HeadError::Damaged)?;
+        if !is_key || end != b"\n" || !texts.is_empty() {
+            return Err(HeadError::Damaged);
+        }
+        let head = Head {
+            freshness: Freshness { valid_until, updating_s, error_s, vary: vary.into() },
+            date,
+            length: content,
+            key: key.into(),
+            variant: (!vary.is_empty()).then_some(variant),
+            status: Status(status),
+            reason: reason.into(),
+            fields,
+        };
+        Ok((head, length))
+    }
+}
+
+/// The digest of a head, in which its own place counts as zeros.
+fn digest(head: &[u8]) -> [u8; DIGEST] {
+    let (start, rest) = head.split_at(MAGIC.len().min(head.len()));
+    let digest = Md5::new().chain_update(start).chain_update([0; DIGEST]);
+    let digest = digest.chain_update(rest.get(DIGEST..).unwrap_or_default()).finalize();
+    let mut short = [0; DIGEST];
+    short.copy_from_slice(&digest[..DIGEST]);
+    short
+}
+
+/// Reads the fields of a head, a line each.
+fn read_fields(mut text: &[u8]) -> Option<Fields> {
+    let mut fields = Fields::new();
+    while !text.is_empty() {
+        let end = text.windows(2).position(|pair| pair == b"\r\n")?;
+        let line = &text[..end];
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let value = line[colon + 1..].strip_prefix(b" ")?;
+        fields.push(&line[..colon], value).ok()?;
+        text = &text[end + 2..];
+    }
+    Some(fields)
+}
+
+/// The numbers of a head, whose bytes are known to be there.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut taken = [0; N];
+        if let Some((first, rest)) = self.0.split_at_checked(N) {
+            taken.copy_from_slice(first);
+            self.0 = rest;
+        }
+        taken
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> usize {
+        usize::try_from(u32::from_le_bytes(self.take())).unwrap_or(usize::MAX)
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn i64(&mut self) -> i64 {
+        i64::from_le_bytes(self.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIXED, HEAD_MAX, Head, HeadError};
+    use crate::freshness::Freshness;
+    use crate::key::Key;
+    use http::{Fields, Status};
+    use proptest::prelude::*;
+
+    fn head(value: &[u8]) -> Head {
+        let mut fields = Fields::new();
+        fields.push(b"Content-Type", b"text/html").unwrap();
+        fields.push(b"X-A", value).unwrap();
+        Head {
+            freshness: Freshness { valid_until: 7, updating_s: 8, error_s: 9, vary: b"X".as_slice().into() },
+            date: 5,
+            length: 10,
+            key: b"http://a/".as_slice().into(),
+            variant: Some(Key::of(b"y")),
+            status: Status(404),
+            reason: b"Not Found".as_slice().into(),
+            fields,
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_as_it_was_written() {
+        let bytes = head(b"b").encode().unwrap();
+        let (read, length) = Head::decode(&[&bytes[..], b"content"].concat()).unwrap();
+        assert_eq!(length, bytes.len());
+        assert_eq!(read.encode().unwrap(), bytes);
+        assert_eq!((read.status, read.length, &*read.key), (Status(404), 10, &b"http://a/"[..]));
+        assert_eq!(read.fields.get("x-a"), Some(&b"b"[..]));
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("\nKEY: http://a/\n"));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_changed_is_no_head() {
+        let bytes = head(b"b").encode().unwrap();
+        assert_eq!(Head::decode(&bytes[..10]).err(), Some(HeadError::Short(FIXED)));
+        assert_eq!(Head::decode(&bytes[..FIXED + 1]).err(), Some(HeadError::Short(bytes.len())));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(Head::decode(&damaged).is_err(), "byte {at}");
+        }
+        assert!(Head::decode(&[0; 4096]).is_err());
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept() {
+        assert!(head(&vec![b'x'; HEAD_MAX]).encode().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Head::decode(&bytes);
+            let _ = Head::decode(&[&b"FULMARc1"[..], &bytes].concat());
+        }
+    }
+}

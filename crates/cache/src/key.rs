@@ -1,0 +1,168 @@
+//! What a response is found by, and where its file is.
+
+use http::Fields;
+use md5::{Digest, Md5};
+use std::path::PathBuf;
+
+/// The MD5 digest of a key's text, as in nginx: it names the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub [u8; 16]);
+
+impl Key {
+    /// The key of a text.
+    pub fn of(text: &[u8]) -> Key {
+        Key(Md5::digest(text).into())
+    }
+
+    /// The key of the variant that a request with these fields gets, if the response names fields in `Vary`. The three
+    /// fields of content negotiation count without regard to spaces.
+    pub fn variant(&self, vary: &[u8], request: &Fields) -> Key {
+        let mut digest = Md5::new();
+        digest.update(self.0);
+        for name in names(vary) {
+            let name = name.to_ascii_lowercase();
+            digest.update(&name);
+            digest.update(b":");
+            let is_negotiated =
+                matches!(&name[..], b"accept-charset" | b"accept-encoding" | b"accept-language");
+            let mut is_first = true;
+            for field in request.iter().filter(|field| field.name.eq_ignore_ascii_case(&name)) {
+                let mut add = |part: &[u8]| {
+                    if !std::mem::replace(&mut is_first, false) {
+                        digest.update(b",");
+                    }
+                    digest.update(part);
+                };
+                match is_negotiated {
+                    true => names(field.value).for_each(add),
+                    false => add(field.value),
+                }
+            }
+            digest.update(b"\r\n");
+        }
+        Key(digest.finalize().into())
+    }
+
+    /// The key whose digits these are.
+    pub fn parse(digits: &[u8]) -> Option<Key> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let mut key = [0; 16];
+        if digits.len() != 2 * key.len() {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Key(key))
+    }
+
+    /// The key in hexadecimal digits.
+    pub fn digits(&self) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let both = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+        self.0.iter().flat_map(both).collect()
+    }
+}
+
+/// The words of a list between commas and spaces.
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| matches!(byte, b',' | b' ')).filter(|name| !name.is_empty())
+}
+
+/// The directories between the root of a cache and its files: how many digits each is named by (`levels`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels(Vec<usize>);
+
+/// How many levels there may be.
+const LEVELS_MAX: usize = 3;
+
+impl Levels {
+    /// Reads `1:2` or its like; `None` where it is no such list.
+    pub fn parse(text: &[u8]) -> Option<Levels> {
+        let level = |part: &[u8]| match part {
+            b"1" => Some(1),
+            b"2" => Some(2),
+            _ => None,
+        };
+        let levels: Option<Vec<_>> = text.split(|&byte| byte == b':').map(level).collect();
+        levels.filter(|levels| levels.len() <= LEVELS_MAX).map(Levels)
+    }
+
+    /// How many there are.
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Each level's number of digits.
+    pub fn digits(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// The directories of a key's file, the outermost first. They are named by the last digits of the key.
+    pub fn directories(&self, digits: &str) -> Vec<String> {
+        let mut end = digits.len();
+        let mut next = |count: &usize| {
+            let start = end.saturating_sub(*count);
+            let name = digits.get(start..end).unwrap_or_default().to_owned();
+            end = start;
+            name
+        };
+        self.0.iter().map(&mut next).collect()
+    }
+
+    /// The path of a key's file below the root.
+    pub fn path(&self, key: &Key) -> PathBuf {
+        let digits = key.digits();
+        let mut path: PathBuf = self.directories(&digits).into_iter().collect();
+        path.push(digits);
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Levels};
+    use http::Fields;
+
+    fn fields(list: &[(&str, &str)]) -> Fields {
+        let mut fields = Fields::new();
+        list.iter().for_each(|(name, value)| fields.push(name.as_bytes(), value.as_bytes()).unwrap());
+        fields
+    }
+
+    #[test]
+    fn files_are_where_nginx_has_them() {
+        let key = Key::of(b"");
+        assert_eq!(key.digits(), "d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(Key::parse(key.digits().as_bytes()), Some(key));
+        let path = |levels: &[u8]| Levels::parse(levels).unwrap().path(&key).display().to_string();
+        assert_eq!(path(b"1:2"), "e/27/d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(path(b"2:1:2"), "7e/2/84/d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(Levels::default().path(&key).display().to_string(), key.digits());
+        for wrong in ["", "3", "1:", "1:2:1:2", "a", "12"] {
+            assert_eq!(Levels::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        for wrong in ["", "d4", "D41d8cd98f00b204e9800998ecf8427e", "x41d8cd98f00b204e9800998ecf8427e"] {
+            assert_eq!(Key::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn variants_differ_by_the_fields_that_are_named() {
+        let key = Key::of(b"x");
+        let of = |vary: &str, list: &[(&str, &str)]| key.variant(vary.as_bytes(), &fields(list));
+        let plain = of("Accept-Encoding, X-A", &[]);
+        assert_eq!(plain, of("accept-encoding,x-a", &[("Other", "1")]));
+        assert_ne!(plain, of("Accept-Encoding", &[]), "the list counts");
+        assert_ne!(plain, of("Accept-Encoding, X-A", &[("X-A", "1")]));
+        let gzip = of("Accept-Encoding", &[("Accept-Encoding", "gzip,br")]);
+        assert_eq!(gzip, of("Accept-Encoding", &[("accept-encoding", " gzip , br")]));
+        assert_eq!(gzip, of("Accept-Encoding", &[("Accept-Encoding", "gzip"), ("Accept-Encoding", "br")]));
+        assert_ne!(of("X", &[("X", "a,b")]), of("X", &[("X", "a, b")]));
+        assert_ne!(key, plain);
+    }
+}

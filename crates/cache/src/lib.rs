@@ -1,0 +1,25 @@
+//! Responses of other servers that are kept for further requests: the index of what is there, the files, and the rules
+//! by which a response may be kept and for how long.
+//!
+//! A [`Zone`] is the cache of one `keys_zone`, which all threads share. A request looks its [`Key`] up in the zone, reads
+//! the [`Object`], or gets a [`Fill`] and writes a new one by a [`Writer`]. This crate knows no protocol and no
+//! configuration, and starts no thread: a caller gives it the time, and calls what blocks where blocking is allowed.
+
+#![forbid(unsafe_code)]
+
+mod freshness;
+mod head;
+mod index;
+mod key;
+mod object;
+mod walk;
+mod writer;
+mod zone;
+
+pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
+pub use head::{Head, HeadError, STARTS_MAX};
+pub use key::{Key, Levels};
+pub use object::{Object, Read, ReadError};
+pub use walk::{Batch, Walk};
+pub use writer::Writer;
+pub use zone::{Fill, Look, Totals, Zone};

@@ -1,0 +1,89 @@
+//! Finding the files of a cache after a start.
+
+use crate::key::Key;
+use crate::object::disk_bytes;
+use crate::writer::TEMPORARY;
+use crate::zone::Zone;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirEntry, File, ReadDir, read_dir, remove_file};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A walk through the directory of a zone.
+#[derive(Debug)]
+pub struct Walk {
+    zone: Arc<Zone>,
+    /// The directories on the way, the outermost first, with what is left to see of each.
+    open: Vec<ReadDir>,
+}
+
+/// How far a walk goes at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    /// How many files it looks at.
+    pub files: usize,
+    /// How long it goes on.
+    pub time: Duration,
+    /// Until when objects stay that nothing uses, in seconds since 1970.
+    pub expires: i64,
+}
+
+impl Walk {
+    /// A walk that has seen nothing.
+    pub fn new(zone: &Arc<Zone>) -> Walk {
+        Walk { zone: Arc::clone(zone), open: read_dir(zone.directory()).into_iter().collect() }
+    }
+
+    /// Notes the files of a batch in the index. Tells whether there are more. It blocks.
+    pub fn go_on(&mut self, batch: Batch) -> bool {
+        let (started, mut files) = (Instant::now(), 0);
+        while let Some(directory) = self.open.last_mut() {
+            if files >= batch.files || started.elapsed() >= batch.time {
+                return true;
+            }
+            match directory.next() {
+                Some(Ok(entry)) => {
+                    files += 1;
+                    self.see(&entry, batch.expires);
+                }
+                // What cannot be read is left alone.
+                Some(Err(_)) | None => drop(self.open.pop()),
+            }
+        }
+        false
+    }
+
+    /// Looks at a file or a directory. Links are neither: the type is that of the entry itself.
+    fn see(&mut self, entry: &DirEntry, expires: i64) {
+        let (name, kind) = (entry.file_name(), entry.file_type());
+        let (Some(name), Ok(kind)) = (name.to_str(), kind) else { return };
+        let depth = self.open.len() - 1;
+        let is_level = self.zone.levels().digits().get(depth).is_some_and(|&digits| name.len() == digits);
+        if kind.is_dir() && is_level {
+            self.open.extend(read_dir(entry.path()));
+        } else if kind.is_file() && depth == 0 && name.starts_with(TEMPORARY) {
+            remove_abandoned(entry);
+        } else if kind.is_file() && depth == self.zone.levels().depth() {
+            self.find(entry, name, expires);
+        }
+    }
+
+    /// Notes a file that is named as an object, and lies where this belongs.
+    fn find(&self, entry: &DirEntry, name: &str, expires: i64) {
+        let Some(key) = Key::parse(name.as_bytes()) else { return };
+        let is_in_place = entry.path() == self.zone.directory().join(self.zone.levels().path(&key));
+        if let (true, Ok(metadata)) = (is_in_place, entry.metadata()) {
+            self.zone.note_found(&key, disk_bytes(metadata.size()), expires);
+        }
+    }
+}
+
+/// Removes a temporary file whose writer is dead: no process locks it.
+fn remove_abandoned(entry: &DirEntry) {
+    let Ok(file) = File::open(entry.path()) else { return };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        // Another process may have removed it.
+        let _ = remove_file(entry.path());
+    }
+}

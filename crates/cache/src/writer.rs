@@ -1,0 +1,100 @@
+//! Writing an object. A file has a temporary name until it is whole.
+
+use crate::head::Head;
+use crate::key::Key;
+use crate::object::Object;
+use crate::zone::Zone;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How the names of files start that are being written.
+pub(crate) const TEMPORARY: &str = ".fulmar-";
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// An object that is being written. Without [`Writer::finish`] nothing stays of it.
+#[derive(Debug)]
+pub struct Writer {
+    zone: Arc<Zone>,
+    key: Key,
+    head: Head,
+    file: Arc<File>,
+    /// The temporary name; none when the file has its own.
+    name: Option<String>,
+    /// Where the content starts in the file.
+    start: u64,
+}
+
+impl Writer {
+    /// Begins a file. The length in the head does not count.
+    ///
+    /// # Errors
+    /// The head is too long, or the file cannot be made.
+    pub fn new(zone: &Arc<Zone>, key: Key, head: Head) -> io::Result<Writer> {
+        let length = head.encode().map(|bytes| bytes.len() as u64);
+        let start = length.ok_or_else(|| io::Error::other("the head of the response is too long"))?;
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{TEMPORARY}{}-{serial}", std::process::id());
+        let file = Arc::new(zone.create(&name)?);
+        let writer = Writer {
+            zone: Arc::clone(zone),
+            key,
+            head: Head { length: 0, ..head },
+            file,
+            name: Some(name),
+            start,
+        };
+        // A walk through the directory removes temporary files that nobody locks: their writer is dead.
+        flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(writer)
+    }
+
+    /// Adds content.
+    ///
+    /// # Errors
+    /// Those of writing, such as a full disk.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.start + self.head.length)?;
+        self.head.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// How much content there is, in bytes.
+    pub fn length(&self) -> u64 {
+        self.head.length
+    }
+
+    /// The file, and where its content starts.
+    pub fn content(&self) -> (&Arc<File>, u64) {
+        (&self.file, self.start)
+    }
+
+    /// Gives the file its name: further requests find it from now on.
+    ///
+    /// # Errors
+    /// Those of writing and renaming. Nothing stays of the file then.
+    pub fn finish(mut self, inactive_s: i64, now: i64) -> io::Result<Object> {
+        let bytes =
+            self.head.encode().ok_or_else(|| io::Error::other("the head of the response is too long"))?;
+        self.file.write_all_at(&bytes, 0)?;
+        if let Some(name) = &self.name {
+            self.zone.rename(name, &self.key)?;
+        }
+        self.name = None;
+        let object = Object { head: self.head.clone(), file: Arc::clone(&self.file), start: self.start };
+        self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
+        Ok(object)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.zone.remove_temporary(name);
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! Responses that are kept, as a request meets them: it looks for its key, waits for another request, sends what it finds,
+//! or asks the other server and keeps the response.
+
+pub(crate) mod answer;
+mod filling;
+pub(crate) mod keeper;
+
+use cache::{Fill, Freshness, Key, Look, Object, ReadError};
+use contract::{
+    Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
+};
+use http::{Method, Status};
+use journal::Level;
+use journal::clock::Time;
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::future::poll_fn;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use upstream::{CacheSettings, Failures, Store};
+use wire::Timer;
+
+/// What became of the look for a response (`$upstream_cache_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was looked for.
+    Unasked,
+    Miss,
+    Bypass,
+    Expired,
+    Stale,
+    Updating,
+    Revalidated,
+    Hit,
+}
+
+impl Found {
+    fn text(self) -> Option<&'static str> {
+        Some(match self {
+            Found::Unasked => return None,
+            Found::Miss => "MISS",
+            Found::Bypass => "BYPASS",
+            Found::Expired => "EXPIRED",
+            Found::Stale => "STALE",
+            Found::Updating => "UPDATING",
+            Found::Revalidated => "REVALIDATED",
+            Found::Hit => "HIT",
+        })
+    }
+}
+
+/// What a request does next.
+pub(crate) enum Next {
+    /// It asks the other server.
+    Ask,
+    /// It sends this.
+    Serve(Box<Object>),
+    /// It waits.
+    Wait(Work),
+    /// It ends with a status.
+    Finish(Status),
+}
+
+/// A request for a response that may be kept; attached to the exchange.
+pub(crate) struct Cached {
+    settings: Arc<CacheSettings>,
+    store: Arc<Store>,
+    /// The text of the key.
+    text: Box<[u8]>,
+    main: Key,
+    /// The key of the file: the main one, or that of a variant.
+    key: Cell<Key>,
+    found: Cell<Found>,
+    /// Whether the response may be kept.
+    stores: Cell<bool>,
+    /// The right to get the response, if the request has it.
+    fill: RefCell<Option<Fill>>,
+    /// What is there already: to be sent, or to be found valid again.
+    object: RefCell<Option<Box<Object>>>,
+    /// Whether this request updates a response that another one has sent.
+    is_update: bool,
+    /// Until when other requests are waited for.
+    waits_until: Cell<Option<Instant>>,
+    gave_up: Cell<bool>,
+}
+
+/// The right to update a response, on its way from the request that sends it to the one that gets it anew.
+struct Update {
+    text: Box<[u8]>,
+    fill: RefCell<Option<Fill>>,
+}
+
+/// The outcome of waiting for another request.
+pub(crate) struct Waited;
+
+/// How long an update may take before another request tries it, too.
+const UPDATE_AGE: Duration = Duration::from_secs(3600);
+
+impl Cached {
+    /// Begins the look for a response; none if the request uses no cache. `default_key` writes the key where the
+    /// configuration has none, and tells whether there is one.
+    ///
+    /// # Errors
+    /// The status of a request whose key cannot be computed.
+    pub(crate) fn begin(
+        settings: Option<&Arc<CacheSettings>>,
+        exchange: &Exchange,
+        default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
+    ) -> Result<Option<Rc<Cached>>, Status> {
+        if let Some(before) = Cached::of(exchange) {
+            // An internal redirect leads here from another location.
+            before.found.set(Found::Unasked);
+            before.release();
+        }
+        let Some(settings) = settings else { return Ok(None) };
+        let is_purge = any_set(&settings.purge, exchange);
+        if !is_purge && !settings.methods.has(exchange.request.method) {
+            return Ok(None);
+        }
+        let store = settings.store(exchange).map_err(|message| {
+            exchange.log(Level::Error, &message);
+            Status::INTERNAL_SERVER_ERROR
+        })?;
+        let Some(store) = store else { return Ok(None) };
+        let mut text = Vec::new();
+        let has_key = match &settings.key {
+            Some(key) => {
+                key.write(exchange, &mut text);
+                true
+            }
+            None => default_key(&mut text)?,
+        };
+        if !has_key {
+            exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
+            return Ok(None);
+        }
+        let main = Key::of(&text);
+        let update =
+            exchange.attached::<Update>().filter(|update| exchange.subrequest && *update.text == *text);
+        let fill = update.and_then(|update| update.fill.take());
+        let cached = Rc::new(Cached {
+            settings: Arc::clone(settings),
+            store: Arc::clone(store),
+            text: text.into(),
+            main,
+            key: Cell::new(main),
+            found: Cell::new(Found::Miss),
+            stores: Cell::new(true),
+            is_update: fill.is_some(),
+            fill: RefCell::new(fill),
+            object: RefCell::default(),
+            waits_until: Cell::new(None),
+            gave_up: Cell::new(false),
+        });
+        exchange.attach_own_shared(Rc::clone(&cached));
+        Ok(Some(cached))
+    }
+
+    /// The look of this exchange, if it made one.
+    pub(crate) fn of(exchange: &Exchange) -> Option<Rc<Cached>> {
+        exchange.attached::<Cached>().filter(|cached| cached.found.get() != Found::Unasked)
+    }
+
+    /// What the request does first.
+    pub(crate) fn start(&self, exchange: &Exchange) -> Next {
+        if any_set(&self.settings.purge, exchange) {
+            let is_removed = self.store.zone.purge(&self.main);
+            return Next::Finish(if is_removed { Status::NO_CONTENT } else { Status::NOT_FOUND });
+        }
+        let next = match any_set(&self.settings.bypass, exchange) {
+            true => {
+                self.found.set(Found::Bypass);
+                Next::Ask
+            }
+            false => self.look(exchange),
+        };
+        self.tell(exchange, next)
+    }
+
+    /// Goes on after waiting for another request.
+    pub(crate) fn look_again(&self, exchange: &Exchange) -> Next {
+        let next = self.look(exchange);
+        self.tell(exchange, next)
+    }
+
+    /// Goes on with what a job has read.
+    pub(crate) fn take_read(&self, exchange: &Exchange, read: Result<Object, ReadError>) -> Next {
+        let next = self.judge_read(exchange, read);
+        self.tell(exchange, next)
+    }
+
+    /// The object that is to be sent after the work that was begun for it.
+    pub(crate) fn take_object(&self) -> Option<Box<Object>> {
+        let is_sent = matches!(self.found.get(), Found::Stale | Found::Updating | Found::Hit);
+        if is_sent { self.object.take() } else { None }
+    }
+
+    /// Reports what was found, and notes what follows from it for the response.
+    fn tell(&self, exchange: &Exchange, next: Next) -> Next {
+        if matches!(next, Next::Ask) && self.stores.get() && is_beyond(&self.settings, exchange) {
+            self.stores.set(false);
+            self.fill.take();
+        }
+        exchange.tell(|| {
+            let found = self.found.get().text().unwrap_or_default();
+            let key = String::from_utf8_lossy(&self.text);
+            Event::new("cache", format!("{found} for the key \"{key}\"")).with("key", &self.text)
+        });
+        next
+    }
+
+    fn look(&self, exchange: &Exchange) -> Next {
+        let (zone, path, now) = (&self.store.zone, &self.store.path, Time::now().seconds);
+        let key = self.key.get();
+        let expires = now.saturating_add(path.inactive_s);
+        let (has_file, may_store) = match zone.look(&key, self.settings.min_uses, expires, now) {
+            Look::Failed(status) => {
+                self.found.set(Found::Hit);
+                return Next::Finish(status);
+            }
+            Look::Known { has_file, may_store } => (has_file, may_store),
+        };
+        if has_file {
+            match zone.open(&key) {
+                Ok(Some(file)) => return self.read(exchange, Arc::new(file)),
+                Ok(None) => zone.note_missing(&key),
+                Err(error) => {
+                    let file = zone.directory().join(zone.levels().path(&key));
+                    let message =
+                        format!("open() \"{}\" failed ({})", file.display(), net::system_message(&error));
+                    exchange.log(Level::Crit, &message);
+                    self.stores.set(false);
+                    return Next::Ask;
+                }
+            }
+        }
+        if !may_store {
+            self.stores.set(false);
+            return Next::Ask;
+        }
+        self.lock(exchange)
+    }
+
+    /// Gets the right to ask the other server, or waits for the request that has it.
+    fn lock(&self, exchange: &Exchange) -> Next {
+        let settings = &self.settings;
+        if !settings.lock || self.fill.borrow().is_some() {
+            return Next::Ask;
+        }
+        let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
+        if let Some(fill) = zone.fill(&key, settings.lock_age, now) {
+            self.fill.replace(Some(fill));
+            return Next::Ask;
+        }
+        let until = self.waits_until.get().unwrap_or(now + settings.lock_timeout);
+        self.waits_until.set(Some(until));
+        if now >= until || self.gave_up.get() {
+            if !self.gave_up.replace(true) {
+                exchange.log(Level::Info, "cache lock timeout");
+            }
+            self.stores.set(false);
+            return Next::Ask;
+        }
+        let left = until.saturating_duration_since(now).min(zone.fill_left(&key, now).unwrap_or_default());
+        let zone = Arc::clone(zone);
+        let waiting = async move {
+            let Ok(timer) = Timer::here() else { return Waited };
+            timer.set(left);
+            poll_fn(|cx| match zone.poll_filled(&key, cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => timer.poll(cx),
+            })
+            .await;
+            Waited
+        };
+        Next::Wait(Work::Task(Eventually::boxed(waiting)))
+    }
+
+    /// Reads the head of a file, in another thread if the disk has to be waited for.
+    fn read(&self, exchange: &Exchange, file: Arc<File>) -> Next {
+        let ready = |file: &File, buffer: &mut [u8], offset: u64| match read_ready(file, buffer, offset)? {
+            Ready::Bytes(count) => Ok(Some(count)),
+            Ready::Unknown => file.read_at(buffer, offset).map(Some),
+            Ready::Waits => Ok(None),
+        };
+        match Object::read(Arc::clone(&file), &mut { ready }) {
+            Err(ReadError::Waits) => Next::Wait(Work::Job(Box::new(move || {
+                let mut read =
+                    |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
+                Box::new(Object::read(file, &mut read))
+            }))),
+            read => self.judge_read(exchange, read),
+        }
+    }
+
+    fn judge_read(&self, exchange: &Exchange, read: Result<Object, ReadError>) -> Next {
+        let complain = |what: &str| {
+            let zone = &self.store.zone;
+            let file = zone.directory().join(zone.levels().path(&self.key.get()));
+            exchange.log(Level::Crit, &format!("cache file \"{}\" {what}", file.display()));
+        };
+        match read {
+            Ok(object) if *object.head.key != *self.text => complain("has md5 collision"),
+            Ok(object) => return self.judge(exchange, Box::new(object)),
+            Err(ReadError::Io(error)) => {
+                complain(&format!("cannot be read ({})", net::system_message(&error)));
+                self.stores.set(false);
+            }
+            Err(ReadError::Damaged | ReadError::Waits) => {
+                complain("is damaged, or of another format, and is removed");
+                self.store.zone.purge(&self.key.get());
+            }
+        }
+        Next::Ask
+    }
+
+    /// Decides about an object that is there.
+    fn judge(&self, exchange: &Exchange, object: Box<Object>) -> Next {
+        let freshness = &object.head.freshness;
+        if let Some(variant) = object.head.variant {
+            let wanted = self.main.variant(&freshness.vary, &exchange.request.head.fields);
+            if wanted != variant {
+                if self.key.get() != self.main {
+                    return Next::Ask;
+                }
+                self.key.set(wanted);
+                return self.look(exchange);
+            }
+        }
+        let now = Time::now();
+        if freshness.is_fresh(now.seconds) {
+            self.found.set(Found::Hit);
+            return Next::Serve(object);
+        }
+        let serves =
+            self.settings.use_stale.has(Failures::UPDATING) || freshness.serves_updating(now.seconds);
+        let fill = match self.is_update {
+            true => None,
+            false => self.store.zone.fill(&self.key.get(), UPDATE_AGE, now.instant),
+        };
+        match fill {
+            Some(fill) if serves && self.settings.background_update => {
+                self.found.set(Found::Stale);
+                self.object.replace(Some(object));
+                return Next::Wait(self.update(exchange, fill));
+            }
+            Some(fill) => drop(self.fill.replace(Some(fill))),
+            None if serves && !self.is_update => {
+                self.found.set(Found::Updating);
+                return Next::Serve(object);
+            }
+            None => {}
+        }
+        self.found.set(Found::Expired);
+        self.object.replace(Some(object));
+        Next::Ask
+    }
+
+    /// The work of getting a response anew, by a request that nobody waits for.
+    fn update(&self, exchange: &Exchange, fill: Fill) -> Work {
+        exchange.attach(Update { text: self.text.clone(), fill: RefCell::new(Some(fill)) });
+        let request = &exchange.request;
+        Work::Aside(vec![Subrequest {
+            args: request.args.clone(),
+            same_method: true,
+            with_body: true,
+            repeats: true,
+            ..Subrequest::get(request.path.clone(), Content::Unused)
+        }])
+    }
+
+    /// The stale response to send in place of a failure.
+    pub(crate) fn stale(&self, failure: Failures) -> Option<Box<Object>> {
+        if self.found.get() != Found::Expired {
+            return None;
+        }
+        let is_allowed = {
+            let object = self.object.borrow();
+            let freshness = &object.as_ref()?.head.freshness;
+            // A status of the other server is no failure to reach it, and has to be named.
+            let is_reached = failure.is_status();
+            self.settings.use_stale.has(failure)
+                || (!is_reached && freshness.serves_errors(Time::now().seconds))
+        };
+        let object = if is_allowed { self.object.take() } else { None };
+        if object.is_some() {
+            self.found.set(Found::Stale);
+            self.release();
+        }
+        object
+    }
+
+    /// The response that the other server says is still valid, if this was asked.
+    pub(crate) fn still_valid(&self, status: Status) -> Option<Box<Object>> {
+        let was_asked = self.found.get() == Found::Expired && self.settings.revalidate;
+        if !was_asked || status != Status::NOT_MODIFIED {
+            return None;
+        }
+        let object = self.object.take()?;
+        self.found.set(Found::Revalidated);
+        Some(object)
+    }
+
+    /// Keeps a failure of the other server, if the configuration gives it a time.
+    pub(crate) fn note_failure(&self, status: Status, freshness: Option<Freshness>) {
+        let now = Time::now().seconds;
+        let until = match freshness {
+            Some(freshness) => Some(freshness.valid_until),
+            None => self.settings.valid.of(status).map(|seconds| now.saturating_add(seconds)),
+        };
+        if let Some(until) = until.filter(|_| self.stores.get()) {
+            let expires = now.saturating_add(self.store.path.inactive_s);
+            self.store.zone.note_failure(&self.key.get(), (status, until), expires);
+        }
+        self.release();
+    }
+
+    /// Lets another request get the response.
+    pub(crate) fn release(&self) {
+        self.stores.set(false);
+        self.fill.take();
+    }
+}
+
+/// Whether a text is neither empty nor `0`.
+fn any_set(templates: &[Template], exchange: &Exchange) -> bool {
+    templates.iter().any(|template| !matches!(&*template.evaluate(exchange), b"" | b"0"))
+}
+
+/// Whether the request is for a range that starts too far into the content to get all of it.
+fn is_beyond(settings: &CacheSettings, exchange: &Exchange) -> bool {
+    let (Some(most), Some(range)) = (settings.max_range_offset, exchange.request.head.fields.get("range"))
+    else {
+        return false;
+    };
+    let Some((unit, rest)) = range.split_at_checked("bytes=".len()) else { return most == 0 };
+    if most == 0 {
+        return true;
+    }
+    if !unit.eq_ignore_ascii_case(b"bytes=") || rest.is_empty() {
+        return false;
+    }
+    let rest = rest.trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = std::str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse::<u64>().ok());
+    rest.starts_with(b"-") || start.map_or(digits > 0, |start| start >= most)
+}
+
+/// Whether the response of an exchange may be kept, so that the other server is asked for all of it.
+pub(crate) fn is_kept(exchange: &Exchange) -> bool {
+    Cached::of(exchange).is_some_and(|cached| cached.stores.get())
+}
+
+/// Whether a HEAD request is passed on as GET.
+pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
+    exchange.request.method == Method::Head
+        && Cached::of(exchange).is_some_and(|cached| cached.settings.convert_head)
+}
+
+/// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place.
+pub(crate) fn conditions() -> [(&'static str, Template); 6] {
+    let made = |make: fn(&Exchange) -> Vec<u8>| Template::made(Made(Arc::new(make)));
+    let none = || Template::literal(b"");
+    [
+        ("if-modified-since", made(|exchange| text_of(exchange, last_modified))),
+        ("if-unmodified-since", none()),
+        ("if-none-match", made(|exchange| text_of(exchange, etag))),
+        ("if-match", none()),
+        ("range", none()),
+        ("if-range", none()),
+    ]
+}
+
+fn text_of(exchange: &Exchange, write: Getter) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(exchange, "", &mut out);
+    out
+}
+
+/// `$upstream_cache_status`
+pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let text = Cached::of(exchange).and_then(|cached| cached.found.get().text());
+    text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
+}
+
+/// `$upstream_cache_last_modified`
+pub(crate) fn last_modified(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    of_expired(exchange, "last-modified", out)
+}
+
+/// `$upstream_cache_etag`
+pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    of_expired(exchange, "etag", out)
+}
+
+/// A field of the response that the other server may find valid again.
+fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let Some(cached) = Cached::of(exchange) else { return false };
+    let object = cached.object.borrow();
+    let is_asked = cached.settings.revalidate && cached.found.get() == Found::Expired;
+    let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
+    let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
+    let value = head.and_then(|head| head.fields.get(name));
+    value.inspect(|value| out.extend_from_slice(value)).is_some()
+}

@@ -1,0 +1,346 @@
+//! The directives about keeping responses, written once for all protocols.
+
+use crate::names::Names;
+use crate::options::{bits, flag, of, time};
+use crate::settings::Failures;
+use cache::Levels;
+use conf::value::{self, ValueError};
+use conf::{Arity, Contexts, Diagnostic, Word};
+use contract::{Args, Directive, Loading, Rule, Template};
+use http::Method;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The directives about keeping responses, under one protocol's names.
+#[expect(missing_docs, reason = "each field is the directive of that name")]
+pub struct CacheOptions {
+    pub path: Directive<Arc<CachePath>>,
+    pub cache: Directive<UsedZone>,
+    pub key: Directive<Template>,
+    pub valid: Directive<Vec<(Option<u16>, u64)>>,
+    pub methods: Directive<CacheMethods>,
+    pub min_uses: Directive<u64>,
+    pub bypass: Directive<Vec<Template>>,
+    pub no_cache: Directive<Vec<Template>>,
+    pub lock: Directive<bool>,
+    pub lock_timeout: Directive<Duration>,
+    pub lock_age: Directive<Duration>,
+    pub use_stale: Directive<Failures>,
+    pub background_update: Directive<bool>,
+    pub revalidate: Directive<bool>,
+    pub max_range_offset: Directive<u64>,
+    pub purge: Directive<Vec<Template>>,
+}
+
+/// Where responses are kept (`proxy_cache_path`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePath {
+    /// The name of the zone.
+    pub name: Box<[u8]>,
+    /// The directory of the files.
+    pub directory: PathBuf,
+    /// The directories below it.
+    pub levels: Levels,
+    /// How many objects there may be.
+    pub capacity: usize,
+    /// For how many seconds an object stays that nothing uses.
+    pub inactive_s: i64,
+    /// How much of the disk the files may take, in bytes.
+    pub max_size: u64,
+    /// How much of the disk stays free, in bytes.
+    pub min_free: u64,
+    /// How files are found after a start.
+    pub loader: Pace,
+    /// How objects are removed.
+    pub manager: Pace,
+}
+
+/// How much is done at once, and the pause after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How many files.
+    pub files: usize,
+    /// How long it goes on.
+    pub threshold: Duration,
+    /// The pause.
+    pub sleep: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { files: 100, threshold: Duration::from_millis(200), sleep: Duration::from_millis(50) }
+    }
+}
+
+/// The zone that a scope uses.
+#[derive(Clone, Debug)]
+pub enum UsedZone {
+    /// None.
+    Off,
+    /// The one of this name.
+    Named(Box<[u8]>),
+    /// The one whose name a request computes.
+    Computed(Template),
+}
+
+/// Methods whose responses may be kept, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheMethods(pub u32);
+
+impl CacheMethods {
+    const NAMES: [(&'static str, u32); 3] = [("GET", 1), ("HEAD", 2), ("POST", 4)];
+
+    /// Whether a method is among them. GET and HEAD always are.
+    pub fn has(self, method: Method) -> bool {
+        match method {
+            Method::Get | Method::Head => true,
+            Method::Post => self.0 & 4 != 0,
+            _ => false,
+        }
+    }
+}
+
+impl CacheOptions {
+    /// How many there are.
+    pub const COUNT: usize = 16;
+
+    pub(crate) const fn new(names: &'static Names) -> CacheOptions {
+        CacheOptions {
+            path: Directive::new(names.of("cache_path"), parse_path)
+                .within(Contexts::HTTP)
+                .args(Arity::AtLeast(2))
+                .rule(Rule::List)
+                .help(PATH),
+            cache: of(Directive::new(names.of("cache"), parse_zone), CACHE).default("off"),
+            key: of(Directive::new(names.of("cache_key"), parse_template), KEY),
+            valid: of(Directive::new(names.of("cache_valid"), parse_valid), VALID)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List),
+            methods: of(Directive::new(names.of("cache_methods"), parse_methods), METHODS)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List)
+                .default("GET HEAD"),
+            min_uses: of(Directive::number(names.of("cache_min_uses")), MIN_USES).default("1"),
+            bypass: templates(names.of("cache_bypass"), BYPASS),
+            no_cache: templates(names.of("no_cache"), NO_CACHE),
+            lock: flag(names.of("cache_lock"), "off", LOCK),
+            lock_timeout: time(names.of("cache_lock_timeout"), "5s", LOCK_TIMEOUT),
+            lock_age: time(names.of("cache_lock_age"), "5s", LOCK_AGE),
+            use_stale: of(Directive::new(names.of("cache_use_stale"), parse_stale), USE_STALE)
+                .args(Arity::AtLeast(1))
+                .rule(Rule::List)
+                .default("off"),
+            background_update: flag(names.of("cache_background_update"), "off", BACKGROUND),
+            revalidate: flag(names.of("cache_revalidate"), "off", REVALIDATE),
+            max_range_offset: of(Directive::new(names.of("cache_max_range_offset"), parse_offset), MAX_RANGE),
+            purge: templates(names.of("cache_purge"), PURGE),
+        }
+    }
+}
+
+const PATH: &str = "A directory where responses are kept, with the zone that knows them: `levels=`, `keys_zone=NAME:SIZE`, \
+     `inactive=`, `max_size=`, `min_free=`, `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
+     `manager_files=`, `manager_sleep=`, `manager_threshold=`.";
+const CACHE: &str = "The zone whose responses are used and where responses are kept; `off` keeps none.";
+const KEY: &str = "The text that a response is found by.";
+const VALID: &str = "How long responses of these statuses are valid if they do not say so; `any` stands for all. \
+     Without a status: those with 200, 301 and 302.";
+const METHODS: &str = "The methods of requests whose responses are kept. GET and HEAD are always among them.";
+const MIN_USES: &str = "A response is kept at this request for it.";
+const BYPASS: &str =
+    "The server is asked although a response is kept if one of these texts is neither empty nor `0`.";
+const NO_CACHE: &str = "A response is not kept if one of these texts is neither empty nor `0`.";
+const LOCK: &str = "Whether one request at a time gets a response that is not kept yet; others wait for it.";
+const LOCK_TIMEOUT: &str = "How long a request waits for another one. After that it asks the server, and its response is \
+     not kept.";
+const LOCK_AGE: &str = "How long one request may take before another one asks the server, too.";
+const USE_STALE: &str = "The failures of a server at which a response is sent that is no longer valid; `updating` sends \
+     it while another request gets a new one.";
+const BACKGROUND: &str = "Whether a response that is no longer valid is sent at once and updated after that, where \
+     `updating` allows to send it.";
+const REVALIDATE: &str = "Whether the server is asked if a response has changed that is no longer valid.";
+const MAX_RANGE: &str =
+    "A request for a range that starts at this byte or behind it is passed on, and its response is not kept.";
+const PURGE: &str = "The request removes the response of its key if one of these texts is neither empty nor `0`. It is \
+     answered 204, or 404 if there was none.";
+
+const fn templates(name: &'static str, help: &'static str) -> Directive<Vec<Template>> {
+    of(Directive::new(name, parse_templates), help).args(Arity::AtLeast(1)).rule(Rule::List)
+}
+
+fn parse_template(args: &Args<'_>, loading: &mut Loading) -> Result<Template, Diagnostic> {
+    loading.template(args.word(0)?)
+}
+
+fn parse_templates(args: &Args<'_>, loading: &mut Loading) -> Result<Vec<Template>, Diagnostic> {
+    args.words().iter().map(|word| loading.template(word)).collect()
+}
+
+fn parse_zone(args: &Args<'_>, loading: &mut Loading) -> Result<UsedZone, Diagnostic> {
+    let word = args.word(0)?;
+    if *word.text == *b"off" {
+        return Ok(UsedZone::Off);
+    }
+    let template = loading.template(word)?;
+    match template.constant() {
+        Some(b"") => Err(Diagnostic::emerg("empty zone name").at(args.node.span).under(word.span)),
+        Some(name) => Ok(UsedZone::Named(name.into())),
+        None => Ok(UsedZone::Computed(template)),
+    }
+}
+
+/// What statuses are meant where none is written.
+const USUAL: [u16; 3] = [200, 301, 302];
+
+fn parse_valid(args: &Args<'_>, _: &mut Loading) -> Result<Vec<(Option<u16>, u64)>, Diagnostic> {
+    let words = args.words();
+    let Some((time, statuses)) = words.split_last() else {
+        return Err(args.error("invalid number of arguments"));
+    };
+    let error = |what: &str, word: &Word| {
+        Diagnostic::emerg(format!("invalid {what} \"{word}\"")).at(args.node.span).under(word.span)
+    };
+    let seconds = value::time_s(time).map_err(|_| error("time value", time))?;
+    if statuses.is_empty() {
+        return Ok(USUAL.map(|status| (Some(status), seconds)).to_vec());
+    }
+    let status = |word: &Word| match &*word.text {
+        b"any" => Ok((None, seconds)),
+        _ => match value::bounded(word, 100, Some(599)).map(u16::try_from) {
+            Ok(Ok(status)) => Ok((Some(status), seconds)),
+            _ => Err(error("status", word)),
+        },
+    };
+    statuses.iter().map(status).collect()
+}
+
+fn parse_methods(args: &Args<'_>, loading: &mut Loading) -> Result<CacheMethods, Diagnostic> {
+    bits(args, loading, &CacheMethods::NAMES).map(CacheMethods)
+}
+
+fn parse_stale(args: &Args<'_>, loading: &mut Loading) -> Result<Failures, Diagnostic> {
+    let names: Vec<_> =
+        Failures::NAMES.iter().filter(|(name, _)| *name != "non_idempotent").copied().collect();
+    bits(args, loading, &names).map(Failures)
+}
+
+fn parse_offset(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
+    args.value(0, value::offset)
+}
+
+/// What nginx takes of a zone for its account, and for each key, in bytes.
+const ZONE_ACCOUNT: u64 = 8192;
+const KEY_ACCOUNT: u64 = 128;
+
+/// The least size of a zone, in bytes.
+const ZONE_LEAST: u64 = 8192;
+
+/// The fewest objects that a zone has room for.
+const CAPACITY_LEAST: u64 = 16;
+
+fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<CachePath>, Diagnostic> {
+    let mut path = CachePath {
+        name: Box::default(),
+        directory: loading.directory(args.word(0)?, args.node.span),
+        levels: Levels::default(),
+        capacity: 0,
+        inactive_s: 600,
+        max_size: u64::MAX,
+        min_free: 0,
+        loader: Pace::default(),
+        manager: Pace::default(),
+    };
+    for word in args.words().iter().skip(1) {
+        let split = word.text.iter().position(|&byte| byte == b'=').map(|at| word.text.split_at(at + 1));
+        let (name, rest) = split.unwrap_or((&word.text, b""));
+        let parameter = Parameter { args, word, value: Word { text: rest.into(), ..word.clone() } };
+        parameter.read(name, &mut path)?;
+    }
+    if path.name.is_empty() {
+        let message = format!("\"{}\" must have \"keys_zone\" parameter", args.node.name);
+        return Err(Diagnostic::emerg(message).at(args.node.span));
+    }
+    Ok(Arc::new(path))
+}
+
+/// A parameter of `cache_path`.
+struct Parameter<'a> {
+    args: &'a Args<'a>,
+    word: &'a Word,
+    value: Word,
+}
+
+impl Parameter<'_> {
+    fn read(&self, name: &[u8], path: &mut CachePath) -> Result<(), Diagnostic> {
+        match name {
+            b"levels=" => {
+                let levels = Levels::parse(&self.value.text);
+                path.levels =
+                    levels.ok_or_else(|| self.error(&format!("invalid \"levels\" \"{}\"", self.word)))?;
+            }
+            b"keys_zone=" => self.read_zone(path)?,
+            b"use_temp_path=" => self.check_temp_path()?,
+            b"inactive=" => path.inactive_s = self.signed(self.parse("inactive", value::time_s)?),
+            b"max_size=" => path.max_size = self.parse("max_size", value::offset)?,
+            b"min_free=" => path.min_free = self.parse("min_free", value::offset)?,
+            b"loader_files=" => path.loader.files = self.count("loader_files")?,
+            b"loader_sleep=" => path.loader.sleep = self.time("loader_sleep")?,
+            b"loader_threshold=" => path.loader.threshold = self.time("loader_threshold")?,
+            b"manager_files=" => path.manager.files = self.count("manager_files")?,
+            b"manager_sleep=" => path.manager.sleep = self.time("manager_sleep")?,
+            b"manager_threshold=" => path.manager.threshold = self.time("manager_threshold")?,
+            _ => return Err(self.args.invalid(self.word)),
+        }
+        Ok(())
+    }
+
+    fn read_zone(&self, path: &mut CachePath) -> Result<(), Diagnostic> {
+        let invalid = || self.error(&format!("invalid keys zone size \"{}\"", self.word));
+        let text = &self.value.text;
+        let colon = text.iter().position(|&byte| byte == b':').ok_or_else(invalid)?;
+        let size = Word { text: text[colon + 1..].into(), ..self.word.clone() };
+        let size = value::size(&size).map_err(|_| invalid())?;
+        path.name = text[..colon].into();
+        if size < ZONE_LEAST {
+            let name = String::from_utf8_lossy(&path.name);
+            return Err(self.error(&format!("keys zone \"{name}\" is too small")));
+        }
+        let capacity = (size.saturating_sub(ZONE_ACCOUNT) / KEY_ACCOUNT).max(CAPACITY_LEAST);
+        path.capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(u32::MAX as usize - 1);
+        Ok(())
+    }
+
+    /// Files get their names in the directory of the zone, which is right for both values.
+    fn check_temp_path(&self) -> Result<(), Diagnostic> {
+        match &*self.value.text {
+            b"on" | b"off" => Ok(()),
+            _ => Err(self.error(&format!(
+                "invalid use_temp_path value \"{}\", it must be \"on\" or \"off\"",
+                self.word
+            ))),
+        }
+    }
+
+    fn parse<T>(&self, name: &str, parse: impl Fn(&Word) -> Result<T, ValueError>) -> Result<T, Diagnostic> {
+        parse(&self.value).map_err(|_| self.error(&format!("invalid {name} value \"{}\"", self.word)))
+    }
+
+    fn signed(&self, seconds: u64) -> i64 {
+        i64::try_from(seconds).unwrap_or(i64::MAX)
+    }
+
+    fn count(&self, name: &str) -> Result<usize, Diagnostic> {
+        let count = self.parse(name, value::number)?;
+        // Without a file at a time nothing would ever be done.
+        Ok(usize::try_from(count).unwrap_or(usize::MAX).max(1))
+    }
+
+    fn time(&self, name: &str) -> Result<Duration, Diagnostic> {
+        self.parse(name, value::time_ms).map(Duration::from_millis)
+    }
+
+    fn error(&self, message: &str) -> Diagnostic {
+        Diagnostic::emerg(message).at(self.args.node.span).under(self.word.span)
+    }
+}

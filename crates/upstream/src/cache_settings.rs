@@ -1,0 +1,163 @@
+//! What the options about keeping responses come to in one scope.
+
+use crate::cache_options::{CacheMethods, CacheOptions, CachePath, UsedZone};
+use crate::settings::Failures;
+use cache::{ValidTimes, Zone};
+use conf::Diagnostic;
+use contract::{Exchange, Identity, Template, View};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A zone with the settings of its directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The settings.
+    pub path: Arc<CachePath>,
+    /// What is kept.
+    pub zone: Arc<Zone>,
+}
+
+/// What the options about keeping responses come to in one scope.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "most fields are the option of that name")]
+pub struct CacheSettings {
+    used: UsedZone,
+    /// All zones, or only the one that is used.
+    stores: Box<[Arc<Store>]>,
+    pub key: Option<Template>,
+    pub valid: ValidTimes,
+    pub methods: CacheMethods,
+    pub min_uses: u32,
+    pub bypass: Box<[Template]>,
+    pub no_cache: Box<[Template]>,
+    pub purge: Box<[Template]>,
+    pub lock: bool,
+    pub lock_timeout: Duration,
+    pub lock_age: Duration,
+    pub use_stale: Failures,
+    pub background_update: bool,
+    pub revalidate: bool,
+    pub max_range_offset: Option<u64>,
+    /// Whether a HEAD request is passed on as GET, so that its response can be kept.
+    pub convert_head: bool,
+}
+
+impl CacheSettings {
+    /// What holds for one scope; none if nothing is kept there.
+    ///
+    /// # Errors
+    /// A zone that is not there, or there twice.
+    pub fn new(view: &View<'_>, options: &CacheOptions) -> Result<Option<CacheSettings>, Diagnostic> {
+        let stores = stores(view, options)?;
+        let Some(written) = view.written(&options.cache) else { return Ok(None) };
+        let mut used: Box<[Arc<Store>]> = stores.into();
+        match written.value {
+            UsedZone::Off => return Ok(None),
+            UsedZone::Named(name) => {
+                let found = used.iter().find(|store| store.path.name == *name).ok_or_else(|| {
+                    let name = String::from_utf8_lossy(name);
+                    let (cache, path) = (directive(&options.cache), directive(&options.path));
+                    Diagnostic::emerg(format!("\"{cache}\" zone \"{name}\" is unknown"))
+                        .at(written.span)
+                        .hint(format!("define the zone with {path}"))
+                })?;
+                used = Box::new([Arc::clone(found)]);
+            }
+            UsedZone::Computed(_) => {}
+        }
+        let mut settings = CacheSettings {
+            used: written.value.clone(),
+            stores: used,
+            key: view.get(&options.key).cloned(),
+            valid: ValidTimes(concat(view, &options.valid)),
+            methods: CacheMethods(
+                view.all(&options.methods).iter().fold(0, |all, written| all | written.value.0),
+            ),
+            min_uses: 1,
+            bypass: concat(view, &options.bypass).into(),
+            no_cache: concat(view, &options.no_cache).into(),
+            purge: concat(view, &options.purge).into(),
+            lock: false,
+            lock_timeout: Duration::from_secs(5),
+            lock_age: Duration::from_secs(5),
+            use_stale: Failures::NONE,
+            background_update: false,
+            revalidate: false,
+            max_range_offset: view.get(&options.max_range_offset).copied(),
+            convert_head: false,
+        };
+        settings.assign(view, options);
+        Ok(Some(settings))
+    }
+
+    fn assign(&mut self, view: &View<'_>, options: &CacheOptions) {
+        if let Some(&uses) = view.get(&options.min_uses) {
+            self.min_uses = u32::try_from(uses).unwrap_or(u32::MAX);
+        }
+        view.assign(&options.lock, &mut self.lock);
+        view.assign(&options.lock_timeout, &mut self.lock_timeout);
+        view.assign(&options.lock_age, &mut self.lock_age);
+        view.assign(&options.background_update, &mut self.background_update);
+        view.assign(&options.revalidate, &mut self.revalidate);
+        let stale = view.all(&options.use_stale).iter().fold(0, |all, written| all | written.value.0);
+        self.use_stale = if Failures(stale).has(Failures::OFF) { Failures::NONE } else { Failures(stale) };
+    }
+
+    /// The zone that a request uses, if it uses one.
+    ///
+    /// # Errors
+    /// The line for the error log: there is no zone of the computed name.
+    pub fn store(&self, exchange: &Exchange) -> Result<Option<&Arc<Store>>, String> {
+        let UsedZone::Computed(template) = &self.used else { return Ok(self.stores.first()) };
+        let name = template.evaluate(exchange);
+        if name.is_empty() || name == b"off" {
+            return Ok(None);
+        }
+        let found = self.stores.iter().find(|store| *store.path.name == *name);
+        found.map(Some).ok_or_else(|| format!("cache \"{}\" not found", String::from_utf8_lossy(&name)))
+    }
+}
+
+/// All zones that a protocol's directives define.
+///
+/// # Errors
+/// A name that is there twice.
+pub fn stores(view: &View<'_>, options: &CacheOptions) -> Result<Vec<Arc<Store>>, Diagnostic> {
+    let written = view.all(&options.path);
+    let mut stores: Vec<Arc<Store>> = Vec::with_capacity(written.len());
+    for one in written {
+        let path = one.value;
+        if stores.iter().any(|store| store.path.name == path.name) {
+            let message = format!("duplicate zone \"{}\"", String::from_utf8_lossy(&path.name));
+            return Err(Diagnostic::emerg(message).at(one.span));
+        }
+        let make = || Ok::<_, Infallible>(Zone::new(&path.directory, path.levels.clone(), path.capacity));
+        let Ok(zone) = view.origin().share(identity(options, path), make);
+        stores.push(Arc::new(Store { path: Arc::clone(path), zone }));
+    }
+    Ok(stores)
+}
+
+/// A zone outlives a reload while its name, its directory and its size stay the same.
+fn identity(options: &CacheOptions, path: &CachePath) -> Identity {
+    let CachePath { name, directory, levels, capacity, .. } = path;
+    let mut identity = Identity::default()
+        .bytes(directive(&options.path))
+        .bytes(name)
+        .bytes(directory.as_os_str().as_encoded_bytes())
+        .number(*capacity as u128);
+    for &digits in levels.digits() {
+        identity = identity.number(digits as u128);
+    }
+    identity
+}
+
+fn directive(directive: &dyn contract::AnyDirective) -> &'static str {
+    directive.info().name
+}
+
+/// The values of all uses that count, one after the other.
+fn concat<T: Clone>(view: &View<'_>, directive: &contract::Directive<Vec<T>>) -> Vec<T> {
+    view.all(directive).into_iter().flat_map(|written| written.value.iter().cloned()).collect()
+}
