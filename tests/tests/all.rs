@@ -8,6 +8,7 @@
 mod allocations;
 mod balancing;
 mod body_files;
+mod caching;
 mod catalogue;
 mod compression;
 mod configurations;

@@ -88,9 +88,19 @@ impl Head {
         for part in [KEY_START, &self.key, b"\n", vary, &self.reason, &fields] {
             out.extend_from_slice(part);
         }
-        let digest = digest(&out);
+        let digest = Head::digest(&out);
         out[MAGIC.len()..MAGIC.len() + DIGEST].copy_from_slice(&digest);
         Some(out)
+    }
+
+    /// The digest of a head, in which its own place counts as zeros.
+    pub fn digest(head: &[u8]) -> [u8; DIGEST] {
+        let (start, rest) = head.split_at(MAGIC.len().min(head.len()));
+        let digest = Md5::new().chain_update(start).chain_update([0; DIGEST]);
+        let digest = digest.chain_update(rest.get(DIGEST..).unwrap_or_default()).finalize();
+        let mut short = [0; DIGEST];
+        short.copy_from_slice(&digest[..DIGEST]);
+        short
     }
 
     /// Reads a head, and tells how long it is in bytes.
@@ -105,7 +115,7 @@ impl Head {
             return Err(HeadError::Damaged);
         }
         let Some(head) = bytes.get(..length) else { return Err(HeadError::Short(length)) };
-        if head[MAGIC.len()..MAGIC.len() + DIGEST] != digest(head) {
+        if head[MAGIC.len()..MAGIC.len() + DIGEST] != Head::digest(head) {
             return Err(HeadError::Damaged);
         }
         let content = numbers.u64();
@@ -138,16 +148,6 @@ impl Head {
         };
         Ok((head, length))
     }
-}
-
-/// The digest of a head, in which its own place counts as zeros.
-fn digest(head: &[u8]) -> [u8; DIGEST] {
-    let (start, rest) = head.split_at(MAGIC.len().min(head.len()));
-    let digest = Md5::new().chain_update(start).chain_update([0; DIGEST]);
-    let digest = digest.chain_update(rest.get(DIGEST..).unwrap_or_default()).finalize();
-    let mut short = [0; DIGEST];
-    short.copy_from_slice(&digest[..DIGEST]);
-    short
 }
 
 /// Reads the fields of a head, a line each.

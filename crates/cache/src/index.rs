@@ -110,7 +110,7 @@ impl Index {
     }
 
     /// The objects, the one first that was used longest ago.
-    pub(crate) fn from_oldest(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         let mut at = self.oldest;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn order(index: &Index) -> Vec<u8> {
-        index.from_oldest().map(|(key, _)| key.0[0]).collect()
+        index.oldest_first().map(|(key, _)| key.0[0]).collect()
     }
 
     #[test]

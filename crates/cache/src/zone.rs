@@ -140,7 +140,7 @@ impl Zone {
             return (look, None);
         }
         let may_store = min_uses <= 1;
-        // Whoever counts uses needs a place for that; all others get one when there is a file.
+        // Counting uses needs a place at once. Without that a key gets one when there is a file.
         let evicted = match may_store {
             true => None,
             false => state.insert(*key, Entry { uses: 1, expires, ..Entry::default() }, self.capacity),
@@ -249,7 +249,7 @@ impl Zone {
     pub fn expire(&self, now: i64, most: usize) -> (usize, Option<i64>) {
         let mut state = self.lock();
         let due = |state: &State| {
-            let mut all = state.index.from_oldest().take(most);
+            let mut all = state.index.oldest_first().take(most);
             let found: Vec<Key> =
                 all.by_ref().take_while(|(_, entry)| entry.expires < now).map(|(key, _)| *key).collect();
             found
@@ -258,7 +258,7 @@ impl Zone {
         for key in &expired {
             state.index.remove(key);
         }
-        let next = state.index.from_oldest().next().map(|(_, entry)| entry.expires);
+        let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires);
         drop(state);
         expired.iter().for_each(|key| self.remove_file(key));
         (expired.len(), next)
@@ -411,7 +411,7 @@ impl State {
     /// Forgets the object that was used longest ago, but none that a request is getting anew.
     fn evict(&mut self) -> Option<Key> {
         let State { index, fills, .. } = self;
-        let mut oldest = index.from_oldest().take(EVICTION_LOOKS).map(|(key, _)| *key);
+        let mut oldest = index.oldest_first().take(EVICTION_LOOKS).map(|(key, _)| *key);
         let key = oldest.find(|key| !fills.contains_key(key))?;
         drop(oldest);
         index.remove(&key);

@@ -184,7 +184,6 @@ fn parse_zone(args: &Args<'_>, loading: &mut Loading) -> Result<UsedZone, Diagno
     }
     let template = loading.template(word)?;
     match template.constant() {
-        Some(b"") => Err(Diagnostic::emerg("empty zone name").at(args.node.span).under(word.span)),
         Some(name) => Ok(UsedZone::Named(name.into())),
         None => Ok(UsedZone::Computed(template)),
     }
@@ -303,8 +302,7 @@ impl Parameter<'_> {
         let size = value::size(&size).map_err(|_| invalid())?;
         path.name = text[..colon].into();
         if size < ZONE_LEAST {
-            let name = String::from_utf8_lossy(&path.name);
-            return Err(self.error(&format!("keys zone \"{name}\" is too small")));
+            return Err(self.error(&format!("keys zone \"{}\" is too small", self.word)));
         }
         let capacity = (size.saturating_sub(ZONE_ACCOUNT) / KEY_ACCOUNT).max(CAPACITY_LEAST);
         path.capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(u32::MAX as usize - 1);

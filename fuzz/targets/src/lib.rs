@@ -6,6 +6,7 @@
 // A target reports by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod cache_head;
 pub mod conf_parse;
 pub mod conf_pattern;
 pub mod conf_values;
@@ -31,7 +32,8 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 19] = [
+pub const ALL: [(&str, Target); 20] = [
+    ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
     ("conf_values", conf_values::run),

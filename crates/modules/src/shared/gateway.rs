@@ -141,7 +141,14 @@ impl<P: Protocol> Gateway<P> {
     }
 
     fn pass(&self, exchange: &mut Exchange) -> Step {
-        self.0.ask(exchange).map_or_else(Step::Finish, Step::Await)
+        match self.0.ask(exchange) {
+            // A response that others get does not end with the client.
+            Ok(Work::Upstream { task, lasts }) => {
+                Step::Await(Work::Upstream { task, lasts: lasts || cached::is_kept(exchange) })
+            }
+            Ok(work) => Step::Await(work),
+            Err(status) => Step::Finish(status),
+        }
     }
 
     /// Sends a response that is kept.

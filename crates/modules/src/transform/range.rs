@@ -45,7 +45,9 @@
 //! ```
 
 use conf::{Contexts, Diagnostic};
-use contract::{Body, Directive, Exchange, Filter, Module, Outcome, Piece, Pull, ScopeBuilder, Source, Turn, View};
+use contract::{
+    Body, Directive, Exchange, Filter, Module, Outcome, Piece, Pull, ScopeBuilder, Source, Turn, View,
+};
 use http::{Status, Version};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;

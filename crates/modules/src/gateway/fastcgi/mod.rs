@@ -18,6 +18,8 @@
 //! <?php
 //! ```
 //!
+//! `fastcgi_cache` keeps responses for further requests; it needs a `fastcgi_cache_key` ([caching](../caching.md)).
+//!
 //! ```conf
 //! server {
 //!     listen 8080;

@@ -1,6 +1,6 @@
 //! HTTP/1 spoken to the other server: a request goes out, a head comes back, content follows.
 
-use super::Passing;
+use super::handler::Passing;
 use super::target::Target;
 use crate::shared::gateway::hints;
 use ::upstream::{Decoded, Dialogue, Failure, Remarks};

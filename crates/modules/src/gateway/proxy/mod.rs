@@ -60,9 +60,19 @@
 //! Connections change their protocol (WebSocket) where the client asks for it, `proxy_set_header` passes
 //! `Upgrade` and `Connection` on, and the other server answers 101.
 //!
+//! `proxy_cache` keeps responses for further requests in the directory of a `proxy_cache_path`; [the page on
+//! caching](../caching.md) says which ones, for how long, and how they are removed.
+//!
 //! ```conf
+//! proxy_cache_path kept levels=1:2 keys_zone=pages:1m;
 //! server {
 //!     listen 8080;
+//!     location /kept/ {
+//!         proxy_pass http://127.0.0.1:8081/inner/;
+//!         proxy_cache pages;
+//!         proxy_cache_valid 200 10m;
+//!         add_header X-Cache $upstream_cache_status;
+//!     }
 //!     location /app/ {
 //!         proxy_pass http://127.0.0.1:8081/inner/;
 //!         proxy_set_header Host $host;
@@ -100,6 +110,18 @@
 //! HTTP/1.1 204 No Content
 //! Set-Cookie: id=1; Path=/app/; Secure; HttpOnly; SameSite=Lax
 //! ---
+//! GET /kept/page HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 200 OK
+//! X-Cache: MISS
+//! ---
+//! GET /kept/page HTTP/1.1
+//! Host: example.com
+//!
+//! HTTP/1.1 200 OK
+//! X-Cache: HIT
+//! ---
 //! GET /app HTTP/1.1
 //! Host: example.com
 //!
@@ -108,28 +130,27 @@
 
 mod cookies;
 mod dialogue;
+mod handler;
 mod redirect;
 mod request;
 mod response;
 mod target;
 
-use crate::shared::cached::{self, keeper};
-use crate::shared::gateway::{Gateway, Protocol, is_idempotent};
-use crate::shared::secured::secured;
-use ::upstream::{ClientPolicy, Conversation, Names, OPTION_COUNT, Options, Settings, TlsOptions};
+use crate::shared::cached::keeper;
+use crate::shared::gateway::Gateway;
+use ::upstream::{Names, OPTION_COUNT, Options, Settings, TlsOptions};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
-    AnyDirective, Args, Directive, Event, Exchange, Loading, LocationKind, LocationName, Module, Rule,
-    ScopeBuilder, Template, Variable, View, Work,
+    AnyDirective, Args, Directive, Exchange, Loading, LocationKind, LocationName, Module, Rule, ScopeBuilder,
+    Template, Variable, View,
 };
 use cookies::{Cookies, FlagRule};
-use dialogue::HttpDialogue;
-use http::{Fields, Status, Version};
+use handler::{Passing, Proxy};
+use http::Version;
 use redirect::{Redirect, unless_off};
 use request::{OwnFields, SetField};
-use std::rc::Rc;
 use std::sync::Arc;
-use target::{Hosts, Pass, Scheme, Target};
+use target::{Hosts, Pass, Target};
 
 /// Requests passed to another server over HTTP.
 pub static MODULE: Module =
@@ -300,127 +321,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     };
     builder.content(view.place(&PROXY_PASS), Gateway(proxy));
     Ok(())
-}
-
-/// Passes requests on.
-struct Proxy {
-    pass: Pass,
-    fixed: Option<Arc<Target>>,
-    /// What variables can name.
-    hosts: Option<Hosts>,
-    location: Box<[u8]>,
-    settings: Arc<Settings>,
-    own: OwnFields,
-    /// The same for a request whose response may be kept.
-    own_kept: Option<OwnFields>,
-    version: Version,
-    method: Option<Template>,
-    body: Option<Template>,
-    passes_trailers: bool,
-    redirects: Box<[redirect::Rule]>,
-    cookies: Cookies,
-    /// How servers are spoken to over TLS, if they may be.
-    policy: Option<Arc<ClientPolicy>>,
-    server_name: Option<Template>,
-    tag: usize,
-}
-
-/// `$proxy_host` and `$proxy_port` of the request that is being passed on.
-struct Passing(Arc<Target>);
-
-impl Proxy {
-    /// Where a request goes.
-    fn target(&self, exchange: &Exchange) -> Result<Arc<Target>, Status> {
-        match (&self.hosts, &self.fixed) {
-            (Some(hosts), _) => self.pass.dynamic(exchange, hosts).map(Arc::new),
-            (None, Some(fixed)) => Ok(Arc::clone(fixed)),
-            (None, None) => Err(Status::INTERNAL_SERVER_ERROR),
-        }
-    }
-
-    /// What the configuration says of the fields of a request.
-    fn own(&self, exchange: &Exchange) -> &OwnFields {
-        let kept = self.own_kept.as_ref().filter(|_| cached::is_kept(exchange));
-        kept.unwrap_or(&self.own)
-    }
-}
-
-impl Protocol for Proxy {
-    type Dialogue = HttpDialogue;
-
-    fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    fn needs_body(&self) -> bool {
-        self.settings.pass_request_body || self.body.is_some()
-    }
-
-    /// A body of unknown length needs chunks.
-    fn streams(&self, exchange: &Exchange) -> bool {
-        let can_say_so = !exchange.request.chunked || self.version == Version::Http11;
-        !self.settings.request_buffering && self.body.is_none() && can_say_so
-    }
-
-    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let target = &self.target(exchange)?;
-        let mut conversation = Conversation::<HttpDialogue>::new(exchange, &target.group, &self.settings);
-        exchange.attach_own_shared(conversation.dialogue.passing(target));
-        request::write_uri(self, exchange, target, &mut conversation.call.uri);
-        request::prepare(self, exchange, target, &mut conversation)?;
-        let key = target.group.key(exchange);
-        let Conversation { call, dialogue, .. } = &mut *conversation;
-        (dialogue.limit, dialogue.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
-        (call.scheme, call.is_idempotent, call.tag) =
-            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
-        let policy = self.policy.as_ref().filter(|_| target.scheme == Scheme::Https);
-        call.secured =
-            policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
-        // Nothing is evaluated after this: an explanation ends with it.
-        exchange.tell(|| {
-            let url = format!("{}{}{}", call.scheme, target.group.name, String::from_utf8_lossy(&call.uri));
-            let event = Event::new("proxy", format!("passes the request to {url}"));
-            event.with("upstream", url).with("head", &dialogue.request)
-        });
-        Ok(conversation.work(key))
-    }
-
-    fn head(dialogue: &mut HttpDialogue) -> (Status, &mut Fields) {
-        (dialogue.head.status, &mut dialogue.head.fields)
-    }
-
-    fn reason(dialogue: &HttpDialogue) -> &[u8] {
-        &dialogue.head.reason
-    }
-
-    fn restore(dialogue: &mut HttpDialogue, head: cache::Head) {
-        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
-        dialogue.head.reason = head.reason.into();
-        dialogue.framing.announced = Some(head.length);
-    }
-
-    /// As in nginx: the URL that is asked for.
-    fn write_key(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
-        let target = self.target(exchange)?;
-        out.extend_from_slice(target.scheme.prefix().as_bytes());
-        out.extend_from_slice(target.host.as_bytes());
-        let mut uri = Vec::new();
-        request::write_uri(self, exchange, &target, &mut uri);
-        out.extend_from_slice(&uri);
-        Ok(true)
-    }
-
-    fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {
-        self.cookies.rewrite_all(exchange, fields)
-    }
-
-    fn describe(&self, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
-        response::describe(self, exchange, dialogue, fields);
-    }
-
-    fn switches(dialogue: &HttpDialogue) -> bool {
-        dialogue.head.status == Status::SWITCHING_PROTOCOLS
-    }
 }
 
 static VARIABLES: &[Variable] = &[

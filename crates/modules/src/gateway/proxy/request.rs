@@ -1,6 +1,6 @@
 //! The request as the other server sees it.
 
-use super::Proxy;
+use super::handler::Proxy;
 use super::target::Target;
 use crate::shared::cached;
 use crate::shared::gateway::upload;

@@ -1,7 +1,7 @@
 //! The other server's head as the client sees it.
 
-use super::Proxy;
 use super::dialogue::HttpDialogue;
+use super::handler::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
 use crate::shared::gateway::{Counting, media_type, reason};
 use contract::Exchange;

@@ -1,0 +1,434 @@
+//! Responses that are kept: which requests reach the other server, and what stays on the disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process};
+use tests::binary::Server;
+use tests::client::Client;
+use tests::origin::{After, Asked, Origin, Reply, raw};
+use tests::response::Response;
+use tests::site::{Running, Site};
+use tests::wait;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server that counts requests, and answers each with its number. While it is shut, answers wait.
+struct Counter {
+    origin: Origin,
+    count: Arc<AtomicUsize>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set(&self, is_shut: bool) {
+        *self.is_shut.lock().unwrap() = is_shut;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let is_shut = self.is_shut.lock().unwrap();
+        let _open = self.changed.wait_timeout_while(is_shut, LIMIT, |is_shut| *is_shut).unwrap();
+    }
+}
+
+impl Counter {
+    fn start(answer: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Counter {
+        let (count, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Gate::default()));
+        let (counted, waiting) = (Arc::clone(&count), Arc::clone(&gate));
+        let origin = Origin::start(move |asked| {
+            let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            waiting.wait();
+            answer(asked, number)
+        });
+        Counter { origin, count, gate }
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    fn wait_for(&self, count: usize) {
+        assert!(wait::until(LIMIT, || self.count() >= count), "{} requests", self.count());
+    }
+
+    fn site(&self, text: &str) -> Site {
+        let text = text.replace("ORIGIN", &self.origin.address().port().to_string());
+        Site::new(&format!("proxy_cache_path %%LOGS%%/cache levels=1:2 keys_zone=one:1m; {text}"))
+    }
+}
+
+/// The number of the request, with the time that the target asks for.
+fn numbered(asked: &Asked, number: usize) -> Reply {
+    let control = asked.target.split_once("control=").map_or("max-age=600", |(_, control)| control);
+    let body = format!("number {number}");
+    let length = body.len();
+    raw(
+        &format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: {length}\r\n\r\n{body}"),
+        After::Keep,
+    )
+}
+
+const PLAIN: &str = "server {
+    listen 127.0.0.1:%%PORT%%;
+    add_header X-Cache $upstream_cache_status always;
+    location / { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache one; SETTINGS }
+}";
+
+fn with(settings: &str) -> String {
+    PLAIN.replace("SETTINGS", settings)
+}
+
+fn get(running: &Running, target: &str) -> Response {
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    running.ask_bytes(request.as_bytes()).last().clone()
+}
+
+/// The status of the cache and the content.
+fn kept(running: &Running, target: &str) -> (String, String) {
+    let response = get(running, target);
+    (response.field("X-Cache").unwrap_or_default().to_owned(), response.text())
+}
+
+fn pair(status: &str, content: &str) -> (String, String) {
+    (status.to_owned(), content.to_owned())
+}
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn one_request_reaches_the_server() {
+    let counter = Counter::start(numbered);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    for _ in 0..3 {
+        assert_eq!(kept(&running, "/a"), pair("HIT", "number 1"));
+    }
+    assert_eq!(kept(&running, "/b"), pair("MISS", "number 2"));
+    assert_eq!(counter.count(), 2);
+    let found = files(&running.log_path("cache"));
+    assert_eq!(found.len(), 2);
+    let text = String::from_utf8_lossy(&fs::read(&found[0]).unwrap()).into_owned();
+    assert!(text.contains("\nKEY: http://127.0.0.1:"), "the key can be found with grep");
+    running.stop();
+}
+
+#[test]
+fn requests_for_one_response_wait_for_the_first_one() {
+    const CLIENTS: usize = 20;
+    let counter = Counter::start(numbered);
+    let running =
+        counter.site(&with("proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;"));
+    let running = running.start(Server::Fulmar);
+    counter.gate.set(true);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.send(b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    }
+    counter.wait_for(1);
+    counter.gate.set(false);
+    for mut client in clients {
+        assert_eq!(client.response("GET").unwrap().text(), "number 1");
+    }
+    assert_eq!(counter.count(), 1);
+    running.stop();
+}
+
+#[test]
+fn a_request_gives_up_waiting_and_keeps_nothing() {
+    let counter = Counter::start(numbered);
+    let running =
+        counter.site(&with("proxy_cache_lock on; proxy_cache_lock_timeout 1ms;")).start(Server::Fulmar);
+    counter.gate.set(true);
+    let mut clients = [running.connect(), running.connect()];
+    for (index, client) in clients.iter_mut().enumerate() {
+        client.send(b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        counter.wait_for(index + 1);
+    }
+    counter.gate.set(false);
+    let mut contents = clients.map(|mut client| client.response("GET").unwrap().text());
+    contents.sort();
+    assert_eq!(contents, ["number 1", "number 2"]);
+    let found = kept(&running, "/a");
+    assert_eq!((found.0.as_str(), counter.count()), ("HIT", 2));
+    running.stop();
+}
+
+#[test]
+fn stale_responses_are_updated_behind_the_client() {
+    let counter = Counter::start(numbered);
+    let settings = "proxy_cache_use_stale updating error; proxy_cache_background_update on; proxy_ignore_headers Cache-Control;
+                    proxy_cache_valid 1s;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    let mut last = pair("", "");
+    let is_stale = || {
+        last = kept(&running, "/a");
+        last.0 != "HIT"
+    };
+    assert!(wait::until(LIMIT, is_stale));
+    assert_eq!(last, pair("STALE", "number 1"), "the first one after that gets the stale response");
+    counter.wait_for(2);
+    assert!(wait::until(LIMIT, || kept(&running, "/a").1 != "number 1"), "then there is a new one");
+    running.stop();
+}
+
+#[test]
+fn a_server_that_fails_is_hidden_by_what_is_stale() {
+    let counter = Counter::start(|asked, number| match number {
+        1 => numbered(asked, number),
+        2 => raw("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", After::Keep),
+        3 => raw("", After::Close),
+        _ => raw("HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops", After::Keep),
+    });
+    let settings = "proxy_cache_use_stale error http_503; proxy_next_upstream off;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    let target = "/a?control=max-age=1";
+    assert_eq!(kept(&running, target), pair("MISS", "number 1"));
+    assert!(wait::until(LIMIT, || kept(&running, target).0 != "HIT"));
+    assert_eq!(counter.count(), 2);
+    assert_eq!(kept(&running, target), pair("STALE", "number 1"));
+    assert_eq!(kept(&running, target), pair("EXPIRED", "oops"), "500 is not named");
+    running.stop();
+}
+
+#[test]
+fn a_response_that_has_not_changed_is_found_valid_again() {
+    let counter = Counter::start(|asked, number| {
+        let text = String::from_utf8_lossy(&asked.text).into_owned();
+        match text.contains("if-none-match: \"x\"") {
+            true => raw("HTTP/1.1 304 Same\r\nCache-Control: max-age=600\r\n\r\n", After::Keep),
+            false => {
+                let body = format!("number {number}");
+                raw(
+                    &format!(
+                        "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nCache-Control: max-age=1\r\nContent-Length: {}\r\n\r\n{body}",
+                        body.len()
+                    ),
+                    After::Keep,
+                )
+            }
+        }
+    });
+    let running = counter.site(&with("proxy_cache_revalidate on;")).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    let mut last = pair("", "");
+    assert!(wait::until(LIMIT, || {
+        last = kept(&running, "/a");
+        last.0 != "HIT"
+    }));
+    assert_eq!(last, pair("REVALIDATED", "number 1"));
+    assert_eq!(kept(&running, "/a"), pair("HIT", "number 1"));
+    assert_eq!(counter.count(), 2);
+    running.stop();
+}
+
+#[test]
+fn a_client_that_leaves_does_not_end_the_filling() {
+    const LENGTH: usize = 4 << 20;
+    let counter = Counter::start(|_, number| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {LENGTH}\r\n\r\n");
+        ([head.into_bytes(), vec![b'0' + u8::try_from(number).unwrap(); LENGTH]].concat(), After::Keep)
+    });
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    let mut client = running.connect();
+    client.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    counter.wait_for(1);
+    drop(client);
+    assert!(wait::until(LIMIT, || files(&running.log_path("cache")).len() == 1));
+    let is_whole = || kept(&running, "/a").0 == "HIT";
+    assert!(wait::until(LIMIT, is_whole), "{:?}", files(&running.log_path("cache")));
+    let (_, content) = kept(&running, "/a");
+    assert_eq!(content.len(), LENGTH);
+    assert!(content.bytes().all(|byte| byte == content.as_bytes()[0]));
+    running.stop();
+}
+
+#[test]
+fn what_is_cut_off_is_never_kept() {
+    let counter = Counter::start(|asked, _| match asked.target.as_str() {
+        "/short" => raw(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 100\r\n\r\nshort",
+            After::Close,
+        ),
+        "/chunked" => raw(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+            After::Close,
+        ),
+        _ => {
+            let long = "x".repeat(200_000);
+            raw(
+                &format!(
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nX-Long: {long}\r\nContent-Length: 2\r\n\r\nok"
+                ),
+                After::Keep,
+            )
+        }
+    });
+    let settings = "proxy_buffer_size 256k; proxy_buffers 8 256k; proxy_busy_buffers_size 512k;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    for target in ["/short", "/chunked", "/longhead"] {
+        for _ in 0..2 {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            running.ask_bytes(request.as_bytes());
+        }
+    }
+    assert_eq!(counter.count(), 6);
+    assert!(wait::until(LIMIT, || files(&running.log_path("cache")).is_empty()));
+    running.stop();
+}
+
+#[test]
+fn the_index_survives_a_reload_and_a_restart() {
+    let counter = Counter::start(numbered);
+    let site = counter.site(&with(""));
+    let running = site.start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    running.signal(Signal::HUP);
+    running.wait_for_log("error.log", "reconfigur");
+    assert_eq!(kept(&running, "/a"), pair("HIT", "number 1"));
+    running.stop();
+    let running = site.start(Server::Fulmar);
+    let port = running.address().port();
+    assert_eq!(kept(&running, "/a"), pair("HIT", "number 1"), "at port {port}");
+    assert_eq!(counter.count(), 1);
+    running.stop();
+}
+
+#[test]
+fn a_worker_that_is_killed_leaves_no_half_response() {
+    const LENGTH: usize = 1 << 20;
+    let counter = Counter::start(|asked, _| {
+        let letter = asked.target.as_bytes()[1];
+        let head =
+            format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {LENGTH}\r\n\r\n");
+        ([head.into_bytes(), vec![letter; LENGTH]].concat(), After::Keep)
+    });
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    let mut asked = 0;
+    for round in 0..10 {
+        let letters: Vec<char> = ('a'..='h').collect();
+        let mut clients: Vec<Client> = letters.iter().map(|_| running.connect()).collect();
+        for (client, letter) in clients.iter_mut().zip(&letters) {
+            let request = format!("GET /{letter}{round} HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.send(request.as_bytes());
+        }
+        asked += 1;
+        counter.wait_for(asked);
+        asked = counter.count();
+        for worker in Running::children(running.pid()) {
+            kill_process(worker, Signal::KILL).unwrap();
+        }
+        drop(clients);
+        let is_served = || Running::children(running.pid()).len() == 1;
+        assert!(wait::until(LIMIT, is_served));
+        for letter in letters {
+            let content = get(&running, &format!("/{letter}{round}")).text();
+            assert_eq!(content.len(), LENGTH);
+            assert!(content.chars().all(|other| other == letter), "/{letter}{round}");
+        }
+        asked = asked.max(counter.count());
+    }
+    let abandoned = || {
+        let all = files(&running.log_path("cache"));
+        all.iter().filter(|path| path.to_string_lossy().contains(".fulmar-")).count()
+    };
+    assert!(wait::until(LIMIT, || abandoned() == 0), "{:?}", files(&running.log_path("cache")));
+    running.stop_alerted();
+}
+
+#[test]
+fn damaged_and_foreign_files_are_never_sent() {
+    let counter = Counter::start(numbered);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    get(&running, "/a");
+    let path = files(&running.log_path("cache")).remove(0);
+    let good = fs::read(&path).unwrap();
+    let mut expected = 1;
+    for damage in 0..4 {
+        let bytes = match damage {
+            0 => good[..good.len() - 1].to_vec(),
+            1 => good.iter().enumerate().map(|(at, byte)| if at == 60 { byte ^ 1 } else { *byte }).collect(),
+            2 => b"foreign".to_vec(),
+            _ => vec![0; 10_000],
+        };
+        fs::write(&path, bytes).unwrap();
+        expected += 1;
+        assert_eq!(kept(&running, "/a"), pair("MISS", &format!("number {expected}")), "damage {damage}");
+        assert_eq!(kept(&running, "/a"), pair("HIT", &format!("number {expected}")));
+    }
+    running.stop_alerted();
+}
+
+#[test]
+fn nothing_is_kept_where_nothing_can_be_written() {
+    let counter = Counter::start(numbered);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    let directory = running.log_path("cache");
+    fs::remove_dir_all(&directory).unwrap();
+    fs::write(&directory, "a file in the place of the directory").unwrap();
+    for number in 1..=2 {
+        assert_eq!(
+            get(&running, "/a").text(),
+            format!("number {number}"),
+            "requests are served all the same"
+        );
+    }
+    running.stop_alerted();
+}
+
+#[test]
+fn requests_purge_what_is_kept() {
+    let counter = Counter::start(numbered);
+    let text = format!(
+        "map $request_method $purges {{ PURGE 1; default 0; }} {}",
+        with("proxy_cache_purge $purges;")
+    );
+    let running = counter.site(&text).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    let purge = || {
+        let request = b"PURGE /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        running.ask_bytes(request).last().status
+    };
+    assert_eq!((purge(), purge()), (204, 404));
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 2"));
+    running.stop();
+}
+
+#[test]
+fn what_has_no_room_is_removed() {
+    const LENGTH: usize = 100_000;
+    let counter = Counter::start(|_, _| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {LENGTH}\r\n\r\n");
+        ([head.into_bytes(), vec![b'x'; LENGTH]].concat(), After::Keep)
+    });
+    let text = with("").replace("proxy_cache one", "proxy_cache small");
+    let path =
+        "proxy_cache_path %%LOGS%%/small keys_zone=small:1m max_size=300k manager_sleep=1ms inactive=2s;";
+    let running = counter.site(&format!("{path} {text}")).start(Server::Fulmar);
+    (0..8).for_each(|number| drop(get(&running, &format!("/{number}"))));
+    let count = || files(&running.log_path("small")).len();
+    assert!(wait::until(LIMIT, || count() <= 2), "{}", count());
+    assert!(wait::until(LIMIT, || count() == 0), "what is not used goes, too");
+    running.stop();
+}

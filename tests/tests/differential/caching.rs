@@ -1,0 +1,266 @@
+//! Responses that are kept (`proxy_cache` and its kin).
+
+use tests::differential::{agree, agree_on_mistake};
+use tests::origin::{After, Asked, Origin, Reply, raw};
+use tests::site::Site;
+
+/// A field of a request.
+fn field<'a>(asked: &'a str, name: &str) -> &'a str {
+    let line = asked.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.unwrap_or("-")
+}
+
+/// The answer shows which fields of the client reached the server.
+fn answer(asked: &Asked) -> Reply {
+    let text = String::from_utf8_lossy(&asked.text).into_owned();
+    let path = asked.target.split('?').next().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let mut fields = match name {
+        "fresh" => "Cache-Control: max-age=600\r\nETag: \"x\"\r\n\
+                    Last-Modified: Tue, 02 Jan 2024 03:04:05 GMT\r\nAccept-Ranges: bytes\r\n"
+            .to_owned(),
+        "nostore" => "Cache-Control: no-store\r\n".to_owned(),
+        "private" => "Cache-Control: private, max-age=60\r\n".to_owned(),
+        "zero" => "Cache-Control: max-age=0\r\n".to_owned(),
+        "past" => "Expires: Tue, 02 Jan 2024 03:04:05 GMT\r\n".to_owned(),
+        "later" => "Expires: Tue, 02 Jan 2999 03:04:05 GMT\r\n".to_owned(),
+        "accel" => "X-Accel-Expires: 600\r\nCache-Control: no-cache\r\nExpires: 0\r\n".to_owned(),
+        "accelzero" => "X-Accel-Expires: 0\r\n".to_owned(),
+        "cookie" => "Set-Cookie: a=b\r\n".to_owned(),
+        "star" => "Vary: *\r\n".to_owned(),
+        "vary" => "Vary: X-Kind\r\n".to_owned(),
+        "control" => format!("Cache-Control: {}\r\n", field(&text, "X-Control")),
+        "plain" => "Location: /elsewhere\r\nX-Name: value\r\n".to_owned(),
+        _ => String::new(),
+    };
+    let status = match name {
+        "missing" => "404 Not Here",
+        "moved" => "301 Moved Permanently",
+        "broken" => "500 Oops",
+        "made" => "201 Created",
+        _ => "200 Fine",
+    };
+    let seen = ["X-Kind", "Range", "If-Modified-Since", "If-None-Match", "If-Range"];
+    let seen: Vec<_> = seen.iter().map(|name| field(&text, name)).collect();
+    let method = text.split(' ').next().unwrap_or_default();
+    let body = format!("{method} {} {}\n", asked.target, seen.join(" "));
+    fields += &format!("Content-Length: {}\r\n", body.len());
+    let body = if method == "HEAD" { "" } else { &body };
+    raw(&format!("HTTP/1.1 {status}\r\n{fields}\r\n{body}"), After::Keep)
+}
+
+fn site(origin: &Origin) -> Site {
+    let configuration = r#"
+        proxy_cache_path %%LOGS%%/one levels=1:2 keys_zone=one:1m inactive=1h max_size=100m;
+        proxy_cache_path %%LOGS%%/two keys_zone=two:1m use_temp_path=off min_free=1k;
+        server {
+            listen 127.0.0.1:%%PORT%%;
+            proxy_cache one;
+            proxy_cache_key $uri$is_args$args;
+            proxy_cache_valid 200 404 1h;
+            add_header X-Cache $upstream_cache_status always;
+            location / { proxy_pass http://127.0.0.1:ORIGIN; }
+            location /default/ { proxy_pass http://127.0.0.1:ORIGIN/x/; proxy_cache two; proxy_cache_valid any 1h; }
+            location /off/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache off; }
+            location /chosen/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache $arg_zone; }
+            location /uses/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_min_uses 3; }
+            location /bypass/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_cache_bypass $arg_bypass $http_x_bypass;
+                proxy_no_cache $arg_none;
+            }
+            location /posts/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_methods POST; }
+            location /ignores/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_ignore_headers Cache-Control Expires Set-Cookie Vary X-Accel-Expires;
+            }
+            location /hides/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_hide_header X-Name; }
+            location /intercepts/ {
+                proxy_pass http://127.0.0.1:ORIGIN;
+                proxy_intercept_errors on;
+                error_page 404 = /named;
+            }
+            location = /named { internal; return 200 "named\n"; }
+            location /refused/ { proxy_pass http://127.0.0.1:1; proxy_cache_valid 502 1h; }
+            location /sets/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_set_header Range $http_range; }
+            location /offset/ { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache_max_range_offset 10; }
+        }
+    "#;
+    Site::new(&configuration.replace("ORIGIN", &origin.address().port().to_string()))
+}
+
+/// Each request twice, so that the second one finds what the first one left.
+fn twice<'a>(requests: &[&'a str]) -> Vec<&'a str> {
+    requests.iter().flat_map(|request| [*request, *request]).collect()
+}
+
+#[test]
+fn what_is_kept_and_what_is_not() {
+    let origin = Origin::start(answer);
+    agree(
+        &site(&origin),
+        &twice(&[
+            "GET /a",
+            "GET /a?x=1",
+            "GET /fresh",
+            "GET /nostore",
+            "GET /private",
+            "GET /zero",
+            "GET /past",
+            "GET /later",
+            "GET /accel",
+            "GET /accelzero",
+            "GET /cookie",
+            "GET /star",
+            "GET /plain",
+            "GET /missing",
+            "GET /moved",
+            "GET /broken",
+            "GET /made",
+            "POST /posted\n\nbody",
+            "POST /posts/posted\n\nbody",
+            "PUT /put\n\nbody",
+            "DELETE /a",
+            "GET /default/a",
+            "GET /default/moved",
+            "GET /default/broken",
+            "GET /default/made",
+            "GET /off/a",
+            "GET /chosen/a?zone=two",
+            "GET /chosen/a?zone=off",
+            "GET /chosen/a?zone=unknown",
+            "GET /chosen/a",
+            "GET /uses/a",
+            "GET /uses/a",
+            "GET /hides/plain",
+            "GET /intercepts/missing",
+            "GET /refused/a",
+            "GET /refused/a",
+        ]),
+    );
+}
+
+#[test]
+fn fields_that_do_not_count() {
+    let origin = Origin::start(answer);
+    agree(
+        &site(&origin),
+        &twice(&[
+            "GET /ignores/nostore",
+            "GET /ignores/private",
+            "GET /ignores/zero",
+            "GET /ignores/past",
+            "GET /ignores/accelzero",
+            "GET /ignores/cookie",
+            "GET /ignores/star",
+            "GET /ignores/vary\nX-Kind: a",
+            "GET /ignores/vary\nX-Kind: b",
+            "GET /control?1\nX-Control: s-maxage=60, max-age=0",
+            "GET /control?2\nX-Control: MAX-AGE=60",
+            "GET /control?3\nX-Control: max-age=60x",
+            "GET /control?4\nX-Control: max-age=999999999999999999999999",
+            "GET /control?5\nX-Control: max-age=60, no-cache=x",
+            "GET /control?6\nX-Control: stale-if-error=x",
+            "GET /control?7\nX-Control: stale-while-revalidate=5, max-age=60",
+            "GET /control?8\nX-Control: max-age=",
+            "GET /control?9\nX-Control: max-age=\"60\"",
+        ]),
+    );
+}
+
+#[test]
+fn heads_ranges_and_conditions() {
+    let origin = Origin::start(answer);
+    let time = "Tue, 02 Jan 2024 03:04:05 GMT";
+    let since = format!("GET /fresh\nIf-Modified-Since: {time}");
+    let range = format!("GET /fresh\nRange: bytes=0-1\nIf-Range: {time}");
+    agree(
+        &site(&origin),
+        &[
+            "HEAD /fresh",
+            "HEAD /fresh",
+            "GET /fresh",
+            "GET /fresh\nRange: bytes=2-4",
+            "GET /fresh\nRange: bytes=-3",
+            "GET /fresh\nRange: bytes=900-",
+            "GET /fresh\nRange: bytes=2-4\nIf-Range: \"x\"",
+            "GET /fresh\nRange: bytes=2-4\nIf-Range: \"y\"",
+            &range,
+            &since,
+            "GET /fresh\nIf-None-Match: \"x\"",
+            "GET /fresh\nIf-None-Match: \"y\"",
+            "HEAD /fresh\nIf-None-Match: \"x\"",
+            "GET /fresh?cold\nIf-None-Match: \"x\"",
+            "GET /fresh?cold\nIf-None-Match: \"x\"",
+            "GET /fresh?part\nRange: bytes=2-4",
+            "GET /fresh?part\nRange: bytes=2-4",
+            "GET /a?part\nRange: bytes=2-4",
+            "GET /nostore\nRange: bytes=2-4",
+            "GET /nostore\nIf-None-Match: \"x\"\nIf-Modified-Since: now",
+            "GET /sets/a\nRange: bytes=2-4",
+            "GET /off/a\nRange: bytes=2-4\nIf-None-Match: \"x\"",
+            "POST /fresh\nRange: bytes=2-4\nIf-None-Match: \"x\"\n\nbody",
+            "GET /uses/b\nRange: bytes=2-4\nIf-None-Match: \"x\"",
+            "GET /offset/fresh?1\nRange: bytes=9-",
+            "GET /offset/fresh?1",
+            "GET /offset/fresh?2\nRange: bytes=10-",
+            "GET /offset/fresh?2",
+            "GET /offset/fresh?3\nRange: bytes=-1",
+            "GET /offset/fresh?3",
+        ],
+    );
+}
+
+#[test]
+fn variants_and_bypass() {
+    let origin = Origin::start(answer);
+    agree(
+        &site(&origin),
+        &[
+            "GET /vary\nX-Kind: a",
+            "GET /vary\nX-Kind: a",
+            "GET /vary\nX-Kind: b",
+            "GET /vary\nX-Kind: b",
+            "GET /vary\nX-Kind: a",
+            "GET /vary",
+            "GET /vary",
+            "GET /bypass/a?",
+            "GET /bypass/a?\nX-Bypass: 1",
+            "GET /bypass/a?\nX-Bypass: 0",
+            "GET /bypass/a?\nX-Bypass: yes\nX-Kind: new",
+            "GET /bypass/a?",
+            "GET /bypass/b?none=1",
+            "GET /bypass/b?none=1",
+            "GET /bypass/c?none=1&bypass=1",
+            "GET /bypass/c?none=1&bypass=1",
+        ],
+    );
+}
+
+#[test]
+fn mistakes_are_found() {
+    const PATH: &str = "proxy_cache_path %%LOGS%%/c keys_zone=z:1m;";
+    for text in [
+        "proxy_cache_path %%LOGS%%/c levels=1:2;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1k;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:x;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m levels=3;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m levels=1:2:2:2;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m inactive=x;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m max_size=x;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m loader_files=x;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m use_temp_path=x;",
+        "proxy_cache_path %%LOGS%%/c keys_zone=z:1m other=x;",
+        &format!("{PATH} proxy_cache_path %%LOGS%%/d keys_zone=z:1m;"),
+        &format!("{PATH} proxy_cache_valid 99 1m;"),
+        &format!("{PATH} proxy_cache_valid any x;"),
+        &format!("{PATH} proxy_cache_methods PUT;"),
+        &format!("{PATH} proxy_cache_use_stale http_418;"),
+        "proxy_cache z;",
+        "proxy_cache '';",
+    ] {
+        let server = "server { listen 127.0.0.1:%%PORT%%; location / { proxy_pass http://127.0.0.1:1; } }";
+        agree_on_mistake(&Site::new(&format!("{text} {server}")));
+    }
+}
