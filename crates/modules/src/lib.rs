@@ -258,7 +258,11 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 27] = [
+    const OURS: [&str; 31] = [
+        "proxy_cache_purge",
+        "fastcgi_cache_purge",
+        "scgi_cache_purge",
+        "uwsgi_cache_purge",
         "strict_line_ends",
         "reload_connections",
         "request_memory",
