@@ -305,7 +305,7 @@ fn groups_of(text: &[u8], user: &[u8]) -> Vec<Vec<u8>> {
     let groups = lines.filter_map(|line| {
         let colon = line.iter().position(|&byte| byte == b':')?;
         let mut users = line[colon + 1..].split(u8::is_ascii_whitespace);
-        users.any(|member| member == user).then(|| line[..colon].trim_ascii().to_vec())
+        users.any(|member| member == user && !user.is_empty()).then(|| line[..colon].trim_ascii().to_vec())
     });
     groups.filter(|group| !group.is_empty()).collect()
 }
