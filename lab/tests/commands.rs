@@ -112,6 +112,17 @@ fn files_of_the_package() {
     }
 }
 
+#[test]
+fn a_port_in_use_is_named() {
+    let other = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let output =
+        lab(&["reference", "--kind", "epoll", "--root", root, "--listen", &address]).output().unwrap();
+    fails(&output, &[&format!("listening on {address}: Address already in use")]);
+}
+
 /// It needs nothing beside itself: not this folder, and no server.
 #[test]
 fn the_demonstration_stands_alone() {

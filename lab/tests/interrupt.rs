@@ -1,5 +1,5 @@
-//! A run that is interrupted: everything that it made is gone, and what it measured is there. The contenders are the
-//! lab's own reference servers, which are always there.
+//! A run that is interrupted, or that something befalls: everything that it made is gone, and what it measured is there.
+//! The contenders are the lab's own reference servers, which are always there.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -192,4 +192,65 @@ fn while_idle_connections_are_held() {
     run.until("a generator that holds", |run| run.runs("load --idle"));
     // The two blocks of the load, and its twin's.
     assert_eq!(run.interrupt(Signal::INT), 4);
+}
+
+/// The run in which a server is killed says so, and so does each later one of it; the others are measured.
+#[test]
+fn a_server_that_dies_is_named() {
+    let mut run = Run::start(1.0, "reference-epoll,reference-thread");
+    let is_server = |pid: &u32| command_line(*pid).contains("reference --kind epoll");
+    run.until("a tool that loads", |run| run.runs("load --json"));
+    for server in run.family().iter().filter(|pid| is_server(pid)) {
+        kill_process(Pid::from_raw(i32::try_from(*server).unwrap()).unwrap(), Signal::KILL).unwrap();
+    }
+    run.until("all runs of the first load", |run| {
+        run.blocks().iter().filter(|block| block.cell.load == "kept").count() == 6
+    });
+    let blocks = run.blocks();
+    let why = |name: &str| -> Vec<Option<String>> {
+        let of_it = blocks.iter().filter(|block| block.cell.load == "kept" && block.cell.contender == name);
+        of_it.map(|block| block.failure.clone()).collect()
+    };
+    let died = why("reference-epoll");
+    let says = |why: &Option<String>, words: &str| why.as_ref().is_some_and(|why| why.contains(words));
+    // On a machine that stood still for a second its first run may have been over.
+    let is_in_the_middle = says(&died[0], "the server ended in the middle of this run, by signal 9");
+    assert!(is_in_the_middle || died[0].is_none(), "{died:?}");
+    assert!(says(&died[1], "the server is not running any more: it ended by signal 9"), "{died:?}");
+    assert_eq!(why("reference-thread"), [None, None]);
+    run.end(Signal::INT);
+}
+
+/// Runs that were measured before the disk was full are kept, and `--resume` goes on once there is room.
+#[test]
+fn a_full_disk_is_told_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = folder.path().join("long.toml");
+    let (kept, _) = EXPERIMENT.split_once("[[loads]]\nid = \"idle\"").unwrap();
+    fs::write(&experiment, kept.replace("SECONDS", "0.05")).unwrap();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let lab = env!("CARGO_BIN_EXE_fulmar-lab");
+    let run = format!("{lab} run long --only reference-epoll --turns 12 --experiment long.toml --out out");
+    // A small disk that only this shell sees and which is gone with the shell.
+    let script = format!(
+        "mount -t tmpfs -o size=64k none out 2> /dev/null || exit 77\n{run} > /dev/null; echo \"code $?\" >&2\n\
+         mount -o remount,size=16m none out || exit 77\n{run} --resume > said || exit 3\ncp out/blocks.jsonl ."
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).current_dir(folder.path()).stdin(Stdio::null());
+    let Some(output) =
+        command.output().ok().filter(|output| ![Some(77), Some(1)].contains(&output.status.code()))
+    else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("No space left on device") && said.contains("code 1\n"), "{said}");
+    assert!(said.contains("The disk is full. All runs that were measured before are kept."), "{said}");
+    let blocks = block::read(&folder.path().join(block::FILE)).unwrap();
+    let measured = blocks.iter().filter(|block| block.failure.is_none());
+    let turns: std::collections::BTreeSet<(String, u32)> =
+        measured.map(|block| (block.cell.contender.clone(), block.turn)).collect();
+    assert_eq!(turns.len(), 24, "twelve of the server and of its twin: {turns:?}");
 }

@@ -149,8 +149,8 @@ impl Circumstances {
 
 /// Appends a block to a file of results.
 pub fn append(path: &Path, block: &Block) -> Result<()> {
-    let mut file = File::options().create(true).append(true).open(path);
-    let file = file.as_mut().map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+    let file = File::options().create(true).append(true).open(path);
+    let mut file = file.with_context(|| path.display().to_string())?;
     let mut line = serde_json::to_string(block)?;
     line.push('\n');
     file.write_all(line.as_bytes()).with_context(|| format!("writing {}", path.display()))

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal as Code, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal as Code, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use super::{Action, Found, Signal};
 use crate::measure::digest;
@@ -171,6 +171,21 @@ impl Running {
     /// Whether its first process is still there.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// How its first process ended, and what it wrote last, if it has ended.
+    pub fn death(&self) -> Option<String> {
+        let process = WaitId::Pid(pid(self.child.id())?);
+        // It stays to be waited for.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(process, look).ok()??;
+        let how = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => format!("with code {code}"),
+            (None, Some(signal)) => format!("by signal {signal}"),
+            (None, None) => "somehow".to_owned(),
+        };
+        let words = last_words(&self.folder);
+        Some(if words.is_empty() { how } else { format!("{how}: {words}") })
     }
 
     /// Tells it to read its configuration anew. Fails where it cannot do that without losing requests.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, mem, thread};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::cores::Cores;
 use super::memory::{Idle, Memory};
@@ -60,6 +60,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Bench<'_> {
     /// Runs the tool once.
     pub(super) fn run(&self, running: &Running, order: &Order) -> Result<Measured> {
+        if let Some(how) = running.death() {
+            bail!("the server is not running any more: it ended {how}");
+        }
         let arguments = (self.tool.arguments)(order)?;
         let _confined = self.tool_cores.confine()?;
         let (load_average, busy_before) = (system::load_average(), quiet());
@@ -80,6 +83,9 @@ impl Bench<'_> {
         let read = (self.tool.read)(order, &text);
         // The lab's own tool says in its figures why it failed.
         let is_told = self.tool.name == ToolName::FulmarLab && read.is_ok();
+        if let Some(how) = running.death() {
+            bail!("the server ended in the middle of this run, {how}");
+        }
         ensure!(status.success() || is_told, "{}: {status}", said());
         running.empty_logs();
 

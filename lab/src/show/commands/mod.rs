@@ -117,10 +117,22 @@ pub fn main() -> ExitCode {
         if unheard.is_none() {
             // Who would be told that it cannot be told?
             let _ = writeln!(io::stderr(), "fulmar-lab: {error:#}");
+            if is_disk_full(&error) {
+                let _ = writeln!(io::stderr(), "{DISK_FULL}");
+            }
         }
         ExitCode::FAILURE
     });
     unheard.unwrap_or(told)
+}
+
+/// What is to be done where the disk is full.
+const DISK_FULL: &str = "The disk is full. All runs that were measured before are kept. Free some space: then `run --resume` \
+    goes on, and `report` writes the report of what there is.";
+
+fn is_disk_full(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+    kinds.into_iter().any(|kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
 impl Common {

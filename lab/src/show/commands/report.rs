@@ -26,6 +26,9 @@ pub(super) struct ReportArguments {
     /// and without paths of this machine.
     #[arg(long)]
     brief: bool,
+    /// Writes the first page of the report in short into this folder too: short.md and its picture, short.svg.
+    #[arg(long, value_name = "FOLDER")]
+    readme: Option<PathBuf>,
     /// Writes each chart as an SVG file into this folder too.
     #[arg(long, value_name = "FOLDER")]
     charts: Option<PathBuf>,
@@ -56,6 +59,10 @@ pub(super) fn main(all: &ReportArguments) -> Result<ExitCode> {
     if let Some(folder) = &all.charts {
         let charts = report::write_charts(folder, &arguments.out, &experiments, &blocks)?;
         say!("{} charts: {}", charts.len(), folder.display());
+    }
+    if let Some(folder) = &all.readme {
+        let paths = report::write_short(folder, &arguments.out, &experiments, &blocks)?;
+        paths.iter().for_each(|path| say!("In short: {}", path.display()));
     }
     Ok(code)
 }

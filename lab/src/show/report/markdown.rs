@@ -14,6 +14,46 @@ pub(super) fn write(document: &Document) -> String {
     out
 }
 
+/// The texts and tables of a document without headings, folds and links within it, and with its first picture as
+/// `short.svg` beside it.
+pub(super) fn short(document: &Document) -> String {
+    let mut out = String::new();
+    let mut has_picture = false;
+    for section in &document.sections {
+        short_parts(&section.parts, &mut out, &mut has_picture);
+    }
+    out
+}
+
+fn short_parts(parts: &[Part], out: &mut String, has_picture: &mut bool) {
+    for part in parts {
+        match part {
+            Part::Columns(columns) => {
+                columns.iter().for_each(|column| short_parts(column, out, has_picture));
+            }
+            Part::Charts(charts) => {
+                if let Some(chart) = charts.first().filter(|_| !*has_picture) {
+                    let _ = write!(
+                        out,
+                        "\n![{}. {}](short.svg)\n",
+                        escape(&chart.title),
+                        escape(&chart.words.join(". "))
+                    );
+                    *has_picture = true;
+                }
+            }
+            Part::Text(text) | Part::Note(text) => {
+                let is_link = |span: &&Span| matches!(span, Span::Link(_, Target::Here(_)));
+                // What follows a link within the page says nothing without it.
+                let end = text.0.iter().position(|span| is_link(&span)).unwrap_or(text.0.len());
+                let _ = writeln!(out, "\n{}", inline(&Text(text.0[..end].to_vec())).trim_end());
+            }
+            Part::Table(_) | Part::List(_) => out.push_str(&self::part(part)),
+            Part::Heading(_) | Part::Fold(..) | Part::Code(_) => {}
+        }
+    }
+}
+
 /// Text in which no character is taken for markup, in one line.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -127,9 +127,35 @@ pub fn write_charts(
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
+/// Writes `short.md` and, where publications were repeated, `short.svg` into a folder: what the report's first page says,
+/// for a page such as a README.
+pub fn write_short(
+    folder: &Path,
+    out: &Path,
+    experiments: &[Experiment],
+    blocks: &[Block],
+) -> Result<Vec<PathBuf>> {
+    let mut document = document(out, experiments, blocks, Form::Brief)?;
+    document.sections.retain(|section| section.id == html::SHORT);
+    let picture = picture::all(&document).into_iter().next();
+    let text = format!("{}\n{}", markdown::escape(&document.lead), markdown::short(&document));
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let files = picture.map(|(_, picture)| (folder.join("short.svg"), picture));
+    let files: Vec<_> = std::iter::once((folder.join("short.md"), text)).chain(files).collect();
+    write_all(&files)?;
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Writes each file beside its place and then into it: where the disk is full, the report that was there stays whole.
 fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
     for (path, text) in files {
-        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        let beside = path.with_extension("part");
+        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+        if written.is_err() {
+            // What there is of it takes room, and is of no use.
+            let _ = fs::remove_file(&beside);
+        }
+        written.with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }
@@ -330,6 +356,21 @@ mod tests {
             }
             assert!(brief.len() < whole.len());
         }
+    }
+
+    #[test]
+    fn the_first_page_is_written_for_a_readme() {
+        let out = tempfile::tempdir().unwrap();
+        let written =
+            write_short(out.path(), out.path(), &fixture::experiments(), &fixture::blocks()).unwrap();
+        let [text, picture] = [0, 1].map(|at| fs::read_to_string(&written[at]).unwrap());
+        assert!(text.starts_with("The authors of this lab also write Fulmar. "), "{text}");
+        assert!(
+            text.contains("| Which server for static files? | ") && text.contains("](short.svg)"),
+            "{text}"
+        );
+        assert!(!text.contains("](#") && !text.contains("<details>"), "it stands alone: {text}");
+        assert!(picture.starts_with("<svg xmlns=") && picture.contains("72 KB by hey, 2025"), "{picture}");
     }
 
     /// Of each kind of verdict the summary has as many as the findings' own lines, and publications are counted apart

@@ -12,6 +12,8 @@ use super::svg::{self, WIDTH};
 const EDGE: f64 = 12.0;
 /// A line of the title, and of the legend.
 const LINE: f64 = 20.0;
+/// What stands below the title of a picture of claims.
+const CLAIMS: &str = "✓ it holds here   ✗ it does not   ? undecided";
 /// Names beside each other in the legend.
 const COLUMNS: usize = 3;
 /// What the page's style sheet says of charts begins with one of these.
@@ -80,6 +82,7 @@ fn write(chart: &Chart, of: &str) -> String {
     let above = EDGE + 2.0 * LINE + LINE * names.len().div_ceil(COLUMNS) as f64 + 6.0;
     let (width, height) = (WIDTH + 2.0 * EDGE, above + height + EDGE);
     let styles: BTreeSet<usize> = chart.names().into_iter().map(|(_, style)| style).collect();
+    let of = if matches!(chart.plot, Plot::Claims { .. }) { CLAIMS } else { of };
     let (title, of, words) = (escape(&chart.title), escape(of), escape(&chart.words.join(". ")));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" width=\"{width}\" height=\"{height}\" \
