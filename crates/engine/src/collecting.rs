@@ -107,6 +107,12 @@ impl Collecting {
                 result = content.append(bytes, self.in_memory, &policy.client_body_temp_path);
             }
         });
+        let lacks_file = content.file != BodyFile::WhenLong && content.spool.is_none();
+        if lacks_file && result.is_ok() && matches!(polled, Poll::Ready(Ok(false))) {
+            // A body without content has a file where every body has one.
+            result =
+                content.begin_file(&policy.client_body_temp_path).map(|spool| content.spool = Some(spool));
+        }
         if let Err(error) = result {
             let path = policy.client_body_temp_path.display();
             let text = format!("the body of a request cannot be kept in \"{path}\" ({error})");

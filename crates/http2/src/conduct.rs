@@ -2,7 +2,7 @@
 
 use crate::frame::{FrameHead, PREFACE, kind};
 use crate::response::{ResponseOptions, write_response};
-use crate::{Code, Connection, Event, HeaderList, Limits};
+use crate::{Code, Connection, Event, HeaderList, Limits, Priority};
 use http::{ResponseHead, Status};
 
 const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 6000, field_size: 4000 };
@@ -102,6 +102,10 @@ fn frames_that_end_the_connection() {
         (frame(kind::CONTINUATION, 4, 1, REQUEST), Code::PROTOCOL_ERROR),
         (frame(kind::PRIORITY, 0, 0, &[0; 5]), Code::PROTOCOL_ERROR),
         (frame(kind::PRIORITY, 0, 9, &[0; 4]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::PRIORITY_UPDATE, 0, 1, &[0, 0, 0, 1, b'i']), Code::PROTOCOL_ERROR),
+        (frame(kind::PRIORITY_UPDATE, 0, 0, &[0, 0, 1]), Code::FRAME_SIZE_ERROR),
+        (frame(kind::PRIORITY_UPDATE, 0, 0, &number(0)), Code::PROTOCOL_ERROR),
+        (frame(kind::PRIORITY_UPDATE, 0, 0, &number(2)), Code::PROTOCOL_ERROR),
         (frame(kind::RST_STREAM, 0, 1, &number(8)), Code::PROTOCOL_ERROR),
         (frame(kind::RST_STREAM, 0, 0, &number(8)), Code::PROTOCOL_ERROR),
         (frame(kind::RST_STREAM, 0, 1, &[0; 3]), Code::FRAME_SIZE_ERROR),
@@ -149,6 +153,23 @@ fn frames_that_end_a_stream() {
         assert_eq!((client.connection.streams(), client.resets()), (0, vec![]));
         assert!(client.send(&get(3)).is_ok(), "the connection goes on");
     }
+}
+
+#[test]
+fn priorities_come_before_and_after_their_streams() {
+    let mut client = Client::new();
+    let update = |stream: u8, value: &[u8]| {
+        frame(kind::PRIORITY_UPDATE, 0, 0, &[&[0, 0, 0, stream][..], value].concat())
+    };
+    let priority = |urgency, is_incremental| Priority { urgency, is_incremental };
+    let early = [update(3, b"u=1"), update(5, b"u=6"), update(3, b"u=2, i"), get(1), get(3), get(5)].concat();
+    assert_eq!(client.send(&early).unwrap().len(), 3);
+    let taken = [1, 3, 5, 3].map(|stream| client.connection.take_priority(stream));
+    assert_eq!(taken, [None, Some(priority(2, true)), Some(priority(6, false)), None]);
+    let event = Event::Priority { stream: 3, priority: priority(0, false) };
+    assert_eq!(client.send(&update(3, b"u=0")), Ok(vec![event]));
+    client.answer(3);
+    assert_eq!(client.send(&update(3, b"u=0")), Ok(vec![]));
 }
 
 #[test]
@@ -202,11 +223,12 @@ fn too_many_streams_are_refused() {
 #[test]
 fn floods_end_the_connection() {
     type Make = fn(u32) -> Vec<u8>;
-    let floods: [(&str, Make); 12] = [
+    let floods: [(&str, Make); 13] = [
         ("ping", |_| frame(kind::PING, 0, 0, &[0; 8])),
         ("settings", |_| frame(kind::SETTINGS, 0, 0, &[])),
         ("acknowledgements", |_| frame(kind::SETTINGS, 1, 0, &[])),
         ("priority", |_| frame(kind::PRIORITY, 0, 3, &[0; 5])),
+        ("priority updates", |at| frame(kind::PRIORITY_UPDATE, 0, 0, &(2 * at + 1).to_be_bytes())),
         ("unknown frames", |_| frame(0x77, 0, 0, &[])),
         ("empty data", |_| frame(kind::DATA, 0, 1, &[])),
         ("padding", |_| frame(kind::DATA, 8, 1, &[3, 0, 0, 0])),

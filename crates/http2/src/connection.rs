@@ -8,9 +8,10 @@ pub use writing::Content;
 use crate::budget::Budget;
 use crate::frame::{MAX, PREFACE, write_goaway, write_reset, write_window_update};
 use crate::hpack::{Decoder, Encoder};
+use crate::priority::EarlyPriorities;
 use crate::settings::{Settings, WINDOW, write_settings};
 use crate::streams::Streams;
-use crate::{Code, Failure, HeaderList};
+use crate::{Code, Failure, HeaderList, Priority};
 use std::ops::Range;
 
 /// The size of the table that the peer's blocks refer to, in bytes.
@@ -42,6 +43,8 @@ pub struct Connection {
     decoder: Decoder,
     encoder: Encoder,
     streams: Streams,
+    /// What the client said about streams that it has not opened.
+    priorities: EarlyPriorities,
     /// How much may be sent on all streams together, in bytes.
     send_window: i64,
     /// How much the peer may send on all streams together, in bytes.
@@ -122,6 +125,13 @@ pub enum Event {
         /// The number of the stream.
         stream: u32,
     },
+    /// It changed the priority of a response.
+    Priority {
+        /// The number of the stream.
+        stream: u32,
+        /// The priority from now on.
+        priority: Priority,
+    },
     /// It ends the connection in order.
     Goaway,
 }
@@ -138,6 +148,7 @@ impl Connection {
             decoder: Decoder::new(TABLE_SIZE),
             encoder: Encoder::new(),
             streams: Streams::default(),
+            priorities: EarlyPriorities::default(),
             send_window: i64::from(WINDOW),
             receive_window: MAX,
             block: None,
@@ -222,6 +233,11 @@ impl Connection {
         self.streams.len()
     }
 
+    /// The priority that the client gave a stream before it opened it.
+    pub fn take_priority(&mut self, stream: u32) -> Option<Priority> {
+        self.priorities.take(stream)
+    }
+
     /// Whether a block of fields has begun whose end is missing.
     pub fn awaits_continuation(&self) -> bool {
         self.block.is_some()
@@ -235,7 +251,11 @@ impl Connection {
     /// How much memory the connection has besides itself, in bytes.
     pub fn memory(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |block| block.bytes.capacity());
-        self.decoder.memory() + self.encoder.memory() + self.streams.memory() + block
+        self.decoder.memory()
+            + self.encoder.memory()
+            + self.streams.memory()
+            + self.priorities.memory()
+            + block
     }
 }
 

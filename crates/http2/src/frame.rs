@@ -25,6 +25,7 @@ pub(crate) mod kind {
     pub(crate) const GOAWAY: u8 = 7;
     pub(crate) const WINDOW_UPDATE: u8 = 8;
     pub(crate) const CONTINUATION: u8 = 9;
+    pub(crate) const PRIORITY_UPDATE: u8 = 16;
 }
 
 /// The flags of frames.

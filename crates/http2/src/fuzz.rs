@@ -51,6 +51,9 @@ impl Reader {
         let Reader { connection, list, told, out, .. } = self;
         match event {
             Event::Request { stream, ends, .. } => {
+                if let Some(priority) = connection.take_priority(*stream) {
+                    *told += &format!("{priority:?} ");
+                }
                 let mut head = RequestHead::new();
                 let rules = RequestRules { underscores: false, ignore_invalid: true, max_fields: 20 };
                 let read = read_request(list, &rules, &mut head);
@@ -90,7 +93,7 @@ impl Reader {
                 *told += &format!("reset {stream} {code:?}\n");
                 connection.release(*stream, Code::NO_ERROR, out);
             }
-            Event::Window { .. } | Event::Goaway => *told += &format!("{event:?}\n"),
+            Event::Window { .. } | Event::Priority { .. } | Event::Goaway => *told += &format!("{event:?}\n"),
         }
     }
 }

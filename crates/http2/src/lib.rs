@@ -15,6 +15,7 @@ mod frame;
 mod fuzz;
 mod hpack;
 mod list;
+mod priority;
 #[cfg(test)]
 mod properties;
 mod request;
@@ -27,5 +28,6 @@ pub use connection::{Connection, Content, Event, Limits, Read};
 pub use frame::{FRAME_SIZE, PREFACE};
 pub use fuzz::read_all;
 pub use list::HeaderList;
+pub use priority::Priority;
 pub use request::{MalformedRequest, RequestRules, read_request};
 pub use response::{BlockWriter, ResponseOptions, write_interim, write_response, write_trailers};

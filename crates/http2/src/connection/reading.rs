@@ -10,7 +10,7 @@ use crate::frame::{
 };
 use crate::settings::{WINDOW, write_ack};
 use crate::streams::{Absent, Stream};
-use crate::{Code, Failure, HeaderList};
+use crate::{Code, Failure, HeaderList, Priority};
 
 /// How much longer than the list of fields a block may be that is encoded, in bytes.
 const BLOCK_SLACK: usize = 4 * 1024;
@@ -64,6 +64,7 @@ impl Connection {
             kind::GOAWAY => read_goaway(frame)?,
             kind::WINDOW_UPDATE => self.read_window_update(frame, out)?,
             kind::CONTINUATION => self.read_continuation(frame, list, out)?,
+            kind::PRIORITY_UPDATE => self.read_priority_update(frame)?,
             _ => {
                 self.budget.spend(CHEAP_FRAME)?;
                 None
@@ -303,6 +304,30 @@ impl Connection {
                 Some(_) => self.stream_error(head.stream, Code::PROTOCOL_ERROR, out),
                 None => Err(Failure::protocol("client sent PRIORITY frame with incorrect dependency")),
             };
+        }
+        Ok(None)
+    }
+
+    /// A priority that may come ahead of its stream (RFC 9218, section 7.1).
+    fn read_priority_update(&mut self, frame: Frame<'_>) -> Outcome {
+        self.budget.spend(CHEAP_FRAME)?;
+        if frame.head.stream != 0 {
+            return Err(Failure::protocol("client sent PRIORITY_UPDATE frame with incorrect identifier"));
+        }
+        let Some((number, value)) = frame.payload.split_first_chunk() else {
+            return Err(Failure::size("client sent PRIORITY_UPDATE frame with incorrect length"));
+        };
+        let stream = u32::from_be_bytes(*number) & MAX;
+        if stream.is_multiple_of(2) {
+            // Nothing is pushed, so that no such stream exists.
+            return Err(Failure::protocol("client sent PRIORITY_UPDATE frame for incorrect stream"));
+        }
+        let priority = Priority::read([value].into_iter());
+        if self.streams.get(stream).is_some() {
+            return Ok(Some(Event::Priority { stream, priority }));
+        }
+        if self.is_idle(stream) {
+            self.priorities.add(stream, priority, self.streams.last);
         }
         Ok(None)
     }

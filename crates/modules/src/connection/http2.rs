@@ -9,6 +9,11 @@
 //! `http2_chunk_size` is how much content one frame of a response has: with smaller frames, responses interleave better,
 //! and cost more. `http2_body_preread_size` is how much of a body a client may send before anything reads it.
 //!
+//! Clients say which responses they need first, by the `priority` header or PRIORITY_UPDATE frames (RFC 9218): responses
+//! of the lowest urgency value go first. Among those, responses that are useful in parts (`i`) share the connection, and the
+//! others follow each other. Requests without a priority have urgency 3 and share the connection. The priorities of RFC 7540
+//! are ignored.
+//!
 //! The limits of heads (`large_client_header_buffers`, `max_headers`), of bodies, times and keep-alive connections are those
 //! of HTTP/1. After `keepalive_requests` requests, or with a reload that ends the connection, the client gets a GOAWAY
 //! frame, and requests in progress are answered. A client that floods the server with frames that are of no use, such as

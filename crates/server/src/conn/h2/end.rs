@@ -9,7 +9,7 @@ use bytes::Bytes;
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
 use engine::{Detached, End, Flow, Pace, Sent, Unknown};
 use http::{Fields, Method, Status};
-use http2::{Content, write_interim, write_trailers};
+use http2::{Content, Priority, write_interim, write_trailers};
 use journal::Level;
 use std::io;
 use std::rc::Rc;
@@ -25,6 +25,8 @@ const FRAME_HEAD: u64 = 9;
 /// One request and its response on their way.
 pub(super) struct Transfer {
     pub(super) stream: u32,
+    /// How the client wants the response to be sent beside others.
+    pub(super) priority: Priority,
     pub(super) upload: Upload,
     pub(super) outgoing: Outgoing,
     pub(super) timer: Timer,
@@ -228,7 +230,20 @@ impl End for StreamEnd<'_> {
         if shared.machine.is_reset(*stream) {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let Poll::Ready(content) = outgoing.poll_bytes(cx) else { return Ok(Sent::AwaitsServer) };
+        let room = shared.machine.room(*stream);
+        if outgoing.has_content() {
+            // A file is not read ahead of its turn.
+            if room == 0 {
+                *awaits_window = true;
+                return Ok(Sent::AwaitsClient);
+            }
+            if *quantum == 0 || shared.io.output.bytes().len() >= OUTPUT_LIMIT {
+                *wants_turn = true;
+                return Ok(Sent::AwaitsServer);
+            }
+        }
+        let most = limit.min(*quantum).min(room);
+        let Poll::Ready(content) = outgoing.poll_bytes(cx, most) else { return Ok(Sent::AwaitsServer) };
         let has_trailers = !exchange.response.trailers.is_empty();
         let Some((bytes, is_last)) = content? else {
             if outgoing.is_finished && !std::mem::replace(&mut outgoing.is_ended, true) {
@@ -236,15 +251,7 @@ impl End for StreamEnd<'_> {
             }
             return Ok(Sent::All);
         };
-        if *quantum == 0 || shared.io.output.bytes().len() >= OUTPUT_LIMIT {
-            *wants_turn = true;
-            return Ok(Sent::AwaitsServer);
-        }
-        let count = bytes.len().min(limit).min(*quantum).min(shared.machine.room(*stream));
-        if count == 0 {
-            *awaits_window = true;
-            return Ok(Sent::AwaitsClient);
-        }
+        let count = bytes.len().min(most);
         let ends = is_last && count == bytes.len() && !has_trailers;
         shared.data(*stream, &bytes[..count], ends, exchange);
         outgoing.sent(count);

@@ -8,6 +8,7 @@ mod end;
 mod outgoing;
 mod shared;
 mod stream;
+mod turns;
 
 use super::exchange::{self, Begun};
 use super::respond;
@@ -20,7 +21,7 @@ use contract::{Body, Piece};
 use end::{Transfer, Upload, has_body};
 use engine::{Pace, Progress};
 use h1::HeadError;
-use http2::{Code, Event, Failure, Limits, PREFACE, RequestRules, read_request};
+use http2::{Code, Event, Failure, Limits, PREFACE, Priority, RequestRules, read_request};
 use journal::Level;
 use journal::clock::Time;
 use outgoing::Outgoing;
@@ -31,7 +32,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use stream::Stream;
+use stream::{Stream, TURN};
+use turns::Turns;
 
 /// How often a turn goes around before other connections have theirs.
 const ROUNDS: usize = 32;
@@ -50,6 +52,8 @@ pub(crate) struct Multiplexed {
     streams: Vec<Box<Stream>>,
     /// The streams that have something to do.
     queue: VecDeque<u32>,
+    /// The streams that have content to send and wait for their turn.
+    turns: Turns,
     /// The streams that wait for a window. The stream that has waited longest goes first.
     blocked: VecDeque<u32>,
     woken: Arc<Woken>,
@@ -121,6 +125,7 @@ impl Multiplexed {
             shared: Shared { io, machine },
             streams: Vec::new(),
             queue: VecDeque::new(),
+            turns: Turns::default(),
             blocked: VecDeque::new(),
             woken: Arc::default(),
             pace,
@@ -273,6 +278,11 @@ impl Multiplexed {
                     self.enqueue(place);
                 }
             }
+            Event::Priority { stream, priority } => {
+                let Some(place) = self.place(stream) else { return };
+                self.streams[place].transfer.priority = priority;
+                self.turns.change(stream, priority);
+            }
             Event::Goaway => {}
         }
     }
@@ -288,14 +298,21 @@ impl Multiplexed {
         }
     }
 
-    /// Polls the streams that wait for a window. A small window of the connection serves all of them in turn.
+    /// The streams that wait for a window have their turns. A small window of the connection serves all of them.
     fn unblock(&mut self) {
         while let Some(stream) = self.blocked.pop_front() {
             let Some(place) = self.place(stream) else { continue };
             self.streams[place].is_blocked = false;
             if self.streams[place].transfer.awaits_window {
-                self.enqueue(place);
+                self.await_turn(place);
             }
+        }
+    }
+
+    fn await_turn(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        if !std::mem::replace(&mut stream.awaits_turn, true) {
+            self.turns.add(stream.transfer.stream, stream.transfer.priority);
         }
     }
 
@@ -383,8 +400,11 @@ impl Multiplexed {
     fn add(&mut self, stream: u32, begun: Box<Begun>, ends: bool, progress: Progress) {
         let mut upload = Upload::default();
         upload.is_whole = ends || begun.message.refused.is_some();
+        let fields = &begun.request.flow.exchange.request.head.fields;
+        let told = || fields.get("priority").map(|_| Priority::read(fields.all("priority")));
         let transfer = Transfer {
             stream,
+            priority: self.shared.machine.take_priority(stream).or_else(told).unwrap_or(Priority::UNSET),
             upload,
             outgoing: Outgoing::default(),
             timer: self.shared.timer(),
@@ -409,33 +429,56 @@ impl Multiplexed {
         }
         let mut has_served = false;
         for _ in 0..self.queue.len() {
-            if self.stage == Stage::Open && self.shared.io.output.bytes().len() >= OUTPUT_LIMIT {
+            if self.is_full() {
                 break;
             }
             let Some(stream) = self.queue.pop_front() else { break };
             let Some(place) = self.place(stream) else { continue };
             has_served = true;
-            self.poll_stream(place);
+            let stream = &mut self.streams[place];
+            stream.is_queued = false;
+            let Transfer { stream: id, priority, .. } = stream.transfer;
+            let has_to_wait = self.turns.has_before(id, priority);
+            self.poll_stream(place, if has_to_wait { 0 } else { self.quantum() });
+        }
+        while !self.is_full()
+            && let Some(stream) = self.turns.take()
+        {
+            let Some(place) = self.place(stream) else { continue };
+            has_served = true;
+            self.streams[place].awaits_turn = false;
+            self.poll_stream(place, self.quantum());
         }
         has_served
     }
 
-    fn poll_stream(&mut self, place: usize) {
+    /// How much a stream may send when it has its turn, in bytes. One without others has all of the room.
+    fn quantum(&self) -> usize {
+        if self.streams.len() == 1 { OUTPUT_LIMIT } else { TURN }
+    }
+
+    /// Whether the client has to take something before streams go on.
+    fn is_full(&self) -> bool {
+        self.stage == Stage::Open && self.shared.io.output.bytes().len() >= OUTPUT_LIMIT
+    }
+
+    /// Polls a stream, which may send so many bytes of content.
+    fn poll_stream(&mut self, place: usize, quantum: usize) {
         let (stream, shared) = (&mut self.streams[place], &mut self.shared);
-        stream.is_queued = false;
         let polled = match stream.serving.is_over() {
             true => Ok(Poll::Ready(Code::INTERNAL_ERROR)),
             // A fault of the server ends one stream only.
-            false => catch_unwind(AssertUnwindSafe(|| stream.poll(shared))),
+            false => catch_unwind(AssertUnwindSafe(|| stream.poll(shared, quantum))),
         };
         let code = match polled {
             Ok(Poll::Pending) => {
                 let id = stream.transfer.stream;
-                if stream.transfer.awaits_window && !std::mem::replace(&mut stream.is_blocked, true) {
+                let Transfer { awaits_window, wants_turn, quantum: left, .. } = stream.transfer;
+                if wants_turn || (awaits_window && left < quantum) {
+                    // A stream that has sent something goes behind those that have not.
+                    self.await_turn(place);
+                } else if awaits_window && !std::mem::replace(&mut stream.is_blocked, true) {
                     self.blocked.push_back(id);
-                }
-                if stream.transfer.wants_turn {
-                    self.enqueue(place);
                 }
                 return;
             }
@@ -445,6 +488,9 @@ impl Multiplexed {
         let stream = self.streams.remove(place);
         if stream.is_blocked {
             self.blocked.retain(|&other| other != stream.transfer.stream);
+        }
+        if stream.awaits_turn {
+            self.turns.remove(stream.transfer.stream);
         }
         self.shared.release(stream.transfer.stream, code.unwrap_or(Code::INTERNAL_ERROR));
         match code {

@@ -53,6 +53,11 @@ impl Outgoing {
         self.next.is_none()
     }
 
+    /// Whether there is content that was not sent.
+    pub(super) fn has_content(&self) -> bool {
+        self.current.is_some()
+    }
+
     /// Takes a further piece.
     pub(super) fn give(&mut self, piece: Piece, unknown: Unknown) {
         let content = match piece {
@@ -69,13 +74,13 @@ impl Outgoing {
         *slot = Some(content);
     }
 
-    /// The next bytes. Ready if a file has them in memory.
+    /// The next bytes. Ready if a file has them in memory. Of a file so many bytes are read at most.
     ///
     /// # Errors
     /// The file cannot be read, or became shorter.
-    pub(super) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next<'_>>> {
+    pub(super) fn poll_bytes(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<Next<'_>>> {
         if let Some(Content::File(part)) = &mut self.current {
-            ready!(part.poll_read(cx))?;
+            ready!(part.poll_read(cx, most))?;
         }
         let is_last = self.is_finished && self.next.is_none();
         Poll::Ready(Ok(match &self.current {
@@ -121,7 +126,7 @@ impl Outgoing {
 
 impl Part {
     /// Reads, if nothing is left of what was read before.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<()>> {
         while self.bytes.is_empty() && self.offset < self.end {
             let count = if let Some(reading) = &mut self.elsewhere {
                 let bytes = ready!(Pin::new(reading).poll(cx));
@@ -130,7 +135,8 @@ impl Part {
                 self.bytes.append(|out| out.extend_from_slice(&bytes));
                 bytes.len()
             } else {
-                let most = FILE_READ.min(usize::try_from(crowd::file_turn()).unwrap_or(FILE_READ));
+                let turn = usize::try_from(crowd::file_turn()).unwrap_or(FILE_READ);
+                let most = FILE_READ.min(turn).min(most.max(1));
                 let wanted = usize::try_from(self.end - self.offset).unwrap_or(most).min(most);
                 let room = &mut self.bytes.room(wanted)[..wanted];
                 match read(&self.file, room, self.offset, self.unknown)? {
@@ -176,7 +182,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let mut sent = Vec::new();
         loop {
-            let Poll::Ready(Ok(bytes)) = outgoing.poll_bytes(&mut cx) else { panic!("waits") };
+            let Poll::Ready(Ok(bytes)) = outgoing.poll_bytes(&mut cx, 100) else { panic!("waits") };
             let Some((bytes, is_last)) = bytes else { break };
             let count = bytes.len().min(3);
             sent.push((String::from_utf8(bytes[..count].to_vec()).unwrap(), is_last));

@@ -4,7 +4,6 @@
 use super::bells::StreamWaker;
 use super::end::{StreamEnd, Transfer};
 use super::shared::Shared;
-use crate::conn::OUTPUT_LIMIT;
 use crate::conn::exchange::Begun;
 use crate::thread::Serving;
 use engine::{After, Inside, Progress};
@@ -16,7 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 use wire::memory::Held;
 
 /// How much a stream sends before others have their turn, in bytes.
-const TURN: usize = 16 * 1024;
+pub(super) const TURN: usize = 16 * 1024;
 
 /// A request that is being served.
 pub(super) struct Stream {
@@ -28,6 +27,8 @@ pub(super) struct Stream {
     pub(super) serving: Rc<Serving>,
     /// Whether it is to be polled.
     pub(super) is_queued: bool,
+    /// Whether it is among the streams that wait for their turn to send.
+    pub(super) awaits_turn: bool,
     /// Whether it is among the streams that wait for a window.
     pub(super) is_blocked: bool,
     /// The code to cancel the stream with, unless it ends in order.
@@ -60,26 +61,22 @@ impl Stream {
             waker,
             serving,
             is_queued: false,
+            awaits_turn: false,
             is_blocked: false,
             code,
             held: Held::default(),
         }
     }
 
-    /// Goes on; ready when the request is over, with the code for the stream.
-    pub(super) fn poll(&mut self, shared: &mut Shared) -> Poll<Code> {
+    /// Goes on, and sends no more than so many bytes of content. Ready when the request is over, with the code for the stream.
+    pub(super) fn poll(&mut self, shared: &mut Shared, quantum: usize) -> Poll<Code> {
         self.waker.rearm();
         let waker = Waker::from(Arc::clone(&self.waker));
-        (self.transfer.quantum, self.transfer.wants_turn) =
-            (TURN.max(self.chunk_size()).min(OUTPUT_LIMIT), false);
+        (self.transfer.quantum, self.transfer.wants_turn) = (quantum, false);
         self.transfer.awaits_window = false;
         let polled = self.poll_stages(&mut Context::from_waker(&waker), shared);
         self.held.set(self.transfer.upload.memory() + self.transfer.outgoing.memory());
         polled
-    }
-
-    fn chunk_size(&self) -> usize {
-        self.begun.request.flow.exchange.scope.policy.http2.chunk_size
     }
 
     fn poll_stages(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Poll<Code> {
