@@ -70,6 +70,11 @@ impl<S: Read + Write> WebSocket<S> {
         if consents { Ok(WebSocket { stream }) } else { Err(head) }
     }
 
+    /// A WebSocket that was opened otherwise.
+    pub fn opened(stream: S) -> WebSocket<S> {
+        WebSocket { stream }
+    }
+
     /// Sends a frame.
     pub fn send(&mut self, kind: Kind, last: bool, payload: &[u8]) {
         let frame = Frame { kind, last, payload: payload.to_vec() };

@@ -4,6 +4,7 @@
 mod endings;
 mod raw;
 mod streams;
+mod websockets;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -291,7 +292,7 @@ fn the_handshake_chooses_the_protocol() {
         )
     };
     for (http2, offered, begins_with) in [
-        ("on", &["http/1.1", "h2"][..], &[0, 0, 18, 4, 0][..]),
+        ("on", &["http/1.1", "h2"][..], &[0, 0, 24, 4, 0][..]),
         ("on", &["http/1.1"], b"HTTP/1.1 400"),
         ("off", &["h2", "http/1.1"], b"HTTP/1.1 400"),
     ] {

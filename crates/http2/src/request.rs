@@ -34,10 +34,12 @@ struct Pseudo<'a> {
     scheme: Option<&'a [u8]>,
     path: Option<&'a [u8]>,
     authority: Option<&'a [u8]>,
+    protocol: Option<&'a [u8]>,
 }
 
-/// Reads the head of a request. The request line is the one of HTTP/1 with this version. The host becomes a `host` field,
-/// crumbs of cookies become one field.
+/// Reads the head of a request, and tells whether it opens a WebSocket. The request line is the one of HTTP/1 with this
+/// version. The host becomes a `host` field, crumbs of cookies become one field. A request for a WebSocket (RFC 8441) is shown
+/// as in HTTP/1: GET, with the fields `upgrade` and `connection`.
 ///
 /// # Errors
 /// The head breaks the rules. `head` has what was understood of its line.
@@ -45,12 +47,21 @@ pub fn read_request(
     list: &HeaderList,
     rules: &RequestRules,
     head: &mut RequestHead,
-) -> Result<(), MalformedRequest> {
+) -> Result<bool, MalformedRequest> {
     head.clear();
     head.version = Version::Http2;
     let (pseudo, count) = Pseudo::read(list)?;
     pseudo.write_line(head)?;
-    add_fields(list, (count, pseudo.authority), rules, head)
+    let opens_websocket = pseudo.protocol.is_some();
+    if opens_websocket {
+        push(&mut head.fields, b"upgrade", b"websocket")?;
+        push(&mut head.fields, b"connection", b"upgrade")?;
+    }
+    add_fields(list, (count, pseudo.authority), rules, head)?;
+    if opens_websocket && head.fields.get("content-length").is_some() {
+        return Err(malformed("client sent \"Content-Length\" header in a request for a WebSocket"));
+    }
+    Ok(opens_websocket)
 }
 
 impl<'a> Pseudo<'a> {
@@ -79,6 +90,11 @@ impl<'a> Pseudo<'a> {
                     "client sent duplicate \":authority\" header",
                     "client sent invalid \":authority\" header",
                 ),
+                b":protocol" => (
+                    &mut found.protocol,
+                    "client sent duplicate :protocol header",
+                    "client sent empty :protocol header",
+                ),
                 _ => return Err(malformed("client sent unknown pseudo-header")),
             };
             if value.is_empty() {
@@ -98,7 +114,8 @@ impl<'a> Pseudo<'a> {
         if !is_method {
             return Err(malformed("client sent invalid method"));
         }
-        let is_connect = Method::from_bytes(method) == Method::Connect;
+        let is_connect = Method::from_bytes(method) == Method::Connect && self.protocol.is_none();
+        let method = self.shown_method(method)?;
         let target = if is_connect { self.authority } else { self.path };
         if let Some(target) = target.filter(|target| !target.iter().any(|&byte| byte <= b' ' || byte == 0x7f))
         {
@@ -122,6 +139,23 @@ impl<'a> Pseudo<'a> {
             return Err(malformed("client sent invalid :path header"));
         }
         Ok(())
+    }
+}
+
+impl Pseudo<'_> {
+    /// The method that the configuration sees: GET for a WebSocket (RFC 8441, section 5).
+    fn shown_method<'m>(&self, method: &'m [u8]) -> Result<&'m [u8], MalformedRequest> {
+        let Some(protocol) = self.protocol else { return Ok(method) };
+        if Method::from_bytes(method) != Method::Connect || self.authority.is_none() {
+            return Err(malformed("client sent unexpected :protocol header"));
+        }
+        match protocol.eq_ignore_ascii_case(b"websocket") {
+            true => Ok(b"GET"),
+            false => Err(MalformedRequest {
+                status: Status::NOT_IMPLEMENTED,
+                reason: "client sent unsupported :protocol header",
+            }),
+        }
     }
 }
 
@@ -253,6 +287,11 @@ mod tests {
         )
     }
 
+    fn websocket(more: &[(&str, &str)]) -> Result<String, &'static str> {
+        let pseudo = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https")];
+        read(&[&pseudo[..], &[(":path", "/chat"), (":authority", "h")], more].concat())
+    }
+
     #[test]
     fn requests_that_are_understood() {
         for (more, expected) in [
@@ -268,6 +307,10 @@ mod tests {
         }
         let connect = read(&[(":method", "CONNECT"), (":authority", "h:1")]);
         assert_eq!(connect.as_deref(), Ok("CONNECT h:1 HTTP/2.0|host=h:1"));
+        let socket = websocket(&[("sec-websocket-version", "13")]);
+        let expected =
+            "GET /chat HTTP/2.0|upgrade=websocket|connection=upgrade|host=h|sec-websocket-version=13";
+        assert_eq!(socket.as_deref(), Ok(expected));
     }
 
     #[test]
@@ -308,5 +351,28 @@ mod tests {
         }
         assert!(read(&[(":method", "CONNECT"), (":authority", "h:1"), (":path", "/")]).is_err());
         assert!(get(&[("a", "1"); 9]).is_err(), "too many");
+        for name in ["content-length", "upgrade", "connection", ":protocol"] {
+            assert!(websocket(&[(name, "1")]).is_err(), "{name}");
+        }
+        for fields in [
+            &[
+                (":method", "GET"),
+                (":protocol", "websocket"),
+                (":scheme", "http"),
+                (":path", "/"),
+                (":authority", "h"),
+            ][..],
+            &[
+                (":method", "CONNECT"),
+                (":protocol", "other"),
+                (":scheme", "http"),
+                (":path", "/"),
+                (":authority", "h"),
+            ],
+            &[(":method", "CONNECT"), (":protocol", "websocket"), (":authority", "h")],
+            &[(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/")],
+        ] {
+            assert!(read(fields).is_err(), "{fields:?}");
+        }
     }
 }

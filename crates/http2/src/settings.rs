@@ -9,6 +9,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
+const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 
 /// The window of streams and of the connection where no settings say otherwise, in bytes.
 pub(crate) const WINDOW: u32 = 65_535;
@@ -70,8 +71,12 @@ impl Settings {
 /// Appends our settings.
 pub(crate) fn write_settings(streams: u32, window: u32, list_size: usize, out: &mut Vec<u8>) {
     let list_size = u32::try_from(list_size.saturating_add(LIST_OVERHEAD)).unwrap_or(u32::MAX);
-    let settings =
-        [(MAX_CONCURRENT_STREAMS, streams), (INITIAL_WINDOW_SIZE, window), (MAX_HEADER_LIST_SIZE, list_size)];
+    let settings = [
+        (MAX_CONCURRENT_STREAMS, streams),
+        (INITIAL_WINDOW_SIZE, window),
+        (MAX_HEADER_LIST_SIZE, list_size),
+        (ENABLE_CONNECT_PROTOCOL, 1),
+    ];
     let mut payload = Vec::with_capacity(6 * settings.len());
     for (name, value) in settings {
         payload.extend_from_slice(&name.to_be_bytes());

@@ -38,7 +38,7 @@ pub use certificate::{LoadError, Pair};
 pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, rejection};
 pub use offered::Offered;
-pub use peer::PeerCertificate;
+pub use peer::{PeerCertificate, base64};
 pub use policy::{Choices, ClientCheck, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};

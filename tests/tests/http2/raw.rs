@@ -75,6 +75,11 @@ impl Frame {
 impl Raw {
     /// Connects. Streams of the server begin with this window.
     pub(super) fn connect(address: SocketAddr, initial_window: u32) -> Raw {
+        Raw::connect_with_settings(address, initial_window).0
+    }
+
+    /// As `connect`, with the server's settings.
+    pub(super) fn connect_with_settings(address: SocketAddr, initial_window: u32) -> (Raw, Vec<u8>) {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut raw = Raw { stream, input: Vec::new() };
@@ -82,9 +87,9 @@ impl Raw {
         raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         raw.send(&frame(SETTINGS, 0, 0, &settings));
         // The server's own settings are known from here on.
-        while raw.next().expect("settings").kind != SETTINGS {}
+        let theirs = raw.find(|frame| frame.kind == SETTINGS).payload;
         raw.send(&frame(SETTINGS, 1, 0, &[]));
-        raw
+        (raw, theirs)
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) {

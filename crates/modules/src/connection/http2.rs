@@ -14,6 +14,11 @@
 //! others follow each other. Requests without a priority have urgency 3 and share the connection. The priorities of RFC 7540
 //! are ignored.
 //!
+//! A client can open a WebSocket in a stream (RFC 8441). The configuration sees a GET request with `Upgrade: websocket` and
+//! `Connection: upgrade`, so that the recipe for WebSockets in [proxy_pass](proxy.md) serves both versions of HTTP. The
+//! client gets 200 for the upstream's 101; the log says 200, too. A location that answers with a success and opens no
+//! WebSocket is told as 501.
+//!
 //! The limits of heads (`large_client_header_buffers`, `max_headers`), of bodies, times and keep-alive connections are those
 //! of HTTP/1. After `keepalive_requests` requests, or with a reload that ends the connection, the client gets a GOAWAY
 //! frame, and requests in progress are answered. A client that floods the server with frames that are of no use, such as

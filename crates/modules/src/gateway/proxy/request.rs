@@ -186,7 +186,8 @@ fn write_method(proxy: &Proxy, exchange: &Exchange, out: &mut Vec<u8>) {
 /// Whether the client asks for another protocol, and these lines pass that on.
 fn asks_upgrade(exchange: &Exchange, lines: &[u8]) -> bool {
     let head = &exchange.request.head;
-    if head.version != Version::Http11 || head.fields.get("upgrade").is_none() {
+    // In HTTP/2 only a request for a WebSocket has the field.
+    if !matches!(head.version, Version::Http11 | Version::Http2) || head.fields.get("upgrade").is_none() {
         return false;
     }
     let mut fields = Fields::new();

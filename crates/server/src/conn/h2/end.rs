@@ -3,6 +3,7 @@
 
 use super::outgoing::Outgoing;
 use super::shared::Shared;
+use super::websocket::Handshake;
 use crate::conn::OUTPUT_LIMIT;
 use crate::thread::Serving;
 use bytes::Bytes;
@@ -36,6 +37,10 @@ pub(super) struct Transfer {
     pub(super) wants_turn: bool,
     /// Whether the client has to open a window first.
     pub(super) awaits_window: bool,
+    /// What is left of opening a WebSocket.
+    pub(super) handshake: Option<Handshake>,
+    /// Whether bytes go both ways that are no body and no content.
+    pub(super) is_tunnel: bool,
     /// Whether the client waits for leave to send its body.
     pub(super) expects_continue: bool,
 }
@@ -127,6 +132,9 @@ impl BodyReader for StreamEnd<'_> {
         exchange: &mut Exchange,
         take: &mut dyn FnMut(&[u8]),
     ) -> Poll<Result<bool, Status>> {
+        if self.transfer.is_tunnel {
+            return self.poll_take_raw(exchange, take);
+        }
         let Transfer { stream, upload, .. } = &mut *self.transfer;
         if upload.pace.is_none() {
             let policy = &exchange.scope.policy.request_body;
@@ -170,6 +178,30 @@ impl BodyReader for StreamEnd<'_> {
     }
 }
 
+impl StreamEnd<'_> {
+    /// Takes what the client sends through a tunnel. Neither the limits of a body nor its deadlines hold.
+    fn poll_take_raw(
+        &mut self,
+        exchange: &mut Exchange,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<bool, Status>> {
+        let Transfer { stream, upload, .. } = &mut *self.transfer;
+        if upload.is_wrong() || self.shared.machine.is_reset(*stream) {
+            return Poll::Ready(Err(Status::CLIENT_CLOSED));
+        }
+        let is_empty = upload.content.is_empty();
+        exchange.request.length += upload.content.bytes().len() as u64;
+        take(upload.content.bytes());
+        upload.content.consume(usize::MAX);
+        upload.content.release();
+        if upload.is_whole {
+            return Poll::Ready(Ok(false));
+        }
+        self.shared.widen(*stream, UPLOAD_WINDOW);
+        if is_empty { Poll::Pending } else { Poll::Ready(Ok(true)) }
+    }
+}
+
 impl End for StreamEnd<'_> {
     fn interim(&mut self, exchange: &mut Exchange, status: Status, fields: &Fields) {
         if status == Status::CONTINUE && !std::mem::take(&mut self.transfer.expects_continue) {
@@ -191,6 +223,9 @@ impl End for StreamEnd<'_> {
     }
 
     fn settle(&mut self, exchange: &mut Exchange) -> Result<(), Status> {
+        if let Some(handshake) = self.transfer.handshake.as_ref().filter(|_| exchange.error.is_none()) {
+            handshake.check(exchange)?;
+        }
         let upload = &mut self.transfer.upload;
         match upload.is_awaited(exchange) || exchange.error.is_some() {
             true => Ok(()),
@@ -199,6 +234,9 @@ impl End for StreamEnd<'_> {
     }
 
     fn head(&mut self, flow: &mut Flow, body: &Body, _: bool) -> bool {
+        if let Some(handshake) = &self.transfer.handshake {
+            self.transfer.is_tunnel = handshake.finish(&mut flow.exchange, body);
+        }
         let has_body = has_body(&flow.exchange);
         let ends = !has_body || (matches!(body, Body::Empty) && !flow.exchange.response.expects_trailers);
         self.shared.response(self.transfer.stream, ends, flow);

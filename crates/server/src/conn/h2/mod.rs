@@ -9,6 +9,7 @@ mod outgoing;
 mod shared;
 mod stream;
 mod turns;
+mod websocket;
 
 use super::exchange::{self, Begun};
 use super::respond;
@@ -34,6 +35,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use stream::{Stream, TURN};
 use turns::Turns;
+use websocket::Handshake;
 
 /// How often a turn goes around before other connections have theirs.
 const ROUNDS: usize = 32;
@@ -329,13 +331,15 @@ impl Multiplexed {
         (io.started, io.head_length, io.pipelined) = (Some(Time::now()), length, false);
         let rules = rules(&io.default_policy().head);
         let head = &mut begun.request.flow.exchange.request.head;
-        let malformed = read_request(&io.thread().header_list.borrow(), &rules, head).err();
-        let malformed = malformed.map(|error| HeadError {
+        let read = read_request(&io.thread().header_list.borrow(), &rules, head);
+        let handshake = matches!(read, Ok(true)).then(|| Handshake::new(&mut head.fields)).flatten();
+        let malformed = read.err().map(|error| HeadError {
             status: error.status,
             reason: error.reason,
             line_known: !head.line().is_empty(),
         });
-        exchange::begin_stream(io, &mut begun, ends, malformed);
+        // What follows a handshake is no body.
+        exchange::begin_stream(io, &mut begun, ends || handshake.is_some(), malformed);
         io.started = None;
         self.end_by_settings();
         if let Some(length) = begun.request.flow.exchange.request.content_length {
@@ -346,10 +350,10 @@ impl Multiplexed {
             return self.shared.release(stream, Code::INTERNAL_ERROR);
         };
         match progress {
-            Progress::Respond(body) if self.can_answer(stream, &begun, &body) => {
+            Progress::Respond(body) if handshake.is_none() && self.can_answer(stream, &begun, &body) => {
                 self.answer(stream, begun, &body);
             }
-            other => self.add(stream, begun, ends, other),
+            other => self.add(Opened { stream, ends, handshake }, begun, other),
         }
     }
 
@@ -397,7 +401,8 @@ impl Multiplexed {
     }
 
     /// Makes a request a stream in progress.
-    fn add(&mut self, stream: u32, begun: Box<Begun>, ends: bool, progress: Progress) {
+    fn add(&mut self, opened: Opened, begun: Box<Begun>, progress: Progress) {
+        let Opened { stream, ends, handshake } = opened;
         let mut upload = Upload::default();
         upload.is_whole = ends || begun.message.refused.is_some();
         let fields = &begun.request.flow.exchange.request.head.fields;
@@ -411,6 +416,8 @@ impl Multiplexed {
             quantum: 0,
             wants_turn: false,
             awaits_window: false,
+            handshake,
+            is_tunnel: false,
             expects_continue: begun.message.framing.expect_continue && !ends,
         };
         let origin = (self.woken.waker(stream), Rc::clone(&self.shared.io.serving));
@@ -659,6 +666,14 @@ impl Multiplexed {
         io.output.append(|out| machine.end(out));
         Rest::Again
     }
+}
+
+/// A stream that the client has opened.
+struct Opened {
+    stream: u32,
+    /// Whether the client sends nothing more.
+    ends: bool,
+    handshake: Option<Handshake>,
 }
 
 /// What becomes of a connection that has nothing to do.

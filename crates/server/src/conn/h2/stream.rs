@@ -86,7 +86,7 @@ impl Stream {
             let next = match stage {
                 Stage::Responding => {
                     let after = ready!(request.poll(cx, &mut StreamEnd { shared, transfer, serving }));
-                    self.responded(after)
+                    self.responded(after, shared)
                 }
                 Stage::FollowingUp => {
                     let mut end = Inside::default();
@@ -105,13 +105,16 @@ impl Stream {
         }
     }
 
-    fn responded(&mut self, after: After) -> Stage {
+    fn responded(&mut self, after: After, shared: &mut Shared) -> Stage {
         let Stream { begun, transfer, code, .. } = self;
         let request = &mut begun.request;
         if transfer.upload.has_failed() {
             *code = Code::PROTOCOL_ERROR;
         }
         match after {
+            After::Sent if transfer.is_tunnel && !transfer.outgoing.has_content() => {
+                shared.data(transfer.stream, &[], true, &mut request.flow.exchange);
+            }
             After::Sent => {}
             After::Cut(error) => {
                 let text = format!("{} while sending response to client", net::system_message(&error));
