@@ -16,8 +16,8 @@
 //!
 //! A client can open a WebSocket in a stream (RFC 8441). The configuration sees a GET request with `Upgrade: websocket` and
 //! `Connection: upgrade`, so that the recipe for WebSockets in [proxy_pass](proxy.md) serves both versions of HTTP. The
-//! client gets 200 for the upstream's 101; the log says 200, too. A location that answers with a success and opens no
-//! WebSocket is told as 501.
+//! client gets 200 for the upstream's 101; the log says 200, too. A client gets 501 where a location answers with a success and
+//! opens no WebSocket.
 //!
 //! The limits of heads (`large_client_header_buffers`, `max_headers`), of bodies, times and keep-alive connections are those
 //! of HTTP/1. After `keepalive_requests` requests, or with a reload that ends the connection, the client gets a GOAWAY
