@@ -432,3 +432,48 @@ fn what_has_no_room_is_removed() {
     assert!(wait::until(LIMIT, || count() == 0), "what is not used goes, too");
     running.stop();
 }
+
+/// A range of a content of this length, as a server sends it.
+fn ranged(asked: &Asked, length: usize) -> Reply {
+    let text = String::from_utf8_lossy(&asked.text).into_owned();
+    let range = text.lines().find_map(|line| line.strip_prefix("Range: bytes=")).unwrap();
+    let (start, end) = range.split_once('-').unwrap();
+    let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+    let end = end.min(length - 1);
+    let body: String = (start..=end).map(|at| char::from(b'a' + u8::try_from(at % 26).unwrap())).collect();
+    raw(
+        &format!(
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {start}-{end}/{length}\r\nETag: \"x\"\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ),
+        After::Keep,
+    )
+}
+
+#[test]
+fn parts_of_a_response_are_kept_one_by_one() {
+    const LENGTH: usize = 95;
+    let counter = Counter::start(|asked, _| ranged(asked, LENGTH));
+    let settings = "slice 10; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; proxy_cache_valid 206 1h;";
+    let running = counter.site(&with(settings)).start(Server::Fulmar);
+    let ask = |range: &str| {
+        let request = format!("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{range}\r\n");
+        let response = running.ask_bytes(request.as_bytes()).last().clone();
+        (response.status, response.text(), counter.count())
+    };
+    let whole: String = (0..LENGTH).map(|at| char::from(b'a' + u8::try_from(at % 26).unwrap())).collect();
+    assert_eq!(ask("Range: bytes=42-57\r\n"), (206, whole[42..58].to_owned(), 2), "two parts are needed");
+    assert_eq!(ask("Range: bytes=45-51\r\n"), (206, whole[45..52].to_owned(), 2));
+    assert_eq!(
+        ask("Range: bytes=-3\r\n"),
+        (206, whole[92..].to_owned(), 4),
+        "the first one tells the length"
+    );
+    assert_eq!(ask(""), (200, whole.clone(), 10));
+    assert_eq!(ask(""), (200, whole.clone(), 10));
+    assert_eq!(ask("Range: bytes=1-2,90-91\r\n"), (200, whole, 10));
+    assert_eq!(ask("Range: bytes=95-\r\n").0, 416);
+    assert_eq!(files(&running.log_path("cache")).len(), 10);
+    running.stop();
+}

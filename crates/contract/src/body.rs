@@ -4,6 +4,7 @@ use crate::{Exchange, Outcome, Turn, Work};
 use bytes::Bytes;
 use std::fs::{File, Metadata};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -116,6 +117,12 @@ pub trait Source {
     /// Ends the source when its content has ended; memory may be left for further requests.
     fn finish(self: Box<Self>, exchange: &Exchange) {
         let _ = exchange;
+    }
+
+    /// Leaves out all but a range of the content, before anything was pulled. Tells whether it does.
+    fn seek(&mut self, range: Range<u64>) -> bool {
+        let _ = range;
+        false
     }
 
     /// Gets more content while the client takes no more, where that is wanted. The task is woken when there is more to

@@ -355,6 +355,11 @@ impl Exchange {
         self.kept().attached.borrow_mut().push(Rc::new(value));
     }
 
+    /// Attaches as [`Exchange::attach`] does what has its memory already.
+    pub fn attach_shared<T: 'static>(&self, value: Rc<T>) {
+        self.kept().attached.borrow_mut().push(value);
+    }
+
     /// Keeps a value as [`Exchange::attach`] does, for this exchange alone: what is about the way that it
     /// is answered. Another one may be answered at the same time, and must not see it.
     pub fn attach_own<T: 'static>(&self, value: T) {

@@ -117,6 +117,7 @@ pub mod transform {
     pub mod headers_more;
     pub mod not_modified;
     pub mod range;
+    pub mod slice;
     pub mod sub_filter;
     pub mod zstd;
 }
@@ -230,8 +231,9 @@ pub static ALL: &[&Module] = &[
     &authorization::secure_link::MODULE,
     &values::geo::MODULE,
     &values::split_clients::MODULE,
-    // Filters of the response. What changes the head comes first. Then the body is decompressed, changed, compressed, and
+    // Filters of the response. What changes the head comes first, and before that what makes one response of several. Then the body is decompressed, changed, compressed, and
     // cut into ranges.
+    &transform::slice::MODULE,
     &transform::not_modified::MODULE,
     &transform::headers_more::MODULE,
     &transform::headers::MODULE,

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 55] = [
+const ENDINGS: [&str; 56] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -32,6 +32,7 @@ const ENDINGS: [&str; 55] = [
     "hide_header",
     "pass_header",
     "ignore_headers",
+    "force_ranges",
     "cache_path",
     "cache",
     "cache_key",

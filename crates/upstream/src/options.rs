@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many directives [`Options`] has.
-pub const OPTION_COUNT: usize = 26 + CacheOptions::COUNT;
+pub const OPTION_COUNT: usize = 27 + CacheOptions::COUNT;
 
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -48,6 +48,7 @@ pub struct Options {
     pub hide_header: Directive<Box<[u8]>>,
     pub pass_header: Directive<Box<[u8]>>,
     pub ignore_headers: Directive<Ignored>,
+    pub force_ranges: Directive<bool>,
     /// Those about keeping responses.
     pub cache: CacheOptions,
 }
@@ -92,6 +93,7 @@ impl Options {
             ignore_headers: of(Directive::new(names.of("ignore_headers"), parse_ignored), IGNORE)
                 .args(Arity::AtLeast(1))
                 .rule(Rule::List),
+            force_ranges: flag(names.of("force_ranges"), "off", RANGES),
             cache: CacheOptions::new(names),
         }
     }
@@ -139,6 +141,7 @@ impl Options {
             &self.hide_header,
             &self.pass_header,
             &self.ignore_headers,
+            &self.force_ranges,
             &self.cache.path,
             &self.cache.cache,
             &self.cache.key,
@@ -175,6 +178,7 @@ const INTERCEPT: &str = "Whether `error_page` replaces errors of the server, too
 const RATE: &str = "How many bytes a second a response that is buffered is read at; 0 is any number.";
 const HIDE: &str = "A field of responses that is not passed on.";
 const PASS: &str = "A field of responses that is passed on although it usually is not.";
+const RANGES: &str = "Whether ranges are cut out of a response that has no `Accept-Ranges`.";
 const IGNORE: &str = "Fields of responses that are not acted upon.";
 
 pub(crate) const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {

@@ -160,6 +160,7 @@ pub struct Settings {
     pub intercept_errors: bool,
     pub limit_rate: Option<Amount>,
     pub ignored: Ignored,
+    pub force_ranges: bool,
     /// How responses are kept, if they are.
     pub cache: Option<Arc<CacheSettings>>,
     /// Fields of responses that are not passed on, in lower case.
@@ -208,6 +209,7 @@ impl Settings {
             intercept_errors: false,
             limit_rate: None,
             ignored: Ignored(0),
+            force_ranges: false,
             cache: CacheSettings::new(view, &options.cache)?.map(Arc::new),
             hidden: hidden(view, options),
         };
@@ -240,6 +242,7 @@ impl Settings {
         view.assign(&options.ignore_client_abort, &mut self.ignore_client_abort);
         view.assign(&options.pass_request_headers, &mut self.pass_request_headers);
         view.assign(&options.pass_request_body, &mut self.pass_request_body);
+        view.assign(&options.force_ranges, &mut self.force_ranges);
         view.assign(&options.intercept_errors, &mut self.intercept_errors);
         self.limit_rate =
             view.get(&options.limit_rate).filter(|rate| !matches!(rate, Amount::Fixed(0))).cloned();

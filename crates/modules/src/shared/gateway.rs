@@ -187,6 +187,10 @@ impl<P: Protocol> Gateway<P> {
             return Err(step);
         }
         self.0.describe(exchange, dialogue, &fields);
+        if settings.force_ranges && !P::switches(dialogue) {
+            cached::answer::cut_here(exchange);
+            exchange.response.accept_ranges = true;
+        }
         Ok(sent)
     }
 

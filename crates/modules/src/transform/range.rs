@@ -123,7 +123,7 @@ impl Filter for Ranges {
 
 impl Ranges {
     /// One range of content that is still to come. For more than one of them the whole content is sent.
-    fn cut_source(&self, exchange: &mut Exchange, source: Box<dyn Source>, length: u64) -> Body {
+    fn cut_source(&self, exchange: &mut Exchange, mut source: Box<dyn Source>, length: u64) -> Body {
         let asked = range_field(exchange).map(|field| parse(field, length, self.most));
         match asked.as_ref() {
             Some(Asked::Unsatisfiable) => unsatisfiable(exchange, length),
@@ -132,6 +132,9 @@ impl Ranges {
                 exchange.response.status = Status::PARTIAL_CONTENT;
                 exchange.response.accept_ranges = false;
                 single(exchange, &[], part, length);
+                if source.seek(part.clone()) {
+                    return Body::Source(source);
+                }
                 Body::Source(Box::new(Cut { source, skip: part.start, left: part.end - part.start }))
             }
             _ => Body::Source(source),

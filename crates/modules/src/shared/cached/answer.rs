@@ -173,6 +173,11 @@ pub(crate) fn body(object: &Object) -> Body {
 /// all of it.
 pub(crate) fn judge_here(exchange: &mut Exchange) {
     exchange.wire.relayed = false;
+    cut_here(exchange);
+}
+
+/// Makes this server cut the content to ranges, if the other server allows ranges.
+pub(crate) fn cut_here(exchange: &mut Exchange) {
     let response = &mut exchange.response;
     if let Some(time) = response.fields.get("last-modified").and_then(parse_date) {
         response.last_modified = Some(time);
