@@ -22,6 +22,7 @@ pub mod apache {
     pub mod mod_filter;
     pub mod mod_headers;
     pub mod mod_mime;
+    pub mod mod_php;
     pub mod mod_rewrite;
     pub mod mod_setenvif;
     pub mod mod_version;
@@ -205,6 +206,7 @@ pub static ALL: &[&Module] = &[
     &apache::mod_rewrite::MODULE,
     &apache::mod_alias::MODULE,
     &apache::mod_env::MODULE,
+    &apache::mod_php::MODULE,
     &apache::mod_dir::MODULE,
     &apache::mod_mime::MODULE,
     &apache::mod_filter::MODULE,
@@ -260,7 +262,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 31] = [
+    const OURS: [&str; 32] = [
         "proxy_cache_purge",
         "fastcgi_cache_purge",
         "scgi_cache_purge",
@@ -272,6 +274,7 @@ mod tests {
         "send_min_rate",
         "htaccess",
         "htaccess_user_files",
+        "htaccess_php",
         "fulmar_status",
         "symlinks",
         "more_set_headers",

@@ -280,3 +280,89 @@ fn mistakes_close_their_directory() {
     }
     running.stop();
 }
+
+/// PHP takes the settings of files where the server's configuration allows it, and nowhere else.
+#[test]
+fn settings_of_php() {
+    if !have_php() {
+        return;
+    }
+    let directory = tempfile::TempDir::with_prefix("php-").expect("a directory");
+    let php = Php::start(directory.path());
+    let text = "<?php echo ini_get('memory_limit'), ' ', ini_get('highlight.comment'), ' ', ini_get('html_errors'), ' ', \
+                ini_get('precision');";
+    let configuration = format!(
+        "server {{
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+            fastcgi_param REQUEST_METHOD $request_method;
+            location ~ ^/allowed/ {{
+                htaccess_php on;
+                fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+                fastcgi_param REQUEST_METHOD $request_method;
+                fastcgi_param PHP_VALUE precision=7;
+                fastcgi_pass unix:{socket};
+            }}
+            location ~ \\.php$ {{ fastcgi_pass unix:{socket}; }}
+        }}",
+        socket = php.socket().display()
+    );
+    let settings =
+        "php_value memory_limit 77M\nphp_value highlight.comment \"a; b=c\"\nphp_flag html_errors On\n";
+    let site = Site::new(&configuration)
+        .file("allowed/.htaccess", settings)
+        .file("allowed/a.php", text)
+        .file("allowed/deep/.htaccess", "php_value memory_limit 78M\nphp_flag html_errors 0\n")
+        .file("allowed/deep/a.php", text)
+        .file("refused/.htaccess", settings)
+        .file("refused/a.php", text)
+        .file("plain/a.php", "<?php echo 'plain';");
+    let running = site.start(Server::Fulmar);
+    assert_eq!(running.ask("GET /allowed/a.php").last().text(), "77M a; b=c 1 7");
+    assert_eq!(
+        running.ask("GET /allowed/deep/a.php").last().text(),
+        "78M a; b=c 0 7",
+        "an inner file adds to an outer one"
+    );
+    assert_eq!(running.ask("GET /refused/a.php").last().status, 500);
+    running.wait_for_log("error.log", "settings of PHP in a .htaccess file need \"htaccess_php on\"");
+    assert_eq!(running.ask("GET /plain/a.php").last().text(), "plain");
+    running.stop();
+}
+
+#[test]
+fn bodies_and_paths_behind_programs_are_limited() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            client_max_body_size 100;
+            location ~ \\.prog(/|$) { return 200 $uri; }
+        }",
+    )
+    .file("short/.htaccess", "LimitRequestBody 5\n")
+    .file("short/a.txt", "a")
+    .file("long/a.txt", "a")
+    .file("long/.htaccess", "LimitRequestBody 500\n")
+    .file("any/.htaccess", "LimitRequestBody 0\nAcceptPathInfo On\n")
+    .file("exact/.htaccess", "AcceptPathInfo Off\n")
+    .file("exact/a.txt", "a")
+    .file("any/a.txt", "a")
+    .file("wrong/.htaccess", "LimitRequestBody many\n")
+    .file("wrong/a.txt", "a");
+    let running = site.start(Server::Fulmar);
+    let post = |folder: &str, length: usize| {
+        let body = "x".repeat(length);
+        running.ask(&format!("POST /{folder}/a.txt\nContent-Length: {length}\n\n{body}")).last().status
+    };
+    assert_eq!((post("short", 5), post("short", 6)), (200, 413));
+    assert_eq!((post("long", 100), post("long", 101)), (200, 413), "the server's own limit counts, too");
+    assert_eq!((post("any", 100), post("any", 101)), (200, 413));
+    assert_eq!(running.ask("GET /wrong/a.txt").last().status, 500);
+    assert_eq!(running.ask("GET /exact/a.txt").last().text(), "a");
+    assert_eq!(running.ask("GET /exact/a.txt/more").last().status, 404);
+    running.stop();
+}

@@ -45,6 +45,7 @@
 mod charset;
 pub(crate) mod content;
 pub(crate) mod documents;
+mod requests;
 pub(crate) mod sections;
 
 use conf::{Contexts, Diagnostic};
@@ -70,6 +71,8 @@ pub static MODULE: Module = Module {
         &content::FILE_ETAG,
         &content::SERVER_SIGNATURE,
         &charset::ADD_DEFAULT_CHARSET,
+        &requests::LIMIT_REQUEST_BODY,
+        &requests::ACCEPT_PATH_INFO,
     ],
     variables: &[],
     compile: Some(compile),
@@ -80,6 +83,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         content::compile(view, builder);
         documents::compile(view, builder);
         charset::compile(view, builder);
+        requests::compile(view, builder);
     }
     Ok(())
 }

@@ -3,10 +3,11 @@
 use super::bounded::{BYTES_MAX, Failure};
 use conf::Diagnostic;
 use conf::tree::printable;
-use contract::{Args, Exchange, Loading};
+use contract::{Args, Exchange, Loading, Scope};
 use http::Status;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The value of a variable.
 type Value = Box<[u8]>;
@@ -23,13 +24,24 @@ pub(crate) struct Environment {
     before: RefCell<Option<(Value, Value)>>,
 }
 
+/// Settings of PHP that `.htaccess` files make.
+pub(crate) struct PhpSettings {
+    /// The scope that the files belong to. Elsewhere the settings do not count.
+    pub(crate) scope: Arc<Scope>,
+    /// Lines of an ini file.
+    pub(crate) text: Arc<[u8]>,
+}
+
+/// The parameter by which PHP-FPM takes settings.
+pub(crate) const PHP_VALUE: &[u8] = b"PHP_VALUE";
+
 /// What a variable takes of [`BYTES_MAX`] beside its name and value.
 const VARIABLE_BYTES: usize = 200;
 
 /// Parameters by which a program decides what it runs, and how. Only the configuration may set them: other sites
 /// share the program, and PHP-FPM keeps `PHP_VALUE` for their requests, too.
 const RESERVED: [&[u8]; 6] =
-    [b"PHP_VALUE", b"PHP_ADMIN_VALUE", b"SCRIPT_FILENAME", b"PATH_TRANSLATED", b"DOCUMENT_ROOT", b"PATH"];
+    [PHP_VALUE, b"PHP_ADMIN_VALUE", b"SCRIPT_FILENAME", b"PATH_TRANSLATED", b"DOCUMENT_ROOT", b"PATH"];
 
 /// What reserved names start with, too: settings of the dynamic linker, and fields of the request.
 const RESERVED_STARTS: [&[u8]; 2] = [b"LD_", b"HTTP_"];

@@ -1,5 +1,6 @@
 //! The parameters that a request is sent with: what the configuration says, and the request's fields.
 
+use crate::shared::apache::environment::{PHP_VALUE, PhpSettings};
 use crate::shared::cached;
 use crate::values::variables::host_and_port;
 use conf::Diagnostic;
@@ -7,6 +8,7 @@ use contract::hash::KeyedMap;
 use contract::{Args, Exchange, Loading, Template};
 use http::{Field, Fields};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// One `fastcgi_param`, `scgi_param` or `uwsgi_param`.
 #[derive(Clone, Debug)]
@@ -117,6 +119,16 @@ pub(crate) fn encode<E: Encoder>(
     }
     for (name, text) in &environment {
         out.write(name, true, |value| value.extend_from_slice(text))?;
+    }
+    let settings = exchange.attached::<PhpSettings>();
+    if let Some(settings) = settings.filter(|settings| Arc::ptr_eq(&settings.scope, &exchange.scope)) {
+        // Of two parameters of one name the last counts: it has what the configuration says, too.
+        let configured = value(exchange, params, PHP_VALUE).unwrap_or_default();
+        out.write(PHP_VALUE, false, |text| {
+            text.extend_from_slice(&configured);
+            text.push(b'\n');
+            text.extend_from_slice(&settings.text);
+        })?;
     }
     Ok(())
 }
