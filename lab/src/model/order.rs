@@ -80,18 +80,12 @@ pub enum ToolName {
     Ab,
     /// wrk.
     Wrk,
-    /// wrk2, with a constant rate.
-    Wrk2,
     /// hey.
     Hey,
     /// h2load of nghttp2.
     H2load,
     /// weighttp.
     Weighttp,
-    /// oha.
-    Oha,
-    /// autocannon.
-    Autocannon,
     /// k6.
     K6,
     /// JMeter.

@@ -23,7 +23,7 @@ pub struct FoundTool {
 }
 
 /// Where `make lab` brings tools to, below the current folder.
-const FETCHED: &[&str] = &["target/tools/bin", "target/k6/bin", "target/autocannon/node_modules/.bin"];
+const FETCHED: &[&str] = &["target/k6/bin"];
 
 /// Looks for a tool on the `PATH`, among those that were fetched here, and where `cargo install` puts programs; the
 /// lab's own generator is this program. The error says how to install it.
@@ -74,7 +74,7 @@ mod tests {
     fn fetched_programs_come_behind_those_of_the_path() {
         let (all, path) = (folders(), env::var_os("PATH").unwrap_or_default());
         let of_path = env::split_paths(&path).count();
-        assert_eq!(all[of_path], Path::new("target/tools/bin"));
+        assert_eq!(all[of_path], Path::new("target/k6/bin"));
         assert!(all.last().is_some_and(|folder| folder.is_absolute() && folder.ends_with("bin")), "{all:?}");
     }
 

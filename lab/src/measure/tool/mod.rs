@@ -2,18 +2,15 @@
 //! own generator. All take one [`Order`] and give one [`Report`].
 
 mod ab;
-mod autocannon;
 mod find;
 mod fulmar_lab;
 mod h2load;
 mod hey;
 pub(crate) mod jmeter;
 pub(crate) mod k6;
-mod oha;
 mod reading;
 mod weighttp;
 mod wrk;
-mod wrk2;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,19 +55,8 @@ pub struct Tool {
 }
 
 /// All tools, in the order of `fulmar-lab list`.
-pub const ALL: &[Tool] = &[
-    fulmar_lab::TOOL,
-    ab::TOOL,
-    wrk::TOOL,
-    wrk2::TOOL,
-    hey::TOOL,
-    h2load::TOOL,
-    weighttp::TOOL,
-    oha::TOOL,
-    autocannon::TOOL,
-    k6::TOOL,
-    jmeter::TOOL,
-];
+pub const ALL: &[Tool] =
+    &[fulmar_lab::TOOL, ab::TOOL, wrk::TOOL, hey::TOOL, h2load::TOOL, weighttp::TOOL, k6::TOOL, jmeter::TOOL];
 
 /// The tool of that name.
 pub fn named(name: ToolName) -> Option<&'static Tool> {

@@ -29,13 +29,6 @@ fn version(program: &Path) -> Option<String> {
 fn refuses(order: &Order) -> Option<&'static str> {
     match order {
         Order { rate: Some(_), .. } => Some("wrk knows no constant rate"),
-        _ => common_refusal(order),
-    }
-}
-
-/// What neither wrk nor wrk2 can do.
-pub(super) fn common_refusal(order: &Order) -> Option<&'static str> {
-    match order {
         Order { pipeline: 2.., .. } => Some("wrk pipelines only with a script"),
         Order { tls: Some(tls), .. } if tls.resume => Some("wrk resumes no sessions"),
         Order { amount: Amount::Requests(_), .. } => Some("wrk counts seconds, not requests"),
@@ -43,8 +36,7 @@ pub(super) fn common_refusal(order: &Order) -> Option<&'static str> {
     }
 }
 
-/// The arguments of wrk, which wrk2 shares.
-pub(super) fn arguments(order: &Order) -> Result<Vec<String>> {
+fn arguments(order: &Order) -> Result<Vec<String>> {
     let Amount::Seconds(seconds) = order.amount else {
         anyhow::bail!("wrk counts seconds, not requests");
     };
@@ -62,8 +54,7 @@ pub(super) fn arguments(order: &Order) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// What wrk prints, and wrk2 too.
-pub(super) fn outcome(text: &str) -> Result<Outcome> {
+fn outcome(text: &str) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut rate = None;
     for line in text.lines().map(str::trim) {

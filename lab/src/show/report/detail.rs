@@ -69,7 +69,10 @@ impl Detail<'_> {
             // The first chart is seen without scrolling; the others are in the load's own fold.
             if index == 0 && !charts.is_empty() {
                 let chart = vec![Part::Heading(work.title()), Part::Charts(vec![charts.remove(0)])];
-                parts.push(Part::Columns([chart, self.verdicts()]));
+                match self.verdicts() {
+                    verdicts if verdicts.is_empty() => parts.extend(chart),
+                    verdicts => parts.push(Part::Columns([chart, verdicts])),
+                }
             }
             loads.push(Part::Fold(work.title(), self.work(work, charts)));
         }
@@ -77,7 +80,11 @@ impl Detail<'_> {
         parts.extend(self.findings());
         parts.extend(self.published(&works));
         parts.extend(self.audit());
-        parts.push(Part::Fold("The publication, and what is different here".into(), self.introduction()));
+        let introduction = match &self.experiment.source {
+            Some(_) => "The publication, and what is different here",
+            None => "How it is measured",
+        };
+        parts.push(Part::Fold(introduction.into(), self.introduction()));
         if !loads.is_empty() {
             parts.push(Part::Heading("Every load in full".into()));
         }
@@ -109,7 +116,9 @@ impl Detail<'_> {
             parts.push(Part::Text("The lab's own question; nothing was published to compare with.".into()));
         }
         if !experiment.departures.is_empty() {
-            parts.push(Part::Text("What is different here:".into()));
+            let is_published = experiment.source.is_some();
+            let lead = if is_published { "What is different here:" } else { "What to know of it:" };
+            parts.push(Part::Text(lead.into()));
             parts.push(Part::List(experiment.departures.iter().map(|words| words.clone().into()).collect()));
         }
         parts

@@ -110,7 +110,7 @@ impl<'a> Summary<'a> {
         let distance = |cell| {
             let mut twin = crate::model::block::Cell::clone(cell);
             twin.contender = twin_of(&cell.contender);
-            let ratios = ratios(&self.turns(&twin, figure), &self.turns(cell, figure));
+            let ratios = ratios(&self.quiet_turns(&twin, figure), &self.quiet_turns(cell, figure));
             (!ratios.is_empty()).then(|| (median(&ratios) - 1.0).abs())
         };
         self.cells().filter_map(distance).reduce(f64::max)
@@ -318,6 +318,18 @@ mod tests {
 
     fn named(shares: &[(&str, f64)]) -> Vec<(String, f64)> {
         shares.iter().map(|(name, share)| ((*name).into(), *share)).collect()
+    }
+
+    #[test]
+    fn nobody_leads_by_what_began_on_a_busy_machine() {
+        let mut blocks = blocks_of(&[("nginx", &[100.0, 100.0]), ("apache", &[80.0, 300.0])]);
+        let first = |blocks: &[Block]| judged(blocks, Figure::RequestsPerS).0[0].0.clone();
+        assert_eq!(first(&blocks), "apache");
+        blocks[3].circumstances.busy_before = 2.0;
+        assert_eq!(first(&blocks), "nginx", "the other turn counts alone");
+        blocks.iter_mut().for_each(|block| block.circumstances.busy_before = 2.0);
+        let (summary, experiment) = (Summary::of(&blocks), experiment());
+        assert!(summary.lead(&summary.works(&experiment)[0], Figure::RequestsPerS).is_none());
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl<'a> Leads<'a> {
     /// What the first page says: a line for each experiment and figure.
     pub(super) fn overview(&self) -> Vec<Part> {
         if self.all.is_empty() {
-            return vec![Part::Note("Nothing was measured yet.".into())];
+            return vec![Part::Note("Nobody leads: nothing was measured on a quiet machine yet.".into())];
         }
         let contenders = self.contenders();
         let groups = self.groups();
@@ -135,8 +135,14 @@ impl<'a> Leads<'a> {
         let named = counts(&works).into_iter().filter(|count| count.clear > 0).take(AHEAD_MAX);
         let named: Vec<String> = named.map(|count| count.words()).collect();
         let named = if named.is_empty() { String::new() } else { format!(": {}", format::list(&named)) };
-        let others =
-            if clear < led.len() { " Of the others no difference between the best is shown." } else { "" };
+        let ahead = led.iter().filter(|judged| judged.is_ahead() && !judged.is_clear()).count();
+        let mut others = match ahead {
+            0 => String::new(),
+            ahead => format!(" In {ahead} one server is ahead, with less than a claim needs."),
+        };
+        if clear + ahead < led.len() {
+            others.push_str(" Of the others no difference between the best is shown.");
+        }
         let open = works.len() - led.len();
         let open = if open == 0 { String::new() } else { format!(" In {open} nobody is first.") };
         let ahead = Text::default().stress("Who is ahead: ").say(format!(
@@ -361,9 +367,13 @@ impl<'a> Judged<'a> {
 
     /// Whether the first is ahead of all others, and a claim may rest on it.
     fn is_clear(&self) -> bool {
-        let is_ahead = self.standings.iter().all(|standing| *standing == Standing::Behind);
-        let is_known = self.lead.floor.is_some() && !self.is_indicative();
-        is_ahead && is_known && !self.standings.is_empty()
+        self.is_ahead() && self.lead.floor.is_some() && !self.is_indicative()
+    }
+
+    /// Whether all others are behind the first, by as many turns as a verdict needs.
+    fn is_ahead(&self) -> bool {
+        let are_behind = self.standings.iter().all(|standing| *standing == Standing::Behind);
+        are_behind && !self.standings.is_empty() && self.has_verdict()
     }
 
     /// Those who are level with this contender, where it is one of the first.

@@ -43,15 +43,20 @@ fn short_parts(parts: &[Part], out: &mut String, has_picture: &mut bool) {
                 }
             }
             Part::Text(text) | Part::Note(text) => {
-                let is_link = |span: &&Span| matches!(span, Span::Link(_, Target::Here(_)));
-                // What follows a link within the page says nothing without it.
-                let end = text.0.iter().position(|span| is_link(&span)).unwrap_or(text.0.len());
-                let _ = writeln!(out, "\n{}", inline(&Text(text.0[..end].to_vec())).trim_end());
+                let _ = writeln!(out, "\n{}", inline(&unlinked(text)).trim_end());
             }
-            Part::Table(_) | Part::List(_) => out.push_str(&self::part(part)),
+            Part::List(items) => out.push_str(&self::part(&Part::List(items.iter().map(unlinked).collect()))),
+            Part::Table(_) => out.push_str(&self::part(part)),
             Part::Heading(_) | Part::Fold(..) | Part::Code(_) => {}
         }
     }
+}
+
+/// A text up to its first link within the page: what follows says nothing without it.
+fn unlinked(text: &Text) -> Text {
+    let is_link = |span: &Span| matches!(span, Span::Link(_, Target::Here(_)));
+    let end = text.0.iter().position(is_link).unwrap_or(text.0.len());
+    Text(text.0[..end].to_vec())
 }
 
 /// Text in which no character is taken for markup, in one line.

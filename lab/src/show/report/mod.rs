@@ -177,8 +177,14 @@ fn document(out: &Path, experiments: &[Experiment], blocks: &[Block], form: Form
         .filter(|work| work.load.paths.is_empty())
         .collect();
     let leads = Leads::of(&summary, &alike);
-    let overview =
-        Overview { summary: &summary, works: &works, leads: &leads, answers: &answers, prices: &prices };
+    let overview = Overview {
+        summary: &summary,
+        works: &works,
+        leads: &leads,
+        answers: &answers,
+        prices: &prices,
+        styles: &styles,
+    };
     let mut sections = overview.sections();
     sections.extend(features::section(out, experiments, blocks, form));
     sections.push(surroundings::section(&summary));

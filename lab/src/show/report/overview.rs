@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::chart::Chart;
 use super::choices::{choices, faultless};
 use super::claims;
-use super::document::{Badge, Entry, Group, Part, Section, Span, Table, Target, Text, slug};
+use super::document::{Badge, Entry, Group, Part, Row, Section, Span, Table, Target, Text, slug};
 use super::format;
 use super::leads::Leads;
+use super::plots::{Plots, Styles};
 use super::prices::Prices;
 use super::summary::{Summary, Work};
 use super::verdict;
@@ -35,6 +37,8 @@ pub(super) struct Overview<'a> {
     pub(super) answers: &'a [(&'a Experiment, Vec<Answer>)],
     /// The prices.
     pub(super) prices: &'a Prices,
+    /// The styles of the charts.
+    pub(super) styles: &'a Styles,
 }
 
 impl Overview<'_> {
@@ -60,15 +64,21 @@ impl Overview<'_> {
         let claims = claims::repeated(self.answers);
         let mut table = self.leads.uses();
         if let Some(claim) = claims.first() {
-            table.row(claim.row());
+            // On a phone the first rows alone are seen without scrolling.
+            table.rows.insert(0, Row::Cells(claim.row().map(Entry::from).into()));
         }
         let mut left = if table.rows.is_empty() { Vec::new() } else { vec![Part::Table(table)] };
+        if self.leads.all.is_empty() && !self.works.is_empty() {
+            let words =
+                "No server is ranked: every run began while other programs kept the machine busy, or failed.";
+            left.push(Part::Note(words.into()));
+        }
         left.extend(self.published_in_short().map(Part::Text));
-        let right = claims::picture(&claims).map(|chart| Part::Charts(vec![chart])).into_iter().collect();
-        let mut parts = vec![Part::Columns([left, right])];
-        parts.retain(
-            |part| !matches!(part, Part::Columns([left, right]) if left.is_empty() && right.is_empty()),
-        );
+        let picture = claims::picture(&claims).or_else(|| self.first_chart());
+        let mut parts = match picture {
+            Some(chart) if !left.is_empty() => vec![Part::Columns([left, vec![Part::Charts(vec![chart])]])],
+            _ => left,
+        };
         let items = self.sure_in_short();
         if !items.is_empty() {
             parts.push(Part::List(items));
@@ -79,6 +89,15 @@ impl Overview<'_> {
                 .push(Part::Fold("The programs, with version and origin".into(), vec![Part::List(programs)]));
         }
         parts
+    }
+
+    /// Where no publication was repeated, the first load that answers a question is the picture.
+    fn first_chart(&self) -> Option<Chart> {
+        let work = self.works.iter().find(|work| work.load.need.is_some())?;
+        let clients = work.clients.last().copied()?;
+        let plots = Plots { summary: self.summary, work, clients, styles: self.styles, full: false };
+        let chart = plots.all().into_iter().next()?;
+        Some(Chart { title: format!("{}: {}", work.title(), chart.title), ..chart })
     }
 
     /// What became of the published findings.
@@ -97,12 +116,18 @@ impl Overview<'_> {
         let mut items = self.leads.in_short();
         if let Some(choice) = choices(self.summary, self.works).into_iter().next() {
             let indicative = choice.turns.map(|turns| format!(" ({})", indicative(turns)));
-            items.push(Text::default().stress("What to choose: ").say(format!(
-                "for {}: {}{}. Other needs have other answers, below.",
-                choice.need,
-                format::list(&choice.first),
-                indicative.unwrap_or_default()
-            )));
+            items.push(
+                Text::default()
+                    .stress("What to choose: ")
+                    .say(format!(
+                        "for {}: {}{}. ",
+                        choice.need,
+                        format::list(&choice.first),
+                        indicative.unwrap_or_default()
+                    ))
+                    .and(Span::Link("Other needs have other answers".into(), Target::Here("choices".into())))
+                    .say("."),
+            );
         }
         items
     }

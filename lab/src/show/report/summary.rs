@@ -84,8 +84,17 @@ impl<'a> Summary<'a> {
 
     /// A figure in each turn that has it.
     pub(super) fn turns(&self, cell: &Cell, figure: Figure) -> BTreeMap<u32, f64> {
+        self.turns_where(cell, figure, |_| true)
+    }
+
+    /// The same of what began on a quiet machine: of nothing else is said who leads.
+    pub(super) fn quiet_turns(&self, cell: &Cell, figure: Figure) -> BTreeMap<u32, f64> {
+        self.turns_where(cell, figure, |block| !block.circumstances.is_busy())
+    }
+
+    fn turns_where(&self, cell: &Cell, figure: Figure, counts: fn(&Block) -> bool) -> BTreeMap<u32, f64> {
         let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for block in self.measured(cell) {
+        for block in self.measured(cell).into_iter().filter(|block| counts(block)) {
             if let Some(value) = block.figures.get(&figure) {
                 values.entry(block.turn).or_default().push(*value);
             }
@@ -162,7 +171,8 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// A figure in each turn; where the load is raised until it breaks, the most clients that were all answered in time.
+    /// A figure in each turn that began on a quiet machine; where the load is raised until it breaks, the most clients that
+    /// were all answered in time.
     pub(super) fn values(
         &self,
         work: &Work<'a>,
@@ -171,11 +181,12 @@ impl<'a> Summary<'a> {
         figure: Figure,
     ) -> BTreeMap<u32, f64> {
         if work.load.kind != Kind::Knee || figure != Figure::Connections {
-            return self.turns(&work.cell(name, clients), figure);
+            return self.quiet_turns(&work.cell(name, clients), figure);
         }
         let mut most = BTreeMap::new();
         for clients in &work.clients {
-            for block in self.measured(&work.cell(name, *clients)) {
+            let quiet = self.measured(&work.cell(name, *clients));
+            for block in quiet.into_iter().filter(|block| !block.circumstances.is_busy()) {
                 let value = |figure: Figure| block.figures.get(&figure).copied().unwrap_or_default();
                 let slowest_ms = value(Figure::P99Ms).max(value(Figure::MeanMs));
                 let is_answered = value(Figure::Failed) <= 0.0 && slowest_ms <= KNEE_MS;

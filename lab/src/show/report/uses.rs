@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 3;
 impl Leads<'_> {
     /// The needs that were measured, each with the servers to use.
     pub(super) fn uses(&self) -> Table {
-        let mut table = Table::new("Asked and answered", ["Asked", "What these measurements answer"]);
+        let mut table = Table::new("Asked and answered", ["Question", "Answer"]);
         let mut seen: Vec<&str> = Vec::new();
         for judged in &self.all {
             let Some(need) = judged.work.load.need.as_deref().filter(|need| !seen.contains(need)) else {
@@ -48,12 +48,9 @@ impl Judged<'_> {
         let next =
             behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| named(share));
         let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
-        let sure = if names.len() > 1 { "no difference shown between them" } else { "ahead of all others" };
+        let sure = if names.len() > 1 { "no difference shown" } else { "ahead of all others" };
         let runs = format::counted(runs, "run");
-        Text::default()
-            .stress(format::list(&names))
-            .say(next)
-            .aside(format!("{sure}; {rate} in the middle of {runs}"))
+        Text::default().stress(format::list(&names)).say(next).aside(format!("{sure}; {rate}; {runs}"))
     }
 }
 
