@@ -22,7 +22,7 @@
 //!     htaccess on;
 //!     htaccess_php on;
 //!     location ~ \.php$ {
-//!         include fastcgi_params;
+//!         fastcgi_param REQUEST_METHOD $request_method;
 //!         fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
 //!         fastcgi_pass unix:/run/php/shop.sock;
 //!     }
