@@ -477,3 +477,32 @@ fn parts_of_a_response_are_kept_one_by_one() {
     assert_eq!(files(&running.log_path("cache")).len(), 10);
     running.stop();
 }
+
+/// A response of this length.
+fn long(length: usize) -> Reply {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"x\"\r\nContent-Length: {length}\r\n\r\n"
+    );
+    ([head.into_bytes(), vec![b'x'; length]].concat(), After::Keep)
+}
+
+#[test]
+fn a_response_is_kept_although_its_client_takes_no_content() {
+    const LENGTH: usize = 1 << 20;
+    for request in
+        ["HEAD /a HTTP/1.1\r\nHost: a\r\n", "GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\n"]
+    {
+        let counter = Counter::start(|_, _| long(LENGTH));
+        let running = counter.site(&with("")).start(Server::Fulmar);
+        let mut client = running.connect();
+        client.send(format!("{request}\r\n").as_bytes());
+        // The next request of the connection is served, too.
+        client.send(b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let method = request.split(' ').next().unwrap();
+        assert!(matches!(client.response(method).unwrap().status, 200 | 304));
+        let second = client.response("GET").unwrap();
+        assert_eq!((second.field("X-Cache"), second.text().len()), (Some("HIT"), LENGTH), "{request}");
+        assert_eq!(counter.count(), 1);
+        running.stop();
+    }
+}

@@ -169,6 +169,17 @@ impl Reader {
     }
 }
 
+/// Gives a directory to the worker that an administrator made for it: one of root that is empty. Any other is left as
+/// it is, since the configuration may name it by mistake.
+fn hand_over(path: &Path, owner: u32) -> io::Result<()> {
+    let metadata = path.symlink_metadata()?;
+    let is_of_root = metadata.is_dir() && metadata.uid() == 0 && owner != 0;
+    if !is_of_root || path.read_dir()?.next().is_some() {
+        return Ok(());
+    }
+    std::os::unix::fs::lchown(path, Some(owner), None)
+}
+
 /// What of the settings of processes a worker takes over while it serves.
 pub(crate) fn settings(process: &ProcessSettings) -> Settings {
     Settings {
@@ -255,7 +266,9 @@ impl Configuration {
         let owner = self.identity.as_ref().map(Identity::uid);
         match DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => owner.map_or(Ok(()), |owner| std::os::unix::fs::lchown(path, Some(owner), None)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                owner.map_or(Ok(()), |owner| hand_over(path, owner))
+            }
             Err(error) => Err(error),
         }
     }
@@ -404,6 +417,23 @@ mod tests {
     fn error(text: &str) -> String {
         let refusal = read(text).map(|_| ()).unwrap_err();
         refusal.read.line(&refusal.error)
+    }
+
+    #[test]
+    fn only_an_empty_directory_of_root_is_handed_over() {
+        const OTHER: u32 = 65534;
+        let around = tempfile::tempdir().unwrap();
+        let [empty, full] = ["empty", "full"].map(|name| around.path().join(name));
+        std::fs::create_dir(&empty).unwrap();
+        std::fs::create_dir_all(full.join("inner")).unwrap();
+        let uid = |path: &Path| path.metadata().unwrap().uid();
+        if uid(&empty) != 0 {
+            println!("skipped: it needs root");
+            return;
+        }
+        hand_over(&empty, OTHER).unwrap();
+        hand_over(&full, OTHER).unwrap();
+        assert_eq!((uid(&empty), uid(&full)), (OTHER, 0));
     }
 
     #[test]

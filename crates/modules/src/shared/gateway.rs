@@ -240,6 +240,7 @@ impl<P: Protocol> Gateway<P> {
         };
         let is_buffered = is_buffered(settings, &sent);
         if P::switches(dialogue) {
+            cached.iter().for_each(|cached| cached.release());
             return Step::Respond(conversation.take_tunnel().map_or(Body::Empty, Body::Tunnel));
         }
         let has_content = self.0.has_content(exchange, dialogue);

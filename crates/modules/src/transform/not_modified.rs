@@ -115,7 +115,8 @@ impl Filter for NotModified {
                 response.content_length = None;
                 response.accept_ranges = false;
                 response.fields.remove("content-encoding");
-                Body::Empty
+                // Content that is kept for others is read all the same.
+                if exchange.wire.outlasts { body } else { Body::Empty }
             }
             Verdict::Failed => {
                 // Nothing of what was meant to be sent is left for the error's page.
