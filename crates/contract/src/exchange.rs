@@ -27,7 +27,7 @@ pub struct Request {
     pub args: Option<Vec<u8>>,
     /// The host that was asked for, in lower case, without its port; empty where none was named.
     pub host: Vec<u8>,
-    /// The port behind the host (`$request_port`).
+    /// The port after the host (`$request_port`).
     pub port: Option<u16>,
     /// The length of the body, where it is known.
     pub content_length: Option<u64>,

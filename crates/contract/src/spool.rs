@@ -42,7 +42,7 @@ impl Spool {
         Ok((Spool { file: Arc::new(file), length: 0 }, FileName { path, stays: false }))
     }
 
-    /// Adds bytes behind the others and tells where they start.
+    /// Adds bytes after the others and tells where they start.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let start = self.length;
         self.file.write_all_at(bytes, start)?;

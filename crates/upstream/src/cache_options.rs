@@ -161,7 +161,7 @@ const BACKGROUND: &str = "Whether a response that is no longer valid is sent at 
      `updating` allows to send it.";
 const REVALIDATE: &str = "Whether the server is asked if a response has changed that is no longer valid.";
 const MAX_RANGE: &str =
-    "A request for a range that starts at this byte or behind it is passed on, and its response is not kept.";
+    "A request for a range that starts at this byte or after it is passed on, and its response is not kept.";
 const PURGE: &str = "The request removes the response of its key if one of these texts is neither empty nor `0`. It is \
      answered 204, or 404 if there was none.";
 

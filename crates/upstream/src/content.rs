@@ -58,7 +58,7 @@ impl Content {
         piece.or_else(overflow)
     }
 
-    /// Memory is for what comes first: behind a part in a file everything goes there.
+    /// Memory is for what comes first: after a part in a file everything goes there.
     fn room_in_memory(&self, settings: &Settings) -> usize {
         match self.pieces.back() {
             // What is buffered goes to a file where memory is scarce.

@@ -11,7 +11,7 @@ impl Crc32 {
         Crc32(u32::MAX)
     }
 
-    /// The same with these bytes behind.
+    /// The same with these bytes after the others.
     #[must_use]
     pub(crate) fn and(self, bytes: &[u8]) -> Crc32 {
         let step = |crc: u32, &byte: &u8| TABLE[((crc ^ u32::from(byte)) & 0xff) as usize] ^ (crc >> 8);

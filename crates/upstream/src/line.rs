@@ -28,7 +28,7 @@ pub(crate) struct Line {
     pub(crate) input: Buffer,
     /// What is written next.
     output: Buffer,
-    /// What is left of the request's body behind that.
+    /// What is left of the request's body after that.
     rest: Rest,
     pub(crate) lease: Lease,
     clock: Clock,

@@ -98,7 +98,7 @@ impl Options {
         }
     }
 
-    /// All of them behind a protocol's own directives, which are `OWN` many; `ALL` is the sum.
+    /// All of them after a protocol's own directives, which are `OWN` many; `ALL` is the sum.
     pub const fn behind<const OWN: usize, const ALL: usize>(
         &'static self,
         own: [&'static dyn AnyDirective; OWN],

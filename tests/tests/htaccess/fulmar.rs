@@ -128,10 +128,7 @@ fn what_is_not_built_is_told_from_what_is_unknown() {
     for (folder, text) in [
         ("auth", "\"AuthDigestProvider\" of mod_auth_digest is not built yet in "),
         ("map", "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files in "),
-        (
-            "php",
-            "settings of PHP in a .htaccess file need \"htaccess_php on\" in the server's configuration",
-        ),
+        ("php", "settings of PHP in a .htaccess file need \"htaccess_php on\" in the server's configuration"),
     ] {
         assert_eq!(status(&running, &format!("GET /{folder}/a.txt")), 500);
         running.wait_for_log("error.log", text);

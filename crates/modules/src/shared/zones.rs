@@ -25,7 +25,7 @@ const ZONE_ACCOUNT: u64 = 1024 + PAGE;
 const LEAST_SIZE: u64 = 8 * PAGE;
 
 impl ZoneSpec {
-    /// Reads `NAME:SIZE`, the rest of a word behind `zone=`.
+    /// Reads `NAME:SIZE`, the rest of a word after `zone=`.
     pub(crate) fn parse(args: &Args<'_>, word: &Word, rest: &[u8]) -> Result<ZoneSpec, Diagnostic> {
         let error = |what: String| Diagnostic::emerg(what).at(args.node.span).under(word.span);
         let invalid = || error(format!("invalid zone size \"{word}\""));

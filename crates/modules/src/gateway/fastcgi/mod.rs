@@ -232,7 +232,7 @@ impl Protocol for Application {
         (call.scheme, call.is_idempotent, call.tag) =
             (place.scheme.prefix, is_idempotent(exchange), self.tag);
         let key = group.key(exchange);
-        // Nothing is evaluated behind this: an explanation ends with it.
+        // Nothing is evaluated after this: an explanation ends with it.
         exchange.tell(|| {
             let url = format!("fastcgi://{}", group.name);
             let script = params::value(exchange, &self.params, b"SCRIPT_FILENAME");

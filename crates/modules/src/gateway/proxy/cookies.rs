@@ -183,7 +183,7 @@ fn rules<T: Clone + Send + Sync>(
 /// A part of a cookie between two semicolons.
 struct Attribute<'a> {
     name: Cow<'a, [u8]>,
-    /// What stands behind `=`.
+    /// What stands after `=`.
     value: Option<Cow<'a, [u8]>>,
 }
 

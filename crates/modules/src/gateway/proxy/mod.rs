@@ -1,6 +1,6 @@
 //! Requests passed to another server over HTTP.
 //!
-//! `proxy_pass` names a server or an `upstream`. Without a URI behind it the request goes on with the URI
+//! `proxy_pass` names a server or an `upstream`. Without a URI after it the request goes on with the URI
 //! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
 //! URL is computed for each request; a name in it is that of an `upstream`, or is looked up by a `resolver`. A request
 //! for a location's prefix without its last slash is redirected to the location.

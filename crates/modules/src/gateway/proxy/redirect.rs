@@ -116,7 +116,7 @@ pub(super) fn rewrite(rules: &[Rule], exchange: &Exchange, url: &[u8]) -> Option
     rules.iter().find_map(|rule| rule.apply(exchange, url))
 }
 
-/// A `Refresh` field with the URL behind `url=` rewritten.
+/// A `Refresh` field with the URL after `url=` rewritten.
 pub(super) fn rewrite_refresh(rules: &[Rule], exchange: &Exchange, value: &[u8]) -> Option<Vec<u8>> {
     let at = value.windows(4).position(|window| window.eq_ignore_ascii_case(b"url="))? + 4;
     let url = rewrite(rules, exchange, &value[at..])?;
