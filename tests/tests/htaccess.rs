@@ -8,6 +8,7 @@ mod limits;
 mod nested;
 mod passwords;
 mod paths;
+mod products;
 mod programs;
 mod requirements;
 mod responses;
@@ -88,12 +89,16 @@ fn agree_on(site: Site, modules: &[&str], requests: &[&str]) {
 
 /// As `agree`, with each server's own port in `Host`.
 fn agree_with_host(files: &[(&str, &str)], requests: &[&str]) {
-    let with_host = |request: &&str| match request.split_once('\n') {
+    let requests: Vec<String> = requests.iter().map(|request| with_host(request)).collect();
+    agree(files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// A request that names its host with the server's own port.
+fn with_host(request: &str) -> String {
+    match request.split_once('\n') {
         Some((line, rest)) => format!("{line}\nHost: localhost:%%PORT%%\n{rest}"),
         None => format!("{request}\nHost: localhost:%%PORT%%"),
-    };
-    let requests: Vec<String> = requests.iter().map(with_host).collect();
-    agree(files, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+    }
 }
 
 /// What has to be the same of a response, as text.
