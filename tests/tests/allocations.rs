@@ -3,6 +3,7 @@
 
 mod allocator;
 
+use crate::http2::raw::{HEADERS, Raw, get};
 use conf::{Diagnostic, Memory};
 use contract::{Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
 use net::bind::bind;
@@ -32,6 +33,12 @@ const WAITING: usize = 63;
 
 /// How many bytes a connection may hold that waits for an upstream, without the memory of the kernel.
 const WAITING_MAX: usize = 7300;
+
+/// How many streams of a connection wait.
+const WAITING_STREAMS: u32 = 100;
+
+/// How many bytes a stream may hold that waits for its client.
+const WAITING_STREAM_MAX: usize = 3072;
 
 /// How long it may take until the file is in memory: one that is younger than two seconds is not kept there.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -134,7 +141,7 @@ fn a_connection_that_waits_for_an_upstream_holds_little() {
         upstream.local_addr().unwrap()
     );
     let mut held = Vec::new();
-    serve(text, sockets, || {
+    serve(text, sockets, &COUNTING, || {
         let mut waiting = Vec::new();
         let mut probe = Client::connect(address);
         probe.extend(2 * LIMIT);
@@ -164,6 +171,41 @@ fn a_connection_that_waits_for_an_upstream_holds_little() {
     assert!((1000..=WAITING_MAX).contains(&each), "{each} bytes for each connection");
 }
 
+/// Streams of HTTP/2 whose client takes nothing.
+#[test]
+fn a_stream_that_waits_for_its_client_holds_little() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "x".repeat(100_000)).unwrap();
+    let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
+    let sockets = bind(&any, &ListenOptions::default(), 1).unwrap();
+    let &SocketAddress::Inet(address) = sockets[0].address() else { panic!("not TCP") };
+    let text = format!(
+        "error_log stderr crit; http {{ access_log off; server {{ listen {address}; http2 on; root {}; \
+         location = / {{ return 200; }} }} }}",
+        directory.path().display()
+    );
+    let mut held = Vec::new();
+    serve(text, sockets, &COUNTING, || {
+        let mut waiting = Vec::new();
+        let mut probe = Client::connect(address);
+        probe.extend(2 * LIMIT);
+        for _ in 0..2 {
+            let mut client = Raw::connect(address, 0);
+            for index in 0..WAITING_STREAMS {
+                client.send(&get(2 * index + 1, "/a.txt"));
+            }
+            // The heads of all responses were sent.
+            client.find(|frame| frame.kind == HEADERS && frame.stream == 2 * WAITING_STREAMS - 1);
+            waiting.push(client);
+            probe.exchange("GET /").expect("an answer");
+            probe.exchange("GET /").expect("an answer");
+            held.push(LIVE.load(Ordering::SeqCst));
+        }
+    });
+    let each = (held[1] - held[0]) / WAITING_STREAMS as usize;
+    assert!((500..=WAITING_STREAM_MAX).contains(&each), "{each} bytes for each stream");
+}
+
 fn needs_none(directory: &Path, logs: &str, request: &str) {
     std::fs::write(directory.join("a.txt"), "x".repeat(1024)).unwrap();
     let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
@@ -186,7 +228,7 @@ fn counted_within(
     request: &str,
 ) -> Vec<u64> {
     let mut counted = Vec::new();
-    serve(configuration, sockets, || {
+    serve(configuration, sockets, &COUNTING, || {
         let mut client = Client::connect(address);
         client.extend(2 * LIMIT);
         until(LIMIT, || {
@@ -197,14 +239,19 @@ fn counted_within(
     counted
 }
 
-/// Runs a server of one thread with this configuration while the clients do their work.
-fn serve(configuration: String, sockets: Vec<BoundSocket>, clients: impl FnOnce()) {
+/// Runs a server of one thread with this configuration and one more module while the clients do their work.
+pub(super) fn serve(
+    configuration: String,
+    sockets: Vec<BoundSocket>,
+    added: &'static Module,
+    clients: impl FnOnce(),
+) {
     // The counts are everybody's.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let inputs = Memory::default().with("/etc/x.conf", configuration);
     let options = Options { path: "/etc/x.conf".into(), prefix: "/etc".into(), globals: None };
-    let modules: Vec<&'static Module> = modules::ALL.iter().copied().chain([&COUNTING]).collect();
+    let modules: Vec<&'static Module> = modules::ALL.iter().copied().chain([added]).collect();
     let loading = Loading::new(Path::new("/etc"), Path::new("/etc"));
     let mut loaded = load(&inputs, &options, &modules, loading);
     let site = Arc::new(Site::compile(&mut loaded, &modules).unwrap());

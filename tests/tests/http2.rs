@@ -2,7 +2,8 @@
 //! What can be compared is asked of nginx, too.
 
 mod endings;
-mod raw;
+mod faults;
+pub(crate) mod raw;
 mod streams;
 mod websockets;
 

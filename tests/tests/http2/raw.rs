@@ -4,82 +4,83 @@ use super::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-pub(super) const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
-pub(super) const SETTINGS: u8 = 4;
-pub(super) const PING: u8 = 6;
-pub(super) const GOAWAY: u8 = 7;
-pub(super) const WINDOW: u8 = 8;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RESET: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW: u8 = 8;
 
 /// The largest window.
-pub(super) const WINDOW_MAX: u32 = (1 << 31) - 1;
+pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
 /// The window that a connection has without an update.
-pub(super) const WINDOW_START: u32 = 65_535;
+pub(crate) const WINDOW_START: u32 = 65_535;
 
 /// A frame that the server sent.
 #[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) kind: u8,
-    pub(super) flags: u8,
-    pub(super) stream: u32,
-    pub(super) payload: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A connection.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     stream: TcpStream,
     input: Vec<u8>,
 }
 
 /// A frame to send.
-pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [.., a, b, c] = payload.len().to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
 /// A literal field that enters no table.
-pub(super) fn field(name: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn field(name: &str, value: &[u8]) -> Vec<u8> {
     let length =
         |length: usize| u8::try_from(length).ok().filter(|length| *length < 127).expect("a short text");
     [&[0, length(name.len())][..], name.as_bytes(), &[length(value.len())], value].concat()
 }
 
 /// The block of a request.
-pub(super) fn block(method: &str, path: &str) -> Vec<u8> {
+pub(crate) fn block(method: &str, path: &str) -> Vec<u8> {
     let path = field(":path", path.as_bytes());
     [field(":method", method.as_bytes()), vec![0x86], path, field(":authority", b"localhost")].concat()
 }
 
 /// A request without a body.
-pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
+pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, 5, stream, &block("GET", path))
 }
 
 /// A larger window.
-pub(super) fn window(stream: u32, increment: u32) -> Vec<u8> {
+pub(crate) fn window(stream: u32, increment: u32) -> Vec<u8> {
     frame(WINDOW, 0, stream, &increment.to_be_bytes())
 }
 
 impl Frame {
     /// Whether it ends its stream.
-    pub(super) fn ends(&self) -> bool {
+    pub(crate) fn ends(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & 1 != 0
     }
 
-    pub(super) fn number(&self, start: usize) -> u32 {
+    pub(crate) fn number(&self, start: usize) -> u32 {
         u32::from_be_bytes(self.payload[start..start + 4].try_into().expect("a number"))
     }
 }
 
 impl Raw {
     /// Connects. Streams of the server begin with this window.
-    pub(super) fn connect(address: SocketAddr, initial_window: u32) -> Raw {
+    pub(crate) fn connect(address: SocketAddr, initial_window: u32) -> Raw {
         Raw::connect_with_settings(address, initial_window).0
     }
 
     /// As `connect`, with the server's settings.
-    pub(super) fn connect_with_settings(address: SocketAddr, initial_window: u32) -> (Raw, Vec<u8>) {
+    pub(crate) fn connect_with_settings(address: SocketAddr, initial_window: u32) -> (Raw, Vec<u8>) {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut raw = Raw { stream, input: Vec::new() };
@@ -92,13 +93,13 @@ impl Raw {
         (raw, theirs)
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         // The server may have closed already.
         drop(self.stream.write_all(bytes));
     }
 
     /// The next frame; none at the end. Acknowledged settings are skipped.
-    pub(super) fn next(&mut self) -> Option<Frame> {
+    pub(crate) fn next(&mut self) -> Option<Frame> {
         loop {
             if let [a, b, c, kind, flags, rest @ ..] = &self.input[..]
                 && let length = u32::from_be_bytes([0, *a, *b, *c]) as usize
@@ -123,7 +124,7 @@ impl Raw {
     }
 
     /// The next frame that `is_wanted`. Panics at the end.
-    pub(super) fn find(&mut self, is_wanted: impl Fn(&Frame) -> bool) -> Frame {
+    pub(crate) fn find(&mut self, is_wanted: impl Fn(&Frame) -> bool) -> Frame {
         loop {
             let next = self.next().expect("a frame");
             if is_wanted(&next) {
@@ -133,7 +134,7 @@ impl Raw {
     }
 
     /// Sends a PING and reads up to the answer. The server has read what was sent before. Gives the other frames.
-    pub(super) fn ping(&mut self) -> Vec<Frame> {
+    pub(crate) fn ping(&mut self) -> Vec<Frame> {
         self.send(&frame(PING, 0, 0, &[7; 8]));
         let mut others = Vec::new();
         while let Some(next) = self.next() {

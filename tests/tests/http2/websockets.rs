@@ -1,4 +1,4 @@
-//! WebSockets over HTTP/2 (RFC 8441), behind the usual recipe for those over HTTP/1.
+//! WebSockets over HTTP/2 (RFC 8441) with the usual recipe for those over HTTP/1.
 
 use super::raw::{DATA, HEADERS, Raw, SETTINGS, WINDOW, field, frame, window};
 use std::io::{Read, Write};

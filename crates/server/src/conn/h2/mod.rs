@@ -482,7 +482,7 @@ impl Multiplexed {
                 let id = stream.transfer.stream;
                 let Transfer { awaits_window, wants_turn, quantum: left, .. } = stream.transfer;
                 if wants_turn || (awaits_window && left < quantum) {
-                    // A stream that has sent something goes behind those that have not.
+                    // A stream that has sent something goes after those that have not.
                     self.await_turn(place);
                 } else if awaits_window && !std::mem::replace(&mut stream.is_blocked, true) {
                     self.blocked.push_back(id);
