@@ -82,7 +82,7 @@ fn servers(lineup: &Lineup, only: &[String]) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Writes the experiment beside its results.
+/// Writes the experiment into the folder of its results.
 fn write(out: &Path, servers: &[String], seconds: f64) -> Result<PathBuf> {
     fs::create_dir_all(out)
         .with_context(|| format!("--out {}: making the folder for results", out.display()))?;

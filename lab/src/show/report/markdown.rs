@@ -15,7 +15,7 @@ pub(super) fn write(document: &Document) -> String {
 }
 
 /// The texts and tables of a document without headings, folds and links within it, and with its first picture as
-/// `short.svg` beside it.
+/// `short.svg` next to it.
 pub(super) fn short(document: &Document) -> String {
     let mut out = String::new();
     let mut has_picture = false;

@@ -146,7 +146,7 @@ pub fn write_short(
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
-/// Writes each file beside its place and then into it: where the disk is full, the report that was there stays whole.
+/// Writes each file next to its place and then into it: where the disk is full, the report that was there stays whole.
 fn write_all(files: &[(PathBuf, String)]) -> Result<()> {
     for (path, text) in files {
         let beside = path.with_extension("part");
