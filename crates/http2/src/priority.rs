@@ -9,7 +9,7 @@ const URGENCY_MAX: u8 = 7;
 /// How many priorities are kept of streams that are not open yet.
 const EARLY_MAX: usize = 16;
 
-/// How a client wants a response to be sent beside the others of its connection.
+/// How a client wants a response to be sent among the others of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// From 0, the most urgent, to 7.

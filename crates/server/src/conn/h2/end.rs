@@ -26,7 +26,7 @@ const FRAME_HEAD: u64 = 9;
 /// One request and its response on their way.
 pub(super) struct Transfer {
     pub(super) stream: u32,
-    /// How the client wants the response to be sent beside others.
+    /// How the client wants the response to be sent among others.
     pub(super) priority: Priority,
     pub(super) upload: Upload,
     pub(super) outgoing: Outgoing,

@@ -22,6 +22,7 @@ use contract::{Body, Piece};
 use end::{Transfer, Upload, has_body};
 use engine::{Pace, Progress};
 use h1::HeadError;
+use http::Status;
 use http2::{Code, Event, Failure, Limits, PREFACE, Priority, RequestRules, read_request};
 use journal::Level;
 use journal::clock::Time;
@@ -333,11 +334,16 @@ impl Multiplexed {
         let head = &mut begun.request.flow.exchange.request.head;
         let read = read_request(&io.thread().header_list.borrow(), &rules, head);
         let handshake = matches!(read, Ok(true)).then(|| Handshake::new(&mut head.fields)).flatten();
-        let malformed = read.err().map(|error| HeadError {
-            status: error.status,
-            reason: error.reason,
-            line_known: !head.line().is_empty(),
-        });
+        let line_known = !head.line().is_empty();
+        let malformed = match read {
+            Err(error) => Some(HeadError { status: error.status, reason: error.reason, line_known }),
+            // Without a key nothing shows that the other server opens a WebSocket.
+            Ok(true) if handshake.is_none() => {
+                let reason = "a WebSocket cannot be opened without a random key";
+                Some(HeadError { status: Status::INTERNAL_SERVER_ERROR, reason, line_known })
+            }
+            Ok(_) => None,
+        };
         // What follows a handshake is no body.
         exchange::begin_stream(io, &mut begun, ends || handshake.is_some(), malformed);
         io.started = None;
