@@ -43,6 +43,8 @@ pub fn layout(path: &Path, text: Vec<u8>) -> Result<Vec<u8>, Box<Rejected>> {
         out: Vec::new(),
         open: Vec::new(),
         opened: true,
+        fresh: true,
+        bare: false,
         rows: Vec::new(),
     })
     .run()
@@ -62,6 +64,10 @@ struct Writer<'a> {
     open: Vec<(String, Span)>,
     /// No directive and no line with only a comment was written since the beginning of the block.
     opened: bool,
+    /// The last line is complete, and the next byte begins another one.
+    fresh: bool,
+    /// The last byte but for the line end is the `{` of a block.
+    bare: bool,
     /// The directives that take one line each.
     rows: Vec<Row>,
 }
@@ -89,7 +95,8 @@ impl Writer<'_> {
     fn simple(&mut self, words: &[Word]) -> Result<(), Diagnostic> {
         let row = self.words(words)?;
         let goes_on = self.before_end_of_directive(1);
-        self.out.extend_from_slice(b";\n");
+        self.write(b";");
+        self.end_line();
         self.rows.extend(row.filter(|_| goes_on));
         Ok(())
     }
@@ -103,16 +110,19 @@ impl Writer<'_> {
             return Err(Diagnostic::emerg(message).at(place));
         }
         if self.before_end_of_directive(0) {
-            self.out.push(b' ');
+            self.write(b" ");
         }
-        self.out.extend_from_slice(b"{\n");
+        self.write(b"{");
         self.open.push((name.to_string(), place));
         self.opened = true;
         if lua::is_within(&name.text) {
             self.lexer.skip_lua();
-            self.out.pop();
-            self.out.extend_from_slice(&self.text[self.from..self.lexer.position()]);
+            let lua = &self.text[self.from..self.lexer.position()];
+            self.write(lua);
             self.from = self.lexer.position();
+        } else {
+            self.end_line();
+            self.bare = true;
         }
         Ok(())
     }
@@ -124,12 +134,13 @@ impl Writer<'_> {
         self.gap(self.lexer.position() - 1, 0);
         self.from = self.lexer.position();
         self.open.pop();
-        if self.out.ends_with(b"{\n") {
+        if self.bare {
             self.out.pop();
-        } else if self.out.ends_with(b"\n") {
+        } else if self.fresh {
             self.indent(0);
         }
-        self.out.extend_from_slice(b"}\n");
+        self.write(b"}");
+        self.end_line();
         self.opened = false;
         Ok(())
     }
@@ -162,18 +173,18 @@ impl Writer<'_> {
                     self.indent(0);
                     self.opened = false;
                 }
-                _ if self.out.ends_with(b"\n") => self.indent(1),
+                _ if self.fresh => self.indent(1),
                 _ if gap.lines > 0 => {
-                    self.out.push(b'\n');
+                    self.end_line();
                     self.indent(1);
                 }
                 // A parenthesis may touch the quote in front of it.
                 _ if gap.empty => {}
-                _ => self.out.push(b' '),
+                _ => self.write(b" "),
             }
             row.words.push(self.out.len()..self.out.len() + (end - start));
             row.columns.push(columns::of(self.text, start));
-            self.out.extend_from_slice(&self.text[start..end]);
+            self.write(&self.text[start..end]);
             self.from = end;
         }
         let first = row.words.first().map_or(0, |range| range.start);
@@ -186,7 +197,7 @@ impl Writer<'_> {
         let end = self.lexer.position() - 1;
         self.gap(end, 1);
         self.from = end + 1;
-        let goes_on = !self.out.ends_with(b"\n");
+        let goes_on = !self.fresh;
         if !goes_on {
             self.indent(deeper);
         }
@@ -216,23 +227,34 @@ impl Writer<'_> {
     /// Writes a comment: on the line of what it follows, or on a separate line.
     fn comment(&mut self, comment: &[u8], gap: &Gap, deeper: usize) {
         if gap.lines == 0 && !self.out.is_empty() {
-            if self.out.ends_with(b"\n") {
+            if self.fresh {
                 self.out.pop();
             }
-            self.out.push(b' ');
+            self.write(b" ");
         } else {
             match deeper {
                 0 => {
                     self.empty_line(gap);
                     self.opened = false;
                 }
-                _ if self.out.ends_with(b"\n") => {}
-                _ => self.out.push(b'\n'),
+                _ if self.fresh => {}
+                _ => self.end_line(),
             }
             self.indent(deeper);
         }
-        self.out.extend_from_slice(comment);
+        self.write(comment);
+        self.end_line();
+    }
+
+    /// Adds bytes to the last line.
+    fn write(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        (self.fresh, self.bare) = (false, false);
+    }
+
+    fn end_line(&mut self) {
         self.out.push(b'\n');
+        (self.fresh, self.bare) = (true, false);
     }
 
     /// Keeps one of the empty lines in front of a directive or a comment; none at the beginning of a block.
@@ -245,6 +267,7 @@ impl Writer<'_> {
     fn indent(&mut self, deeper: usize) {
         let spaces = (self.open.len() + deeper) * INDENT;
         self.out.resize(self.out.len() + spaces, b' ');
+        (self.fresh, self.bare) = (false, false);
     }
 }
 
@@ -302,6 +325,8 @@ mod tests {
         assert_eq!(written("a {\n# b\n}"), "a {\n    # b\n}\n");
         assert_eq!(written("a { # b\n}"), "a { # b\n}\n");
         assert_eq!(written("a # b\n{\n}"), "a # b\n{}\n");
+        assert_eq!(written("a { # {\n}"), "a { # {\n}\n");
+        assert_eq!(written("a b\\\n # c\n;"), "a b\\\n # c\n    ;\n", "the line end belongs to the word");
     }
 
     #[test]
