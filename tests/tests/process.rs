@@ -1,5 +1,6 @@
 //! Processes: the command line, signals, reload, upgrade, deadlines.
 
+mod certificates;
 mod command_line;
 mod deadlines;
 mod endings;

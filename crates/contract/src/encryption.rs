@@ -12,6 +12,8 @@ use tls::{Authorities, Choices, LoadError, Pair, Trust};
 pub struct TlsPolicy {
     /// Certificates with their keys, one for each kind of key.
     pub certificates: Vec<(Pem, Pem)>,
+    /// Whether files that change on disk are served without a reload.
+    pub watched: bool,
     /// The passwords that may open the keys.
     pub passwords: Option<Pem>,
     /// Whether clients are asked for certificates.

@@ -496,6 +496,7 @@ fn a_scope_compiled_while_serving() {
         notes: Default::default(),
         served_roots: Default::default(),
         services: Default::default(),
+        watched: Default::default(),
     };
     let scope = compiler.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");

@@ -17,6 +17,7 @@ use net::system_message;
 use server::{Settings, Successor};
 use site::Site;
 
+use crate::certificates::Certificates;
 use crate::console::PROGRAM;
 use crate::paths::Paths;
 use crate::recorder::Recorder;
@@ -63,6 +64,8 @@ pub(crate) struct Configuration {
     directories: Vec<(PathBuf, Span)>,
     /// The files, and what there is to tell about them.
     pub(crate) read: Read,
+    /// The files that are served without a reload when they change.
+    pub(crate) certificates: Certificates,
 }
 
 /// A configuration that cannot be used.
@@ -102,7 +105,8 @@ impl Reader {
     /// # Errors
     /// The first thing that is wrong.
     pub(crate) fn read(&self) -> Result<Configuration, Box<Refusal>> {
-        self.check(Arc::clone(&self.inputs), Kept::default())
+        self.record(Recorder::new(Arc::clone(&self.inputs)), Kept::default())
+            .map(|(configuration, _)| configuration)
     }
 
     /// Reads what comes after another configuration, and gives a record of all that was read, by which another process
@@ -114,10 +118,26 @@ impl Reader {
         &self,
         before: &Configuration,
     ) -> Result<(Configuration, Vec<u8>), Box<Refusal>> {
-        let recorder = Arc::new(Recorder::new(Arc::clone(&self.inputs)));
-        let configuration = self.check(Arc::clone(&recorder) as SharedInputs, before.site.kept.clone())?;
+        self.record(Recorder::new(Arc::clone(&self.inputs)), before.site.kept.clone())
+    }
+
+    /// Reads a configuration once more from what was recorded, but its certificates from their files. The result is as
+    /// for [`Reader::read_after`].
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn renew(&self, before: &Configuration) -> Result<(Configuration, Vec<u8>), Box<Refusal>> {
+        let inputs = Arc::clone(&self.inputs);
+        // The record is this process's own; a malformed one would mean that everything is read again.
+        let recorder = Recorder::resume(&before.certificates.record, Arc::clone(&inputs));
+        self.record(recorder.unwrap_or_else(|_| Recorder::new(inputs)), before.site.kept.clone())
+    }
+
+    fn record(&self, recorder: Recorder, before: Kept) -> Result<(Configuration, Vec<u8>), Box<Refusal>> {
+        let recorder = Arc::new(recorder);
+        let mut configuration = self.check(Arc::clone(&recorder) as SharedInputs, before)?;
         let record = recorder.record();
-        recorder.forget();
+        configuration.certificates = Certificates::new(&configuration.site.watched, &recorder);
         Ok((configuration, record))
     }
 
@@ -162,7 +182,8 @@ impl Reader {
         let read = Read { sources: loaded.sources, notes: conf::grouped(loaded.loading.notes) };
         match result {
             Ok(Checked { site, process, identity, error_log }) => {
-                Ok(Configuration { site: Arc::new(site), process, identity, error_log, directories, read })
+                let (site, certificates) = (Arc::new(site), Certificates::default());
+                Ok(Configuration { site, process, identity, error_log, directories, read, certificates })
             }
             Err(error) => Err(Box::new(Refusal { error, further: loaded.further, read })),
         }

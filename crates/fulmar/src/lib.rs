@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+mod certificates;
 mod command_line;
 mod configuration;
 mod console;

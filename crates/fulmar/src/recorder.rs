@@ -58,6 +58,14 @@ impl Recorder {
         out
     }
 
+    /// Forgets what these files hold.
+    pub(crate) fn forget_files(&self, files: &[PathBuf]) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        for file in files {
+            answers.remove(&(Kind::Read, file.as_os_str().as_bytes().to_vec()));
+        }
+    }
+
     /// Gives the memory of all answers back.
     pub(crate) fn forget(&self) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -76,6 +84,15 @@ impl Recorder {
             answers.insert(question, answer);
         }
         Ok(Recorder { source: None, answers: Mutex::new(answers) })
+    }
+
+    /// As [`Recorder::replay`], but what was not recorded is asked of these inputs.
+    ///
+    /// # Errors
+    /// The bytes are no record.
+    pub(crate) fn resume(record: &[u8], source: Arc<dyn Inputs + Send + Sync>) -> io::Result<Recorder> {
+        let Recorder { answers, .. } = Recorder::replay(record)?;
+        Ok(Recorder { source: Some(source), answers })
     }
 
     fn ask(

@@ -12,7 +12,7 @@ use net::control::Request;
 use net::process::release_memory;
 use net::system_message;
 
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, Refusal};
 use crate::pid_file::{self, PidFile};
 use crate::sockets::Sockets;
 use crate::start::keep_last_words;
@@ -32,6 +32,8 @@ pub(crate) struct Reload {
     pub(crate) deadline: Instant,
     /// Whether the log files were opened anew meanwhile.
     pub(crate) reopened: bool,
+    /// Whether only certificates are new.
+    is_renewal: bool,
     clients: Vec<Request>,
 }
 
@@ -69,9 +71,7 @@ impl Supervisor {
         self.service_manager.reloading();
         match self.prepare() {
             Ok((generation, record)) => {
-                let way = if self.hand_over(&generation, record) { Way::InPlace } else { Way::NewWorker };
-                let deadline = Instant::now() + READY;
-                self.reload = Some(Reload { generation, way, deadline, reopened: false, clients });
+                self.begin(generation, record, clients, false);
             }
             Err(reason) => {
                 self.service_manager.refused(&reason);
@@ -81,6 +81,31 @@ impl Supervisor {
                 release_memory();
             }
         }
+    }
+
+    /// Serves the configuration with the certificates that are on disk now. If they cannot be used, the log says why, and
+    /// the previous ones stay.
+    pub(crate) fn renew_certificates(&mut self) {
+        self.log(Level::Notice, "certificate files changed, reading them");
+        let read = self.reader.renew(&self.current.configuration);
+        match read.map_err(|refusal| self.log_unusable(&refusal)).map(|read| self.make_ready(read)) {
+            Ok(Ok((generation, record))) => self.begin(generation, record, Vec::new(), true),
+            // The log says why.
+            Ok(Err(_)) | Err(()) => release_memory(),
+        }
+    }
+
+    fn log_unusable(&self, refusal: &Refusal) {
+        for error in refusal.errors() {
+            let line = refusal.read.line(error);
+            self.log(Level::Error, &format!("{line}; the previous certificates stay in use"));
+        }
+    }
+
+    fn begin(&mut self, generation: Generation, record: Vec<u8>, clients: Vec<Request>, is_renewal: bool) {
+        let way = if self.hand_over(&generation, record) { Way::InPlace } else { Way::NewWorker };
+        let deadline = Instant::now() + READY;
+        self.reload = Some(Reload { generation, way, deadline, reopened: false, is_renewal, clients });
     }
 
     /// Asks the worker that serves to go over; whether there is one that may.
@@ -161,7 +186,9 @@ impl Supervisor {
         if self.reload.as_ref().is_none_or(|reload| reload.generation.number != generation) {
             return;
         }
-        let Some(Reload { generation, clients, reopened, .. }) = self.reload.take() else { return };
+        let Some(Reload { generation, clients, reopened, is_renewal, .. }) = self.reload.take() else {
+            return;
+        };
         let before = std::mem::replace(&mut self.current, generation);
         self.remove_paths(&before.sockets);
         if self.current.configuration.process.daemon {
@@ -172,7 +199,11 @@ impl Supervisor {
         }
         self.respawn.reset();
         self.move_pid_file();
-        self.reloads.succeeded += 1;
+        if is_renewal {
+            self.log(Level::Notice, "certificates renewed");
+        } else {
+            self.reloads.succeeded += 1;
+        }
         self.note_generation();
         if reopened {
             drop(self.reopen_logs());
@@ -233,14 +264,21 @@ impl Supervisor {
 
     /// Everything that can be done before a worker has to do with it; on an error the message for the requester of the reload.
     fn prepare(&mut self) -> Result<(Generation, Vec<u8>), String> {
-        let (configuration, record) = match self.reader.read_after(&self.current.configuration) {
-            Ok(read) => read,
+        match self.reader.read_after(&self.current.configuration) {
+            Ok(read) => self.make_ready(read),
             Err(refusal) => {
                 let read = &refusal.read;
                 refusal.errors().for_each(|error| self.log(error.level, &read.line(error)));
-                return Err(refusal.errors().map(|error| read.render(error)).collect());
+                Err(refusal.errors().map(|error| read.render(error)).collect())
             }
-        };
+        }
+    }
+
+    /// Opens the logs and sockets of a configuration that was read.
+    fn make_ready(
+        &mut self,
+        (configuration, record): (Configuration, Vec<u8>),
+    ) -> Result<(Generation, Vec<u8>), String> {
         let configuration = self.keep_process_model(configuration);
         let log = |level: Level, text: &str| self.log(level, text);
         let refuse = |text: String| {

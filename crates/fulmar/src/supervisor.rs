@@ -16,6 +16,7 @@ use net::process::Pid;
 use net::signal::{Received, Signal, SignalQueue};
 use net::system_message;
 
+use crate::certificates::Watch;
 use crate::configuration::{Configuration, Reader};
 use crate::pid_file::{LEAVING, PidFile};
 use crate::reload::{Reload, Way};
@@ -84,6 +85,8 @@ pub(crate) struct Supervisor {
     pub(crate) resting: bool,
     pub(crate) stop: Option<Stop>,
     pub(crate) service_manager: ServiceManager,
+    /// The looks at certificates that may change on disk.
+    pub(crate) watch: Watch,
     signals: SignalQueue,
     control: Option<ControlSocket>,
     daemon: bool,
@@ -116,6 +119,7 @@ impl Supervisor {
             resting: false,
             stop: None,
             service_manager: settled.service_manager,
+            watch: Watch::new(),
             signals: settled.signals,
             control: settled.control,
             daemon: settled.daemon,
@@ -146,6 +150,7 @@ impl Supervisor {
             self.serve_clients();
             self.take_reports();
             self.look_at_the_clock();
+            self.look_at_certificates();
             self.tell_again();
             self.tell_service_manager();
         }
@@ -324,6 +329,7 @@ impl Supervisor {
             self.reload.as_ref().map(|reload| reload.deadline),
             self.respawn.at().filter(|_| waits_for_worker),
             self.again,
+            self.next_look_at_certificates(),
         ];
         let next = moments.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))

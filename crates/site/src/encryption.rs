@@ -1,7 +1,8 @@
 //! From what was written about encryption to what speaks it: reads certificates and keys.
 
 use conf::{Diagnostic, Inputs, Level, Span};
-use contract::{Identity, Origin, Pem, TlsPolicy, VerifyClient};
+use contract::{Identity, Origin, Pem, PemSource, TlsPolicy, VerifyClient};
+use std::path::Path;
 use tls::{Authorities, ClientCheck, Pair, PolicyError, ServerPolicy, Settings, Trust};
 
 /// What a virtual server does with clients that begin a handshake.
@@ -40,6 +41,17 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
         .share(Identity::default().bytes(settings.digest()), || ServerPolicy::new(&settings))
         .map_err(|error| cannot_speak(error, policy, first.span))?;
     Ok(Encryption::Accept((*made).clone()))
+}
+
+/// The files that are served without a reload when they change.
+pub(crate) fn watched(policy: &TlsPolicy) -> impl Iterator<Item = &Path> {
+    let pairs = policy.certificates.iter().flat_map(|(pem, key)| [pem, key]);
+    let stapled = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some());
+    let files = pairs.chain(stapled).filter_map(|pem| match &pem.source {
+        PemSource::File(path) => Some(path.as_path()),
+        PemSource::Text(_) => None,
+    });
+    files.filter(|_| policy.watched)
 }
 
 /// Warnings about the settings of a server: older clients are lost, or a file cannot be read that nginx reads only

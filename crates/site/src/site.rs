@@ -20,7 +20,7 @@ use http::Status;
 use journal::{Level, LogFiles};
 use net::{ListenOptions, SocketAddress};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Site {
     pub kept: Kept,
     /// What it runs besides requests, each once.
     pub services: Box<[SiteService]>,
+    /// The files of certificates that are served without a reload when they change, each once.
+    pub watched: Box<[PathBuf]>,
     /// The settings of the main level.
     main: Arc<Scope>,
     /// Where settings beside the content count, and what they are compiled with; none where they do not.
@@ -177,6 +179,7 @@ impl Site {
             notes: RefCell::default(),
             served_roots: RefCell::default(),
             services: RefCell::default(),
+            watched: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -197,12 +200,14 @@ impl Site {
         let kept = loaded.loading.origin.finish();
         let variables = Arc::new(variables);
         let services = compiler.services.take().into();
+        let watched = compiler.watched.take().into_iter().collect();
         Ok(Site {
             listens,
             logs,
             variables,
             kept,
             services,
+            watched,
             main: main_scope,
             served_roots,
             compiled_by: None,
@@ -232,6 +237,8 @@ pub struct Compiler<'a> {
     pub served_roots: RefCell<BTreeMap<Option<PathBuf>, ServedRoot>>,
     /// The services of all scopes.
     pub services: RefCell<Vec<SiteService>>,
+    /// The files of certificates that are watched.
+    pub watched: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Compiler<'_> {
@@ -257,6 +264,7 @@ impl Compiler<'_> {
         let scope = self.scope(section, None)?;
         if let Some(policy) = scope.policy.tls.as_deref() {
             self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
+            self.watched.borrow_mut().extend(encryption::watched(policy).map(Path::to_owned));
         }
         let server = Arc::new(Server {
             name: names.first().map(|name| name.shown()).unwrap_or_default().into(),

@@ -187,6 +187,7 @@ impl Chain {
             notes: Default::default(),
             served_roots: Default::default(),
             services: Default::default(),
+            watched: Default::default(),
         };
         let scope = compiler.scope(last, location).map_err(broken)?;
         Ok((scope, reader.loading.memory_bytes.0))

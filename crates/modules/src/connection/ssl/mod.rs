@@ -12,9 +12,15 @@
 //! The certificate's file has the certificate first and then those of its issuers, as PEM; the key is PKCS#8,
 //! PKCS#1 or SEC1. A key may be encrypted with AES if `ssl_password_file` has its password. A server may have several, say one with an RSA key and one with an elliptic
 //! curve: each `ssl_certificate` has its `ssl_certificate_key`, and the client's wishes choose. `data:` with the
-//! text itself may stand in place of a file. Files are read by the supervisor when a configuration is loaded, so
-//! a reload brings renewed ones. What a certificate says is the clients' business: X.509 of version 1 and names
-//! in the subject only are served.
+//! text itself may stand in place of a file. The supervisor reads the files; the worker cannot. What a certificate says
+//! is the clients' business: X.509 of version 1 and names in the subject only are served.
+//!
+//! The supervisor looks at the files of certificates, keys and OCSP answers every two seconds. It serves files that
+//! changed as soon as they stay the same from one look to the next. No reload is needed, and other changes of the configuration
+//! do not take effect. It checks the files first. If they cannot be used, for example because a key belongs to another
+//! certificate, the error log says why, and the previous certificate stays in use. Programs that renew
+//! certificates, such as Certbot and acme.sh, need no reload command. `ssl_certificate_watch off` leaves changed files
+//! to the next reload.
 //!
 //! The name that a client asks for (SNI) chooses among the servers of an address, and with it the certificate,
 //! the versions and the ciphers; a client without a name, or with an unknown one, gets the default server.
@@ -56,7 +62,7 @@
 //! SHA-256 or better.
 //!
 //! `ssl_stapling on` sends the answer of an OCSP responder that `ssl_stapling_file` holds, to clients that ask for it.
-//! Answers are not fetched: write the file with `openssl ocsp -respout`, and reload.
+//! Answers are not fetched: write the file with `openssl ocsp -respout`.
 //!
 //! A connection that waits for a request holds its keys and no buffer.
 //!
@@ -88,6 +94,7 @@ pub static MODULE: Module = Module {
     directives: &[
         &SSL_CERTIFICATE,
         &SSL_CERTIFICATE_KEY,
+        &SSL_CERTIFICATE_WATCH,
         &SSL_PROTOCOLS,
         &SSL_CIPHERS,
         &SSL_PREFER_SERVER_CIPHERS,
@@ -122,6 +129,12 @@ pub static SSL_CERTIFICATE_KEY: Directive<Pem> = Directive::new("ssl_certificate
     .within(LEVELS)
     .rule(Rule::List)
     .help("The file with the certificate's private key.");
+
+/// `ssl_certificate_watch on | off`
+pub static SSL_CERTIFICATE_WATCH: Directive<bool> = Directive::flag("ssl_certificate_watch")
+    .within(LEVELS)
+    .default("on")
+    .help("Whether certificates, keys and OCSP answers that change on disk are served without a reload.");
 
 /// `ssl_protocols VERSION …`
 pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", parse_protocols)
@@ -339,6 +352,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let pairs = certificates.iter().zip(&keys);
     let mut policy = TlsPolicy {
         certificates: pairs.map(|(pem, key)| (pem.value.clone(), key.value.clone())).collect(),
+        watched: true,
         ..TlsPolicy::default()
     };
     let choices = &mut policy.choices;
@@ -360,6 +374,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_SESSION_TICKETS, &mut choices.tickets);
     view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
+    view.assign(&SSL_CERTIFICATE_WATCH, &mut policy.watched);
     view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
     policy.stapling_at = view.written(&SSL_STAPLING).filter(|on| *on.value).map(|written| written.span);
     view.assign(&SSL_STAPLING_FILE, &mut policy.stapling_file);
@@ -405,6 +420,13 @@ mod tests {
         let error = Site::error("ssl_certificate /a.pem;");
         assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"/a.pem\"");
         assert!(Site::error("ssl_certificate $a;").starts_with("variables in \"ssl_certificate\""));
+    }
+
+    #[test]
+    fn certificates_are_watched_unless_that_is_off() {
+        let is_watched = |text: &str| policy(&format!("{PAIR} {text}")).unwrap().watched;
+        assert!(is_watched("") && is_watched("ssl_certificate_watch on;"));
+        assert!(!is_watched("ssl_certificate_watch off;"));
     }
 
     #[test]

@@ -1,0 +1,154 @@
+//! Certificates that change on disk: the supervisor notices them, and a configuration with the new ones replaces the
+//! one that serves, as in a reload. Everything else of the configuration comes from its record.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use conf::Inputs;
+use contract::inputs::System;
+
+use crate::recorder::Recorder;
+use crate::supervisor::Supervisor;
+use crate::worker::Stage;
+
+/// The time from one look at the files to the next.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The files of certificates that a configuration was made with.
+#[derive(Default)]
+pub(crate) struct Certificates {
+    /// Each watched file, with a hash of what was read from it. Keys themselves are not kept.
+    files: Vec<(PathBuf, u64)>,
+    /// The record of the configuration without these files; empty if there are none.
+    pub(crate) record: Vec<u8>,
+}
+
+impl Certificates {
+    /// The watched files of a configuration that was read by this recorder, which forgets everything.
+    pub(crate) fn new(watched: &[PathBuf], recorder: &Recorder) -> Certificates {
+        let files = watched.iter().map(|path| (path.clone(), hash(path, recorder))).collect();
+        recorder.forget_files(watched);
+        let record = if watched.is_empty() { Vec::new() } else { recorder.record() };
+        recorder.forget();
+        Certificates { files, record }
+    }
+
+    /// Whether the files hold something else than what was read.
+    fn differ_from(&self, inputs: &dyn Inputs) -> bool {
+        self.files.iter().any(|(path, known)| hash(path, inputs) != *known)
+    }
+}
+
+/// A hash of what a file holds, or of the fact that it cannot be read.
+fn hash(path: &Path, inputs: &dyn Inputs) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match inputs.read(path) {
+        Ok(content) => {
+            hasher.write_u8(1);
+            hasher.write(&content);
+        }
+        Err(_) => hasher.write_u8(0),
+    }
+    hasher.finish()
+}
+
+/// What tells one state of a file from another without reading it: `None` if there is no file.
+type Stamp = Option<[i64; 5]>;
+
+/// The looks at the files of certificates.
+pub(crate) struct Watch {
+    /// When the next one is due.
+    next: Instant,
+    seen: Vec<Stamp>,
+    /// The stamps of the files that were compared last.
+    compared: Vec<Stamp>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Watch {
+        Watch { next: Instant::now() + INTERVAL, seen: Vec::new(), compared: Vec::new() }
+    }
+
+    /// Looks at the files; whether their content should be compared. A certificate and its key are written one after
+    /// the other, so files that change are left alone until they are the same in two looks.
+    fn look<'a>(&mut self, files: impl Iterator<Item = &'a Path>) -> bool {
+        let before = std::mem::replace(&mut self.seen, files.map(stamp).collect());
+        let is_due = before == self.seen && self.compared != self.seen;
+        if is_due {
+            self.compared.clone_from(&self.seen);
+        }
+        is_due
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    // Links are followed: Certbot's files are links that it replaces.
+    let metadata = fs::metadata(path).ok()?;
+    let inode = metadata.ino().cast_signed();
+    Some([inode, metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()])
+}
+
+impl Supervisor {
+    /// When to look at the files of certificates; `None` while a change could not be handed to a worker.
+    pub(crate) fn next_look_at_certificates(&self) -> Option<Instant> {
+        let number = self.current.number;
+        let serves = self.workers.iter().any(|it| it.generation == number && it.stage == Stage::Serving);
+        let is_idle = self.stop.is_none() && self.reload.is_none() && !self.resting;
+        let has_files = !self.current.configuration.certificates.files.is_empty();
+        (serves && is_idle && has_files).then_some(self.watch.next)
+    }
+
+    /// Looks at the files of certificates if that is due, and renews what serves if they changed.
+    pub(crate) fn look_at_certificates(&mut self) {
+        let now = Instant::now();
+        if self.next_look_at_certificates().is_none_or(|at| at > now) {
+            return;
+        }
+        self.watch.next = now + INTERVAL;
+        let certificates = &self.current.configuration.certificates;
+        let paths = certificates.files.iter().map(|(path, _)| path.as_path());
+        if self.watch.look(paths) && certificates.differ_from(&System) {
+            self.renew_certificates();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_compared_once_they_stay_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = ["pem", "key"].map(|name| directory.path().join(name));
+        let mut watch = Watch::new();
+        let mut look = || watch.look(files.iter().map(PathBuf::as_path));
+        fs::write(&files[0], "one").unwrap();
+        assert_eq!([look(), look(), look()], [false, true, false], "the first content is compared, too");
+        fs::write(&files[1], "one").unwrap();
+        assert!(!look());
+        // Another file, so that the time of the change does not matter.
+        fs::write(directory.path().join("next"), "two").unwrap();
+        fs::rename(directory.path().join("next"), &files[0]).unwrap();
+        assert_eq!([look(), look(), look()], [false, true, false]);
+        fs::remove_file(&files[0]).unwrap();
+        assert_eq!([look(), look(), look()], [false, true, false]);
+    }
+
+    #[test]
+    fn content_that_was_read_differs_from_other_content_only() {
+        let memory = |key: &str| conf::Memory::default().with("/pem", "one").with("/key", key);
+        let recorder = Recorder::new(std::sync::Arc::new(memory("one")));
+        recorder.read(Path::new("/other")).unwrap_err();
+        let watched = ["/pem", "/key", "/none"].map(PathBuf::from);
+        let certificates = Certificates::new(&watched, &recorder);
+        assert!(!certificates.differ_from(&memory("one")));
+        assert!(certificates.differ_from(&memory("two")));
+        assert!(certificates.differ_from(&memory("one").with("/none", "")));
+        let known = |text: &[u8]| certificates.record.windows(text.len()).any(|part| part == text);
+        assert!(known(b"/other") && !known(b"/key"), "keys are not kept");
+    }
+}
