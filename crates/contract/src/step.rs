@@ -39,6 +39,8 @@ pub enum Step {
 pub enum Reroute {
     /// The `rewrite` directives changed the URI: a location is looked up again.
     Location,
+    /// The path changed within the location: settings beside the content are chosen again.
+    Settings,
     /// An internal redirect to a URI, as if it had been asked for.
     Internal {
         /// The decoded path.
@@ -46,8 +48,7 @@ pub enum Reroute {
         /// The query, without `?`.
         args: Option<Vec<u8>>,
     },
-    /// Another URI, as if the client had asked for it: unlike with `Internal`, locations that are `internal`
-    /// stay closed. For targets that were not written by the administrator.
+    /// A URI that the administrator did not write: unlike with `Internal`, locations that are `internal` stay closed.
     Uri {
         /// The decoded path.
         path: Vec<u8>,

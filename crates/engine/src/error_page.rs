@@ -238,7 +238,7 @@ mod tests {
                 format!("{} {:?}", text(&path), args.as_deref().map(text))
             }
             Replacement::Reroute(Reroute::Named(name)) => text(&name),
-            Replacement::Reroute(Reroute::Location) => "location".to_owned(),
+            Replacement::Reroute(Reroute::Location | Reroute::Settings) => "location".to_owned(),
             Replacement::Page(Body::Empty) => "empty".to_owned(),
             Replacement::Page(_) => {
                 format!("page {}", exchange.response.location.as_deref().map(text).unwrap_or_default())

@@ -440,7 +440,9 @@ impl Flow {
             let shown =
                 |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(SHOWN_MAX)]).into_owned();
             let doing = match &reroute {
-                Reroute::Location => format!("processing \"{}\"", shown(&self.exchange.request.path)),
+                Reroute::Location | Reroute::Settings => {
+                    format!("processing \"{}\"", shown(&self.exchange.request.path))
+                }
                 Reroute::Internal { path, .. } | Reroute::Uri { path, .. } => {
                     format!("internally redirecting to \"{}\"", shown(path))
                 }
@@ -454,6 +456,13 @@ impl Flow {
         match reroute {
             Reroute::Location => {
                 self.stage = Stage::FindLocation;
+                None
+            }
+            Reroute::Settings => {
+                self.exchange.scope = site::without_settings(&self.exchange);
+                self.enter(Stage::Handlers(Phase::Rewrite));
+                // Only the last handler, which chooses the settings.
+                self.next = self.running.handlers(Phase::Rewrite).len().saturating_sub(1);
                 None
             }
             Reroute::Internal { path, args } => {
@@ -478,6 +487,9 @@ impl Flow {
         self.exchange.tell(|| {
             let (text, uri) = match reroute {
                 Reroute::Location => ("another location is looked for", &self.exchange.request.path[..]),
+                Reroute::Settings => {
+                    ("the settings of another path are looked for", &self.exchange.request.path[..])
+                }
                 Reroute::Internal { path, .. } => ("an internal redirect", &path[..]),
                 Reroute::Uri { path, .. } => ("another URI, as if it had been asked for", &path[..]),
                 Reroute::Named(name) => ("a named location", &name[..]),

@@ -25,7 +25,7 @@ pub use encryption::Encryption;
 pub use hosts::Hosts;
 pub use load::{Loaded, Options, Reader, load};
 pub use locations::{Location, Locations};
-pub use overlay::{Problem, Survey, forget};
+pub use overlay::{Problem, Survey, forget, without_settings};
 pub use protocols::Protocols;
 pub use site::{Compiler, Listen, Server, Site};
 pub use structure::{HTTP, LOCATION, SERVER, STRUCTURE};

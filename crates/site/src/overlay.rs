@@ -160,8 +160,23 @@ fn scope(
 }
 
 fn take(exchange: &mut Exchange, scope: Arc<Scope>) -> Step {
-    exchange.scope = scope;
+    let below = std::mem::replace(&mut exchange.scope, Arc::clone(&scope));
+    exchange.attach_own(Lying { scope, below });
     Step::Next
+}
+
+/// The settings that a request has, and the scope of the location that they lie over.
+struct Lying {
+    scope: Arc<Scope>,
+    below: Arc<Scope>,
+}
+
+/// The scope of a location without the settings beside the content that lie over it.
+pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
+    match exchange.attached::<Lying>() {
+        Some(lying) if Arc::ptr_eq(&lying.scope, &exchange.scope) => Arc::clone(&lying.below),
+        _ => Arc::clone(&exchange.scope),
+    }
 }
 
 fn refuse_spent(exchange: &Exchange) -> Step {

@@ -345,6 +345,7 @@ impl Compiler<'_> {
         if let (Some(base), Some(overlay)) = (self.overlays, builder.policy.overlay) {
             let root = ServedRoot::new(overlay, name.cloned(), &builder.policy.root);
             self.served_roots.borrow_mut().entry(root.directory.clone()).or_insert(root);
+            // The last handler of its phase: `Reroute::Settings` runs it alone.
             builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
         }
         if let Some(unbuilt) = view.get(&UNBUILT) {

@@ -293,6 +293,10 @@ fn what_try_files_finds_has_the_settings_of_its_own_path() {
             htaccess on;
             location / { try_files $uri $uri.html /fallback.txt =404; }
             location /part { try_files $uri.html $uri =404; }
+            location /other/ { root %%ROOT%%/elsewhere; try_files /part.txt =404; }
+            location = /part.txt { try_files /never =404; }
+            location /named/ { error_page 404 = @named; try_files /none =404; }
+            location @named { root %%ROOT%%/elsewhere; try_files /part.txt =404; }
             location ~ ^/captured/(.*)$ { alias %%ROOT%%/closed/$1; try_files /secret.html =404; }
         }",
     );
@@ -303,9 +307,21 @@ fn what_try_files_finds_has_the_settings_of_its_own_path() {
         .file("closed/secret.html", "secret")
         .file("part.html", "part")
         .file("part.html.html", "too far")
-        .file("fallback.txt", "fallback");
+        .file("fallback.txt", "fallback")
+        .file("part.txt", "not this one")
+        .file("elsewhere/.htaccess", "Header set X-Elsewhere 1\n<Files \"other.txt\">\nRequire all denied\n</Files>\n")
+        .file("elsewhere/part.txt", "elsewhere");
     let running = site.start(Server::Fulmar);
     assert_eq!(status(&running, "GET /secret.html"), 403);
+    // The location stays, and with it its root; the rules of others do not apply.
+    for path in ["/other/x", "/named/x"] {
+        let answer = running.ask(&format!("GET {path}"));
+        assert_eq!(
+            (answer.last().text().as_str(), answer.last().field("X-Elsewhere")),
+            ("elsewhere", Some("1"))
+        );
+    }
+    assert_eq!(status(&running, "GET /part.txt"), 404);
     assert_eq!(status(&running, "GET /secret"), 403, "the section for the file counts");
     assert_eq!(status(&running, "GET /closed/secret"), 403);
     let answer = running.ask("GET /open");

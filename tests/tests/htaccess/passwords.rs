@@ -166,8 +166,25 @@ fn files_elsewhere_need_the_server_s_permission() {
             .file(&format!("site/up-{folder}/.htaccess"), climbing)
             .file(&format!("site/up-{folder}/a.txt"), "a")
     });
+    let linked = |name: &str| {
+        format!("AuthType Basic\nAuthName x\nAuthUserFile {root}/site/{name}\nRequire valid-user\n")
+    };
+    let site = site
+        .link("site/linked-users", "../elsewhere/users")
+        .link("site/linked", "../elsewhere")
+        .link("site/own-users", "site/users")
+        .file("site/by-link/.htaccess", linked("linked-users"))
+        .file("site/by-link/a.txt", "a")
+        .file("site/by-folder/.htaccess", linked("linked/users"))
+        .file("site/by-folder/a.txt", "a")
+        .file("site/by-own/.htaccess", linked("own-users"))
+        .file("site/by-own/a.txt", "a")
+        .file("site/site/users", PASSWORDS);
     let running = site.start(Server::Fulmar);
     for (path, expected) in [
+        ("/by-link/a.txt", 500),
+        ("/by-folder/a.txt", 500),
+        ("/by-own/a.txt", 200),
         ("/shared/a.txt", 200),
         ("/site/a.txt", 200),
         ("/elsewhere/a.txt", 500),

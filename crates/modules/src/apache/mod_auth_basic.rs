@@ -253,11 +253,18 @@ impl Basic {
 
     /// Whether a file is below the root, or below a directory that the server's configuration names.
     fn may_name(&self, exchange: &Exchange, path: &Path) -> bool {
-        let climbs = path.components().any(|part| part == Component::ParentDir);
         let root = exchange.scope.policy.root.base(exchange);
-        let root = files::as_path(&root);
-        let is_below = |directory: &Path| directory.is_absolute() && path.starts_with(directory);
-        !climbs && (is_below(root) || self.directories.iter().any(|directory| is_below(directory)))
+        let root = files::as_path(&root).to_owned();
+        let climbs = path.components().any(|part| part == Component::ParentDir);
+        let is_below = |path: &Path, directory: &Path| directory.is_absolute() && path.starts_with(directory);
+        let mut allowed = self.directories.iter().chain([&root]);
+        if climbs || !allowed.any(|directory| is_below(path, directory)) {
+            return false;
+        }
+        // Links must not lead elsewhere. A file that is not there is told when it is opened.
+        let Ok(real) = path.canonicalize() else { return true };
+        let mut allowed = self.directories.iter().chain([&root]);
+        allowed.any(|directory| directory.canonicalize().is_ok_and(|directory| is_below(&real, &directory)))
     }
 }
 

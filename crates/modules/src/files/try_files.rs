@@ -149,7 +149,8 @@ struct Tries {
 
 impl Handler for Tries {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        if exchange.attached::<Found>().is_some_and(|found| *found.0 == *exchange.request.path) {
+        let is_found = |found: &Found| found.place == self.place && *found.path == *exchange.request.path;
+        if exchange.attached::<Found>().is_some_and(|found| is_found(&found)) {
             return Step::Next;
         }
         self.first(exchange).unwrap_or_else(Step::Finish)
@@ -163,7 +164,7 @@ impl Tries {
             let path = self.bare.map(exchange, &name).map_err(|error| files::map_failed(exchange, error))?;
             if self.is_there(exchange, &path, candidate.is_directory) {
                 self.tell(exchange, || format!("\"{}\" is there", String::from_utf8_lossy(&name)));
-                return Ok(enter(exchange, name, candidate.is_directory));
+                return Ok(self.enter(exchange, name, candidate.is_directory));
             }
         }
         match &self.files.last {
@@ -199,6 +200,27 @@ impl Tries {
         Ok(name)
     }
 
+    /// Makes what was found the URI. The settings beside the content (`.htaccess`) that were chosen for another path do
+    /// not count for it: they are chosen again, in the same location.
+    fn enter(&self, exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) -> Step {
+        if exchange.scope.policy.overlay.is_none() {
+            set_path(exchange, name, is_directory);
+            return Step::Next;
+        }
+        let before = exchange.request.path.clone();
+        set_path(exchange, name, is_directory);
+        if exchange.uri_behind_alias {
+            let message = "\"try_files\" behind an \"alias\" with captures has no path for .htaccess files";
+            exchange.log(Level::Error, message);
+            return Step::Finish(Status::FORBIDDEN);
+        }
+        if exchange.request.path == before {
+            return Step::Next;
+        }
+        exchange.attach_own(Found { place: self.place, path: exchange.request.path.as_slice().into() });
+        Step::Reroute(Reroute::Settings)
+    }
+
     fn is_there(&self, exchange: &Exchange, path: &[u8], is_directory: bool) -> bool {
         match self.lookup.look(exchange, path) {
             Ok(opened) => (opened.kind == Kind::Directory) == is_directory,
@@ -212,28 +234,10 @@ impl Tries {
     }
 }
 
-/// The path that was found where files beside the content have settings: it is not looked for again.
-struct Found(Box<[u8]>);
-
-/// Makes what was found the URI. The settings beside the content (`.htaccess`) that were chosen for another path do not
-/// count for it: the location is looked up again, and with it the settings.
-fn enter(exchange: &mut Exchange, name: Vec<u8>, is_directory: bool) -> Step {
-    if exchange.scope.policy.overlay.is_none() {
-        set_path(exchange, name, is_directory);
-        return Step::Next;
-    }
-    let before = exchange.request.path.clone();
-    set_path(exchange, name, is_directory);
-    if exchange.uri_behind_alias {
-        let message = "\"try_files\" behind an \"alias\" with captures has no path for .htaccess files";
-        exchange.log(Level::Error, message);
-        return Step::Finish(Status::FORBIDDEN);
-    }
-    if exchange.request.path == before {
-        return Step::Next;
-    }
-    exchange.attach_own(Found(exchange.request.path.as_slice().into()));
-    Step::Reroute(Reroute::Location)
+/// What a directive found where files have settings: it does not look for that path again.
+struct Found {
+    place: Span,
+    path: Box<[u8]>,
 }
 
 /// Makes a name the path.
