@@ -29,6 +29,12 @@ pub(crate) const TINY_DATA: usize = 5;
 /// What a DATA frame of ours earns: the peer answers it with updates of its windows.
 pub(crate) const EARNED_BY_DATA: u32 = 3;
 
+/// What a DATA frame of a server earns: the response is what the connection is for.
+pub(crate) const EARNED_BY_CONTENT: u32 = 1;
+
+/// An interim response.
+pub(crate) const INTERIM_HEAD: u32 = 10;
+
 /// What a stream earns that was answered.
 pub(crate) const EARNED_BY_ANSWER: u32 = 8;
 

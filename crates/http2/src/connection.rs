@@ -1,5 +1,6 @@
-//! The machine: one connection, on the server's side.
+//! The machine: one connection, on either side.
 
+mod opening;
 mod reading;
 mod writing;
 
@@ -9,7 +10,7 @@ use crate::budget::Budget;
 use crate::frame::{MAX, PREFACE, write_goaway, write_reset, write_window_update};
 use crate::hpack::{Decoder, Encoder};
 use crate::priority::EarlyPriorities;
-use crate::settings::{Settings, WINDOW, write_settings};
+use crate::settings::{MAX_CONCURRENT_STREAMS, Settings, WINDOW, write_settings};
 use crate::streams::Streams;
 use crate::{Code, Failure, HeaderList, Priority};
 use std::ops::Range;
@@ -34,9 +35,19 @@ pub struct Limits {
     pub field_size: usize,
 }
 
-/// One connection with a client.
+/// Which side of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It answers the requests of a client.
+    Server,
+    /// It sends requests to a server.
+    Client,
+}
+
+/// One connection, with a client or with a server. The reasons of failures say "client" for the peer in both cases.
 #[derive(Debug)]
 pub struct Connection {
+    role: Role,
     limits: Limits,
     stage: Stage,
     peer: Settings,
@@ -63,6 +74,8 @@ pub struct Connection {
 enum Stage {
     /// The client's first bytes are awaited.
     Preface,
+    /// The server's first frame is awaited: its settings.
+    Settings,
     Open,
 }
 
@@ -83,7 +96,7 @@ pub struct Read {
     pub event: Option<Event>,
 }
 
-/// What the client did.
+/// What the peer did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It opened a stream. The list has the fields of the request.
@@ -94,6 +107,13 @@ pub enum Event {
         ends: bool,
         /// The length of the block on the wire, in bytes.
         length: usize,
+    },
+    /// It answered. The list has the fields of the response, of an interim one (RFC 9110, section 15.2) or the final one.
+    Response {
+        /// The number of the stream.
+        stream: u32,
+        /// Whether the response has no content.
+        ends: bool,
     },
     /// It sent content, or ended it.
     Data {
@@ -132,18 +152,29 @@ pub enum Event {
         /// The priority from now on.
         priority: Priority,
     },
-    /// It ends the connection in order.
-    Goaway,
+    /// It ends the connection, and answers no stream with a higher number than this.
+    Goaway {
+        /// The highest number of a stream that may be answered.
+        last: u32,
+        /// Why.
+        code: Code,
+    },
 }
 
 impl Connection {
     /// A connection on which nothing was sent. Appends our settings.
     pub fn new(limits: Limits, out: &mut Vec<u8>) -> Connection {
-        write_settings(limits.streams, limits.window, limits.list_size, out);
+        write_settings(MAX_CONCURRENT_STREAMS, limits.streams, &limits, out);
+        Connection::with(Role::Server, limits, out)
+    }
+
+    fn with(role: Role, limits: Limits, out: &mut Vec<u8>) -> Connection {
         write_window_update(0, MAX - WINDOW, out);
+        let stage = if role == Role::Server { Stage::Preface } else { Stage::Settings };
         Connection {
+            role,
             limits,
-            stage: Stage::Preface,
+            stage,
             peer: Settings::new(),
             decoder: Decoder::new(TABLE_SIZE),
             encoder: Encoder::new(),

@@ -2,8 +2,10 @@
 
 use crate::request::{RequestRules, read_request};
 use crate::response::{ResponseOptions, write_response};
-use crate::{Code, Connection, Content, Event, Failure, HeaderList, Limits};
-use http::{RequestHead, ResponseHead, Status};
+use crate::{
+    Code, Connection, Content, Event, Failure, HeaderList, Limits, Request, read_response, write_request,
+};
+use http::{Fields, RequestHead, ResponseHead, Status};
 
 /// Reads a connection's bytes to their end or to the first error, in pieces that end at `ends`, and answers each request.
 /// Returns what happened, as a text, and what was sent.
@@ -12,6 +14,24 @@ use http::{RequestHead, ResponseHead, Status};
 /// The client broke the rules.
 pub fn read_all(input: &[u8], ends: impl Iterator<Item = usize>) -> (String, Vec<u8>, Result<(), Failure>) {
     let mut reader = Reader::new();
+    for end in ends.chain([input.len()]) {
+        if let Err(failure) = reader.read(&input[..end]) {
+            return (reader.told, reader.out, Err(failure));
+        }
+    }
+    (reader.told, reader.out, Ok(()))
+}
+
+/// Reads what a server sends to its end or to the first error, in pieces that end at `ends`, after three requests of which
+/// one has content that waits. Returns as [`read_all`].
+///
+/// # Errors
+/// The server broke the rules.
+pub fn read_all_of_server(
+    input: &[u8],
+    ends: impl Iterator<Item = usize>,
+) -> (String, Vec<u8>, Result<(), Failure>) {
+    let mut reader = Reader::of_server();
     for end in ends.chain([input.len()]) {
         if let Err(failure) = reader.read(&input[..end]) {
             return (reader.told, reader.out, Err(failure));
@@ -33,6 +53,21 @@ impl Reader {
         let mut out = Vec::new();
         let limits = Limits { streams: 4, window: 1000, list_size: 2000, field_size: 1000 };
         let connection = Connection::new(limits, &mut out);
+        Reader { connection, list: HeaderList::default(), consumed: 0, told: String::new(), out }
+    }
+
+    fn of_server() -> Reader {
+        let mut out = Vec::new();
+        let limits = Limits { streams: 0, window: 1000, list_size: 2000, field_size: 1000 };
+        let mut connection = Connection::client(limits, &mut out);
+        let request = Request { method: b"POST", scheme: b"http", path: b"/", authority: b"h" };
+        for ends in [false, true, true] {
+            let Some(stream) = connection.open_stream() else { continue };
+            let write = |block: &mut crate::BlockWriter<'_>| {
+                write_request(&request, std::iter::empty(), block);
+            };
+            connection.head(stream, ends, write, &mut out);
+        }
         Reader { connection, list: HeaderList::default(), consumed: 0, told: String::new(), out }
     }
 
@@ -93,7 +128,18 @@ impl Reader {
                 *told += &format!("reset {stream} {code:?}\n");
                 connection.release(*stream, Code::NO_ERROR, out);
             }
-            Event::Window { .. } | Event::Priority { .. } | Event::Goaway => *told += &format!("{event:?}\n"),
+            Event::Response { stream, ends } => {
+                let mut fields = Fields::new();
+                let read = read_response(list, &mut fields);
+                *told += &format!("response {stream} {ends} {read:?} {}\n", fields.len());
+                connection.data(*stream, Content { bytes: b"hello", ends: true, frame: 3 }, out);
+                if *ends {
+                    connection.release(*stream, Code::CANCEL, out);
+                }
+            }
+            Event::Window { .. } | Event::Priority { .. } | Event::Goaway { .. } => {
+                *told += &format!("{event:?}\n");
+            }
         }
     }
 }

@@ -2,11 +2,16 @@
 //!
 //! [`Connection`] is the machine: it reads frames, keeps the state of the streams and both directions of flow control, and
 //! appends frames to a buffer of the caller. The fields of a block are read into a [`HeaderList`], out of which
-//! [`read_request`] makes a head. Responses are written by [`Connection::head`] and [`Connection::data`].
+//! [`read_request`] and [`read_response`] make heads. Blocks and content are written by [`Connection::head`] and
+//! [`Connection::data`]. A server begins with [`Connection::new`], a client with [`Connection::client`].
 
 #![forbid(unsafe_code)]
 
+mod answer;
+mod asking;
 mod budget;
+#[cfg(test)]
+mod client_conduct;
 mod code;
 #[cfg(test)]
 mod conduct;
@@ -23,10 +28,12 @@ mod response;
 mod settings;
 mod streams;
 
+pub use answer::{MalformedResponse, read_response, read_trailers};
+pub use asking::{Request, write_request};
 pub use code::{Code, Failure};
 pub use connection::{Connection, Content, Event, Limits, Read};
 pub use frame::{FRAME_SIZE, PREFACE};
-pub use fuzz::read_all;
+pub use fuzz::{read_all, read_all_of_server};
 pub use list::HeaderList;
 pub use priority::Priority;
 pub use request::{MalformedRequest, RequestRules, read_request};

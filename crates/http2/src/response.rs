@@ -27,13 +27,17 @@ const LEFT_OUT: [&str; 6] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "content-length"];
 
 /// Fields whose values differ from one response to the next, or are secrets.
-const VOLATILE: [&str; 9] = [
+const VOLATILE: [&str; 13] = [
+    ":path",
     "age",
+    "authorization",
     "content-length",
     "content-range",
+    "cookie",
     "date",
     "etag",
     "expires",
+    "grpc-timeout",
     "last-modified",
     "location",
     "set-cookie",
@@ -41,14 +45,14 @@ const VOLATILE: [&str; 9] = [
 
 impl BlockWriter<'_> {
     /// Appends a field whose name is in lower case. One with a CR, LF or NUL is left out.
-    fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
         if !breaks_framing(value) {
             self.encoder.field(name, value, indexing(name), self.out);
         }
     }
 
     /// Appends a field whose name is written in any case.
-    fn add_any_case(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn add_any_case(&mut self, name: &[u8], value: &[u8]) {
         let mut small = [0; NAME_MAX];
         match small.get_mut(..name.len()) {
             Some(small) => {

@@ -1,11 +1,11 @@
 //! SETTINGS (RFC 9113, section 6.5).
 
 use crate::frame::{FRAME_SIZE, MAX, flag, kind, write_frame};
-use crate::{Code, Failure};
+use crate::{Code, Failure, Limits};
 
 const HEADER_TABLE_SIZE: u16 = 1;
-const ENABLE_PUSH: u16 = 2;
-const MAX_CONCURRENT_STREAMS: u16 = 3;
+pub(crate) const ENABLE_PUSH: u16 = 2;
+pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
@@ -24,13 +24,15 @@ const LIST_OVERHEAD: usize = 8 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) table_size: u32,
+    /// How many streams we may open at a time.
+    pub(crate) streams: u32,
     pub(crate) window: u32,
     pub(crate) frame_size: usize,
 }
 
 impl Settings {
     pub(crate) fn new() -> Settings {
-        Settings { table_size: 4096, window: WINDOW, frame_size: FRAME_SIZE }
+        Settings { table_size: 4096, streams: u32::MAX, window: WINDOW, frame_size: FRAME_SIZE }
     }
 
     /// Reads the payload of a frame. Unknown settings are ignored.
@@ -48,6 +50,7 @@ impl Settings {
                         "client sent SETTINGS frame with incorrect ENABLE_PUSH value",
                     ));
                 }
+                MAX_CONCURRENT_STREAMS => self.streams = value,
                 INITIAL_WINDOW_SIZE if value > MAX => {
                     let reason = "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value";
                     return Err(Failure::new(Code::FLOW_CONTROL_ERROR, reason));
@@ -68,15 +71,14 @@ impl Settings {
     }
 }
 
-/// Appends our settings.
-pub(crate) fn write_settings(streams: u32, window: u32, list_size: usize, out: &mut Vec<u8>) {
-    let list_size = u32::try_from(list_size.saturating_add(LIST_OVERHEAD)).unwrap_or(u32::MAX);
-    let settings = [
-        (MAX_CONCURRENT_STREAMS, streams),
-        (INITIAL_WINDOW_SIZE, window),
-        (MAX_HEADER_LIST_SIZE, list_size),
-        (ENABLE_CONNECT_PROTOCOL, 1),
-    ];
+/// Appends our settings. The first one depends on our role.
+pub(crate) fn write_settings(name: u16, value: u32, limits: &Limits, out: &mut Vec<u8>) {
+    let list_size = u32::try_from(limits.list_size.saturating_add(LIST_OVERHEAD)).unwrap_or(u32::MAX);
+    let mut settings =
+        vec![(name, value), (INITIAL_WINDOW_SIZE, limits.window), (MAX_HEADER_LIST_SIZE, list_size)];
+    if name == MAX_CONCURRENT_STREAMS {
+        settings.push((ENABLE_CONNECT_PROTOCOL, 1));
+    }
     let mut payload = Vec::with_capacity(6 * settings.len());
     for (name, value) in settings {
         payload.extend_from_slice(&name.to_be_bytes());

@@ -15,6 +15,8 @@ pub(crate) struct Stream {
     pub(crate) receive_window: u32,
     /// What is missing of the content that was announced, in bytes.
     pub(crate) expected: Option<u64>,
+    /// Whether the head of the peer has come, interim ones aside.
+    pub(crate) has_head: bool,
     /// Whether the peer sends more.
     pub(crate) is_remote_open: bool,
     /// Whether we send more.

@@ -32,7 +32,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 20] = [
+pub const ALL: [(&str, Target); 21] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -46,6 +46,7 @@ pub const ALL: [(&str, Target); 20] = [
     ("h1_response", h1_response::run),
     ("htaccess", htaccess::run),
     ("http2", http2::run),
+    ("http2_client", http2::run_as_client),
     ("http_date", http_date::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),

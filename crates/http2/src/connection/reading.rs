@@ -1,8 +1,9 @@
 //! Reading frames.
 
-use super::{Connection, Event, OpenBlock, WINDOW_LOW};
+use super::{Connection, Event, OpenBlock, Role, Stage, WINDOW_LOW};
 use crate::budget::{
-    CANCELLED_STREAM, CHEAP_FRAME, CONTINUATION_FRAME, EMPTY_DATA, REFUSED_STREAM, SETTINGS_FRAME, TINY_DATA,
+    CANCELLED_STREAM, CHEAP_FRAME, CONTINUATION_FRAME, EARNED_BY_CONTENT, EMPTY_DATA, REFUSED_STREAM,
+    SETTINGS_FRAME, TINY_DATA,
 };
 use crate::frame::{
     FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, number, write_frame, write_reset,
@@ -48,6 +49,10 @@ impl Connection {
             return Err(Failure::size("client sent frame with too large payload"));
         }
         self.check_order(head)?;
+        let has_settings = head.kind == kind::SETTINGS && !head.has(flag::ACK);
+        if self.stage == Stage::Settings && !has_settings {
+            return Err(Failure::protocol("client sent no SETTINGS frame first"));
+        }
         if head.kind == kind::PUSH_PROMISE {
             return Err(Failure::protocol("client sent PUSH_PROMISE frame"));
         }
@@ -97,6 +102,8 @@ impl Connection {
             self.budget.spend(EMPTY_DATA)?;
         } else if content.len() < TINY_DATA && !ends {
             self.budget.spend(CHEAP_FRAME)?;
+        } else if self.role == Role::Client {
+            self.budget.earn(EARNED_BY_CONTENT);
         }
         let length = u32::try_from(head.length).unwrap_or(u32::MAX);
         self.receive_window = self
@@ -112,6 +119,9 @@ impl Connection {
         };
         if !stream.is_remote_open {
             return self.stream_error(head.stream, Code::STREAM_CLOSED, out);
+        }
+        if !stream.has_head {
+            return self.stream_error(head.stream, Code::PROTOCOL_ERROR, out);
         }
         if stream.is_reset {
             // The client does not know yet.
@@ -218,9 +228,15 @@ impl Connection {
             if !stream.is_remote_open {
                 return self.stream_error(id, Code::STREAM_CLOSED, out);
             }
+            if !stream.has_head {
+                return self.read_response(id, ends, list, out);
+            }
             return self.read_trailers(id, ends, list, out);
         }
         match self.streams.absent(id) {
+            Absent::Idle if self.role == Role::Client => {
+                Err(Failure::protocol("client sent HEADERS frame with incorrect identifier"))
+            }
             Absent::Idle if id > self.last_served => {
                 self.budget.spend(REFUSED_STREAM)?;
                 self.streams.note_closed(id, false);
@@ -260,6 +276,7 @@ impl Connection {
             send_window: i64::from(self.peer.window),
             receive_window: self.limits.window,
             expected: None,
+            has_head: true,
             is_remote_open: !ends,
             is_local_open: true,
             is_reset: false,
@@ -373,6 +390,7 @@ impl Connection {
             };
         }
         let before = self.peer.window;
+        self.stage = Stage::Open;
         self.peer.read(payload)?;
         self.encoder.allow(self.peer.table_size as usize);
         write_ack(out);
@@ -454,7 +472,7 @@ impl Connection {
     }
 
     /// Cancels a stream whose peer broke the rules. It keeps its place until its user has released it.
-    fn stream_error(&mut self, id: u32, code: Code, out: &mut Vec<u8>) -> Outcome {
+    pub(super) fn stream_error(&mut self, id: u32, code: Code, out: &mut Vec<u8>) -> Outcome {
         self.budget.spend(CANCELLED_STREAM)?;
         write_reset(id, code, out);
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };
@@ -499,8 +517,8 @@ fn read_goaway(frame: Frame<'_>) -> Outcome {
     if frame.head.stream != 0 {
         return Err(Failure::protocol("client sent GOAWAY frame with incorrect identifier"));
     }
-    if frame.payload.len() < 8 {
-        return Err(Failure::size("client sent GOAWAY frame with incorrect length"));
+    match (number(frame.payload), number(frame.payload.get(4..).unwrap_or_default())) {
+        (Some(last), Some(code)) => Ok(Some(Event::Goaway { last: last & MAX, code: Code(code) })),
+        _ => Err(Failure::size("client sent GOAWAY frame with incorrect length")),
     }
-    Ok(Some(Event::Goaway))
 }

@@ -1,6 +1,6 @@
 //! Writing frames.
 
-use super::Connection;
+use super::{Connection, Role};
 use crate::Code;
 use crate::budget::{EARNED_BY_ANSWER, EARNED_BY_DATA};
 use crate::frame::{FRAME_SIZE, FrameHead, HEAD_LENGTH, MAX, flag, kind, write_reset, write_window_update};
@@ -114,16 +114,18 @@ impl Connection {
         count
     }
 
-    /// Gives up a stream: it is over on our side. Where we have not ended it, it is cancelled with this code. Where only the
-    /// client has not ended it, what comes of it is discarded, and the client learns that the rest is not wanted.
+    /// Gives up a stream: it is over on our side. A client cancels it unless both sides have ended it. Where a server have has
+    /// not ended it, it is cancelled with this code. Where only the client has not ended it, what comes of it is discarded, and the client learns that the rest is not wanted.
     pub fn release(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let is_malformed = code == Code::PROTOCOL_ERROR;
-        if stream.is_remote_open && !stream.is_local_open && !stream.is_reset && !is_malformed {
+        let is_server = self.role == Role::Server;
+        if is_server && stream.is_remote_open && !stream.is_local_open && !stream.is_reset && !is_malformed {
             stream.is_released = true;
             return;
         }
-        if !stream.is_reset && (stream.is_local_open || is_malformed) {
+        let is_open = stream.is_local_open || (stream.is_remote_open && !is_server);
+        if !stream.is_reset && (is_open || is_malformed) {
             write_reset(id, code, out);
         }
         self.streams.close(id);

@@ -286,7 +286,7 @@ impl Multiplexed {
                 self.streams[place].transfer.priority = priority;
                 self.turns.change(stream, priority);
             }
-            Event::Goaway => {}
+            Event::Goaway { .. } | Event::Response { .. } => {}
         }
     }
 
