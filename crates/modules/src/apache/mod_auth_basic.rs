@@ -261,7 +261,7 @@ impl Basic {
         if climbs || !allowed.any(|directory| is_below(path, directory)) {
             return false;
         }
-        // Links must not lead elsewhere. A file that is not there is told when it is opened.
+        // Links must not lead elsewhere. Opening the file reports a missing one.
         let Ok(real) = path.canonicalize() else { return true };
         let mut allowed = self.directories.iter().chain([&root]);
         allowed.any(|directory| directory.canonicalize().is_ok_and(|directory| is_below(&real, &directory)))
