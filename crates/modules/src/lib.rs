@@ -262,7 +262,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 32] = [
+    const OURS: [&str; 33] = [
         "proxy_cache_purge",
         "fastcgi_cache_purge",
         "scgi_cache_purge",
@@ -274,6 +274,7 @@ mod tests {
         "send_min_rate",
         "htaccess",
         "htaccess_user_files",
+        "ssl_certificate_watch",
         "htaccess_php",
         "fulmar_status",
         "symlinks",
