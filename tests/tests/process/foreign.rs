@@ -72,6 +72,7 @@ fn directives_of_other_modules_have_the_hint_that_helps() {
         ("upload_pass /a;", "the upload module", "client_body_in_file_only"),
         ("upload_progress a 1m;", "uploadprogress", "progress"),
         ("fancyindex on;", "fancyindex", "autoindex"),
+        ("cache_purge_response_type html;", "cache_purge", "proxy_cache_purge"),
         ("echo hello;", "the echo module", "return 200"),
         ("set_md5 $a b;", "set-misc", "map sets a variable"),
         ("set_encode_base64url $a b;", "set-misc", "map sets a variable"),
