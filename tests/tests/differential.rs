@@ -19,6 +19,7 @@ mod generated;
 mod gunzip;
 mod headers;
 mod hints;
+mod includes;
 mod limits;
 mod listings;
 mod locations;

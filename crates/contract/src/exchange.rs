@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The head as it came.
     pub head: Box<RequestHead>,
@@ -47,21 +47,7 @@ pub struct Request {
 impl Request {
     /// A request of which nothing is known.
     pub fn new() -> Request {
-        Request {
-            head: Box::default(),
-            uri: Vec::new(),
-            method: Method::Other,
-            path: Vec::new(),
-            args: None,
-            host: Vec::new(),
-            port: None,
-            content_length: None,
-            chunked: false,
-            body: None,
-            streaming: None,
-            length: 0,
-            pipelined: false,
-        }
+        Request::default()
     }
 
     /// Makes it what [`Request::new`] gives, and keeps the memory.
@@ -88,12 +74,6 @@ impl Request {
         (*method, *args, *port) = (Method::Other, None, None);
         (*content_length, *chunked, *body, *streaming) = (None, false, None, None);
         (*length, *pipelined) = (0, false);
-    }
-}
-
-impl Default for Request {
-    fn default() -> Request {
-        Request::new()
     }
 }
 
@@ -432,6 +412,11 @@ impl Exchange {
                 found
             }
         }
+    }
+
+    /// As [`Exchange::variable`], for a name in lower case; nothing where the configuration uses no such variable.
+    pub fn variable_named(&self, name: &str, out: &mut Vec<u8>) -> Option<bool> {
+        self.variables.find(name).map(|id| self.variable(id, out))
     }
 
     /// Sets a variable that has a slot.

@@ -151,6 +151,11 @@ impl VariableTable {
         &self.names[id.0 as usize]
     }
 
+    /// The variable of this name, which is in lower case.
+    pub fn find(&self, name: &str) -> Option<VariableId> {
+        (0..).map(VariableId).zip(&self.names).find(|(_, known)| &***known == name).map(|(id, _)| id)
+    }
+
     /// How many slots an exchange needs.
     pub fn len(&self) -> usize {
         self.definitions.len()

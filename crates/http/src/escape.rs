@@ -22,6 +22,11 @@ pub fn attribute_url(text: &[u8], out: &mut Vec<u8>) {
     percent(text, out, |byte| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\''));
 }
 
+/// A value inside a URL that stands in HTML, as nginx writes it: what is special in either of them, but for `&` and `?`.
+pub fn html_url(text: &[u8], out: &mut Vec<u8>) {
+    percent(text, out, |byte| is_forbidden(byte) || matches!(byte, b'#' | b'%' | b'\''));
+}
+
 /// Text inside an HTML or XML element or attribute.
 pub fn html(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {

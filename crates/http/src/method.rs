@@ -2,7 +2,7 @@
 
 /// A request method. Methods are case-sensitive; a name that is not listed is `Other`, whose bytes stay
 /// in the [`RequestHead`](crate::RequestHead).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each variant is the method of that name")]
 pub enum Method {
     Get,
@@ -21,6 +21,7 @@ pub enum Method {
     Proppatch,
     Lock,
     Unlock,
+    #[default]
     Other,
 }
 

@@ -165,11 +165,16 @@ pub fn error_log_time(time: Time) -> String {
     with_texts(time, |texts| texts.error_log.clone())
 }
 
-/// Formats a moment as local time or UTC by a `strftime` format.
+/// Formats a moment as local time or UTC by a `strftime` format that is known to be right.
 pub fn format(seconds: i64, local: bool, format: &str) -> String {
+    try_format(seconds, local, format).unwrap_or_default()
+}
+
+/// Formats a moment as local time or UTC; nothing where the text is no `strftime` format.
+pub fn try_format(seconds: i64, local: bool, format: &str) -> Option<String> {
     let zone = if local { ZONE.with(TimeZone::clone) } else { TimeZone::UTC };
     let timestamp = Timestamp::from_second(seconds).unwrap_or_default();
-    timestamp.to_zoned(zone).strftime(format).to_string()
+    jiff::fmt::strtime::format(format, &timestamp.to_zoned(zone)).ok()
 }
 
 fn with_texts<T>(time: Time, read: impl FnOnce(&Texts) -> T) -> T {

@@ -119,6 +119,7 @@ pub mod transform {
     pub mod not_modified;
     pub mod range;
     pub mod slice;
+    pub mod ssi;
     pub mod sub_filter;
     pub mod zstd;
 }
@@ -140,6 +141,7 @@ mod shared {
     pub(crate) mod cgi;
     pub(crate) mod changed;
     pub(crate) mod directories;
+    pub(crate) mod dynamic;
     pub(crate) mod files;
     pub(crate) mod forwarded;
     pub(crate) mod gateway;
@@ -243,6 +245,7 @@ pub static ALL: &[&Module] = &[
     &transform::sub_filter::MODULE,
     &transform::charset::MODULE,
     &transform::addition::MODULE,
+    &transform::ssi::MODULE,
     &transform::brotli::MODULE,
     &transform::zstd::MODULE,
     &transform::gzip::MODULE,

@@ -1,0 +1,249 @@
+//! What a page with commands knows while it is read, and what it has in common with the pages that it includes.
+
+use crate::shared::dynamic;
+use conf::value::{Captures, Pattern};
+use contract::Exchange;
+use journal::clock::{self, Time};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// How much memory the variables and the blocks of a request may take, in bytes. A page can come from another server.
+const KEPT_MAX: usize = 1024 * 1024;
+
+/// How many steps a pattern of a page may take.
+const PATTERN_STEPS: u32 = 100_000;
+
+/// How dates are written until a page asks for another form.
+const DATE: &str = "%A, %d-%b-%Y %H:%M:%S %Z";
+
+/// What all pages of a request have in common; attached to it.
+#[derive(Default)]
+pub(super) struct Common {
+    /// Variables by their names in lower case.
+    variables: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
+    /// Blocks by their names.
+    blocks: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
+    /// What the groups of the last pattern that matched hold.
+    groups: RefCell<Vec<Vec<u8>>>,
+    used: Cell<usize>,
+}
+
+/// There is no memory left for what a page wants to keep.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMuch;
+
+impl Common {
+    /// That of a request.
+    pub(super) fn of(exchange: &Exchange) -> Rc<Common> {
+        exchange.attached().unwrap_or_else(|| {
+            let common = Rc::new(Common::default());
+            exchange.attach_shared(Rc::clone(&common));
+            common
+        })
+    }
+
+    /// A variable that a page has set, or a group of its last pattern.
+    fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
+        if let [digit @ b'0'..=b'9'] = name {
+            let group = self.groups.borrow().get(usize::from(digit - b'0')).cloned();
+            if group.is_some() {
+                return group;
+            }
+        }
+        let variables = self.variables.borrow();
+        let found = variables.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.clone())
+    }
+
+    /// Sets a variable.
+    ///
+    /// # Errors
+    /// There is no memory left for it.
+    pub(super) fn set(&self, name: &[u8], value: &[u8]) -> Result<(), TooMuch> {
+        self.take(name.len() + value.len())?;
+        let mut variables = self.variables.borrow_mut();
+        match variables.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, known)) => *known = value.to_vec(),
+            None => variables.push((name.to_ascii_lowercase(), value.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Begins a block.
+    pub(super) fn begin_block(&self, name: &[u8]) -> Result<(), TooMuch> {
+        self.take(name.len())?;
+        self.blocks.borrow_mut().push((name.to_vec(), Vec::new()));
+        Ok(())
+    }
+
+    /// Adds to the block that was begun last.
+    pub(super) fn add_to_block(&self, text: &[u8]) -> Result<(), TooMuch> {
+        self.take(text.len())?;
+        if let Some((_, block)) = self.blocks.borrow_mut().last_mut() {
+            block.extend_from_slice(text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn block(&self, name: &[u8]) -> Option<Vec<u8>> {
+        self.blocks.borrow().iter().find(|(known, _)| known == name).map(|(_, block)| block.clone())
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), TooMuch> {
+        let used = self.used.get() + bytes;
+        if used > KEPT_MAX {
+            return Err(TooMuch);
+        }
+        self.used.set(used);
+        Ok(())
+    }
+
+    /// Whether a text matches a pattern, whose groups are kept then.
+    ///
+    /// # Errors
+    /// What is wrong with the pattern.
+    pub(super) fn matches(&self, pattern: &[u8], text: &[u8]) -> Result<bool, String> {
+        let pattern = Pattern::limited(pattern, false, PATTERN_STEPS).map_err(|error| error.to_string())?;
+        let mut captures = Captures::default();
+        if !pattern.captures(text, &mut captures) {
+            return Ok(false);
+        }
+        let group = |index: usize| captures.get(index, text).unwrap_or_default().to_vec();
+        let groups: Vec<_> = (0..pattern.names().len()).map(group).collect();
+        let too_much = |TooMuch| "there is no memory left for the groups of a pattern".to_owned();
+        for (name, value) in pattern.names().iter().zip(&groups) {
+            if let Some(name) = name {
+                self.set(name.as_bytes(), value).map_err(too_much)?;
+            }
+        }
+        *self.groups.borrow_mut() = groups;
+        Ok(true)
+    }
+}
+
+/// How `echo` writes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    None,
+    Url,
+    Entity,
+}
+
+/// How far an `if` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branch {
+    /// This branch is sent.
+    Taken,
+    /// A later branch may be sent.
+    Open,
+    /// A branch before this one was sent, or what the `if` stands in is not.
+    Closed,
+}
+
+/// An `if` that has not ended.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) branch: Branch,
+    /// Whether there was an `else`, after which no branch follows.
+    pub(super) has_else: bool,
+}
+
+/// What one page knows.
+pub(super) struct Page {
+    pub(super) common: Rc<Common>,
+    pub(super) encoding: Encoding,
+    pub(super) error_message: Vec<u8>,
+    pub(super) date: String,
+    pub(super) choices: Vec<Choice>,
+    pub(super) is_in_block: bool,
+}
+
+impl Page {
+    pub(super) fn new(common: Rc<Common>) -> Page {
+        Page {
+            common,
+            encoding: Encoding::Entity,
+            error_message: b"[an error occurred while processing the directive]".to_vec(),
+            date: DATE.to_owned(),
+            choices: Vec::new(),
+            is_in_block: false,
+        }
+    }
+
+    /// Whether text at this place is sent, unless it is in a block.
+    pub(super) fn is_taken(&self) -> bool {
+        self.choices.iter().all(|choice| choice.branch == Branch::Taken)
+    }
+
+    /// The value of a variable; none if it has none.
+    ///
+    /// # Errors
+    /// The date cannot be written in the form that the page wants.
+    pub(super) fn variable(&self, name: &[u8], exchange: &Exchange) -> Result<Option<Vec<u8>>, String> {
+        if let Some(value) = self.common.get(name) {
+            return Ok(Some(value));
+        }
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        if let "date_gmt" | "date_local" = &*name {
+            return self.date(name == "date_local").map(Some);
+        }
+        let mut value = Vec::new();
+        Ok(dynamic::value(exchange, &name, &mut value).then_some(value))
+    }
+
+    fn date(&self, is_local: bool) -> Result<Vec<u8>, String> {
+        let seconds = Time::now().seconds;
+        let text = clock::try_format(seconds, is_local, &self.date);
+        let text = text.ok_or_else(|| format!("\"{}\" is no form of a date", self.date))?;
+        Ok(text.into_bytes())
+    }
+
+    /// A text with the values of its variables. A backslash takes the meaning from `$`, quotes and another backslash.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(super) fn expand(&self, text: &[u8], exchange: &Exchange) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        let mut rest = text;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match (byte, after.first()) {
+                (b'\\', Some(&next @ (b'\\' | b'\'' | b'"' | b'$'))) => {
+                    out.push(next);
+                    rest = &after[1..];
+                }
+                (b'$', _) => {
+                    let (name, behind) = name(after, text)?;
+                    rest = behind;
+                    out.extend(self.variable(name, exchange)?.unwrap_or_default());
+                }
+                _ => out.push(byte),
+            }
+            if out.len() > KEPT_MAX {
+                return Err("the value of an SSI command is too long".to_owned());
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The name of a variable at the start of a text, and what follows it.
+fn name<'a>(rest: &'a [u8], whole: &[u8]) -> Result<(&'a [u8], &'a [u8]), String> {
+    let is_braced = rest.first() == Some(&b'{');
+    let rest = if is_braced { &rest[1..] } else { rest };
+    let is_in_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = rest.iter().take_while(|byte| is_in_name(byte)).count();
+    let (name, behind) = rest.split_at(length);
+    let behind = match (is_braced, behind.split_first()) {
+        (true, Some((b'}', behind))) => behind,
+        (true, _) => {
+            let name = String::from_utf8_lossy(name);
+            return Err(format!("the closing bracket in \"{name}\" variable is missing"));
+        }
+        (false, _) => behind,
+    };
+    if name.is_empty() {
+        return Err(format!("invalid variable name in \"{}\"", String::from_utf8_lossy(whole)));
+    }
+    Ok((name, behind))
+}

@@ -1,0 +1,513 @@
+//! The content of a page whose commands are done while it is sent.
+
+use super::expression;
+use super::page::{Branch, Choice, Common, Encoding, Page, TooMuch};
+use super::scanner::{Command, Scanner, Token};
+use crate::shared::blocks::{Block, Blocks};
+use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
+use http::uri::{is_unsafe_uri, unescape_uri};
+use http::{Status, escape};
+use journal::Level;
+use std::rc::Rc;
+
+/// How deep `if` may nest.
+const CHOICES_MAX: usize = 64;
+
+/// What the settings of a location say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) is_silent: bool,
+    pub(super) value_max: usize,
+}
+
+/// A page whose commands are done while it is sent.
+pub(super) struct Expanding {
+    settings: Settings,
+    page: Page,
+    content: Blocks,
+    scanner: Scanner,
+    has_ended: bool,
+    /// What is sent next.
+    out: Vec<u8>,
+    /// What is included behind that.
+    wanted: Option<Inclusion>,
+    /// What was asked for.
+    asked: Option<Asked>,
+    included: Option<Included>,
+}
+
+/// What `include` wants.
+struct Inclusion {
+    subrequest: Subrequest,
+    asked: Asked,
+}
+
+/// What becomes of the answer that is waited for.
+enum Asked {
+    /// It is sent; or else this block, where it is empty or an error.
+    Content { block: Option<Vec<u8>> },
+    /// It is the value of this variable.
+    Value { variable: Vec<u8> },
+}
+
+/// An answer that is sent.
+struct Included {
+    body: Blocks,
+    /// What is sent if the answer is empty.
+    block: Option<Vec<u8>>,
+}
+
+/// Why a command was not done, for the log.
+type Problem = String;
+
+impl Expanding {
+    /// A page with this content.
+    pub(super) fn new(settings: Settings, common: Rc<Common>, content: Blocks) -> Expanding {
+        Expanding {
+            settings,
+            page: Page::new(common),
+            content,
+            scanner: Scanner::new(settings.value_max),
+            has_ended: false,
+            out: Vec::new(),
+            wanted: None,
+            asked: None,
+            included: None,
+        }
+    }
+
+    /// Goes on in the page itself, until there is something to send or to wait for.
+    fn read(&mut self, turn: &mut Turn<'_, '_>) -> Option<Pull> {
+        while self.wanted.is_none() {
+            if let Some(token) = self.scanner.next() {
+                self.take(token, turn.exchange);
+                continue;
+            }
+            if self.has_ended {
+                break;
+            }
+            // What is there is sent before more is waited for.
+            if !self.out.is_empty() {
+                return None;
+            }
+            match self.content.next(turn) {
+                Block::Bytes(bytes) => self.scanner.add(&bytes),
+                Block::Await(work) => return Some(Pull::Await(work)),
+                Block::Pending { lasts } => return Some(Pull::Pending { lasts }),
+                Block::Failed => return Some(Pull::Failed),
+                Block::End => {
+                    self.has_ended = true;
+                    let rest = self.scanner.rest();
+                    self.take(Token::Text(rest), turn.exchange);
+                }
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, token: Token, exchange: &Exchange) {
+        let done = match token {
+            Token::Text(text) => self.text(&text),
+            Token::Command(command) => self.command(&command, exchange),
+            Token::Broken(message) => Err(message),
+        };
+        if let Err(problem) = done {
+            self.report(&problem, exchange);
+        }
+    }
+
+    /// Tells of a command that was not done: in the log, and in the page.
+    fn report(&mut self, problem: &str, exchange: &Exchange) {
+        exchange.log(Level::Error, problem);
+        if !self.settings.is_silent {
+            self.out.extend_from_slice(&self.page.error_message);
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<(), Problem> {
+        if self.page.is_in_block {
+            return self.page.common.add_to_block(text).map_err(|TooMuch| too_much("block"));
+        }
+        if self.page.is_taken() {
+            self.out.extend_from_slice(text);
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: &Command, exchange: &Exchange) -> Result<(), Problem> {
+        let Some(known) = Known::of(&command.name) else {
+            let is_sent = self.page.is_taken() && !self.page.is_in_block;
+            return if is_sent { Err(format!("invalid SSI command: \"{}\"", command.name)) } else { Ok(()) };
+        };
+        if self.page.is_in_block && known != Known::EndBlock {
+            // It is done when the block is sent.
+            return self.text(&command.written);
+        }
+        if !self.page.is_taken() && !known.is_of_choice() {
+            return Ok(());
+        }
+        let parameters = Parameters::of(command, known)?;
+        match known {
+            Known::Include => self.include(&parameters, exchange),
+            Known::Echo => self.echo(&parameters, exchange),
+            Known::Config => {
+                self.configure(&parameters);
+                Ok(())
+            }
+            Known::Set => {
+                let value = self.page.expand(parameters.get("value").unwrap_or_default(), exchange)?;
+                let name = parameters.get("var").unwrap_or_default();
+                self.page.common.set(name, &value).map_err(|TooMuch| too_much("variable"))
+            }
+            Known::If => self.begin_choice(&parameters, exchange),
+            Known::Elif | Known::Else => self.next_branch(known, &parameters, exchange),
+            Known::EndIf => self.page.choices.pop().map(drop).ok_or_else(|| known.misplaced()),
+            Known::Block => {
+                let name = parameters.get("name").unwrap_or_default();
+                self.page.common.begin_block(name).map_err(|TooMuch| too_much("block"))?;
+                self.page.is_in_block = true;
+                Ok(())
+            }
+            Known::EndBlock => {
+                self.page.is_in_block = false;
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_choice(&mut self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<(), Problem> {
+        if self.page.choices.len() == CHOICES_MAX {
+            return Err("too many \"if\" SSI commands inside each other".to_owned());
+        }
+        let branch = if self.page.is_taken() { self.judge(parameters, exchange)? } else { Branch::Closed };
+        self.page.choices.push(Choice { branch, has_else: false });
+        Ok(())
+    }
+
+    fn next_branch(
+        &mut self,
+        known: Known,
+        parameters: &Parameters<'_>,
+        exchange: &Exchange,
+    ) -> Result<(), Problem> {
+        let (before, has_else) = match self.page.choices.last() {
+            Some(choice) => (choice.branch, choice.has_else),
+            None => return Err(known.misplaced()),
+        };
+        if has_else {
+            return Err(known.misplaced());
+        }
+        let branch = match before {
+            Branch::Taken | Branch::Closed => Branch::Closed,
+            Branch::Open if known == Known::Else => Branch::Taken,
+            Branch::Open => self.judge(parameters, exchange)?,
+        };
+        if let Some(choice) = self.page.choices.last_mut() {
+            *choice = Choice { branch, has_else: known == Known::Else };
+        }
+        Ok(())
+    }
+
+    fn judge(&self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<Branch, Problem> {
+        let expression = parameters.get("expr").unwrap_or_default();
+        let holds = expression::holds(&self.page, exchange, expression)?;
+        Ok(if holds { Branch::Taken } else { Branch::Open })
+    }
+
+    fn configure(&mut self, parameters: &Parameters<'_>) {
+        if let Some(date) = parameters.get("timefmt") {
+            self.page.date = String::from_utf8_lossy(date).into_owned();
+        }
+        if let Some(message) = parameters.get("errmsg") {
+            self.page.error_message = message.to_vec();
+        }
+    }
+
+    fn echo(&mut self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<(), Problem> {
+        let value = self.page.variable(parameters.get("var").unwrap_or_default(), exchange)?;
+        let default = parameters.get("default").unwrap_or(b"(none)");
+        let value = value.unwrap_or_else(|| default.to_vec());
+        if value.is_empty() {
+            return Ok(());
+        }
+        let mut problem = Ok(());
+        match parameters.get("encoding") {
+            None => {}
+            Some(b"none") => self.page.encoding = Encoding::None,
+            Some(b"url") => self.page.encoding = Encoding::Url,
+            Some(b"entity") => self.page.encoding = Encoding::Entity,
+            Some(other) => {
+                let other = String::from_utf8_lossy(other);
+                problem = Err(format!("unknown encoding \"{other}\" in the \"echo\" SSI command"));
+            }
+        }
+        match self.page.encoding {
+            Encoding::None => self.out.extend_from_slice(&value),
+            Encoding::Url => escape::html_url(&value, &mut self.out),
+            Encoding::Entity => escape::html(&value, &mut self.out),
+        }
+        // The value is there all the same, as in nginx.
+        if let Err(problem) = problem {
+            exchange.log(Level::Error, &problem);
+        }
+        Ok(())
+    }
+
+    fn include(&mut self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<(), Problem> {
+        let uri = match (parameters.get("virtual"), parameters.get("file")) {
+            (Some(uri), None) | (None, Some(uri)) => self.page.expand(uri, exchange)?,
+            (Some(_), Some(_)) => return Err("\"include\" has both \"virtual\" and \"file\"".to_owned()),
+            (None, None) => return Err("no parameter in \"include\" SSI command".to_owned()),
+        };
+        let asked = match (parameters.get("set"), parameters.get("stub")) {
+            (Some(_), Some(_)) => {
+                return Err(
+                    "\"set\" and \"stub\" cannot be used together in \"include\" SSI command".to_owned()
+                );
+            }
+            (Some(variable), None) => Asked::Value { variable: variable.to_vec() },
+            (None, Some(name)) => {
+                let block = self.page.common.block(name);
+                let shown = String::from_utf8_lossy(name);
+                let missing = || format!("\"stub\"=\"{shown}\" for \"include\" not found");
+                Asked::Content { block: Some(block.ok_or_else(missing)?) }
+            }
+            (None, None) => Asked::Content { block: None },
+        };
+        check_wait(parameters)?;
+        let content = match asked {
+            Asked::Content { .. } => Content::Streamed,
+            Asked::Value { .. } => Content::Collected,
+        };
+        self.wanted = Some(Inclusion { subrequest: subrequest(&uri, content, exchange)?, asked });
+        Ok(())
+    }
+
+    /// Sends a block in place of what was to be included.
+    fn send_block(&mut self, block: Vec<u8>) {
+        let Ok(content) = Blocks::of(Body::bytes(block)) else { return };
+        // Its commands are done in a separate page.
+        let page = Expanding::new(self.settings, Rc::clone(&self.page.common), content);
+        if let Ok(body) = Blocks::of(Body::Source(Box::new(page))) {
+            self.included = Some(Included { body, block: None });
+        }
+    }
+
+    /// Takes the next of what is included; none at its end.
+    fn read_included(&mut self, turn: &mut Turn<'_, '_>) -> Option<Pull> {
+        let included = self.included.as_mut()?;
+        match included.body.next(turn) {
+            Block::Bytes(bytes) => {
+                included.block = None;
+                Some(Pull::Piece(Piece::Bytes(bytes)))
+            }
+            Block::Await(work) => Some(Pull::Await(work)),
+            Block::Pending { lasts } => Some(Pull::Pending { lasts }),
+            Block::Failed => Some(Pull::Failed),
+            Block::End => {
+                let block = self.included.take().and_then(|included| included.block);
+                if let Some(block) = block {
+                    self.send_block(block);
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Source for Expanding {
+    fn pull(&mut self, turn: &mut Turn<'_, '_>) -> Pull {
+        loop {
+            if self.included.is_some() {
+                match self.read_included(turn) {
+                    Some(pull) => return pull,
+                    None => continue,
+                }
+            }
+            if let Some(pull) = self.read(turn) {
+                return pull;
+            }
+            if !self.out.is_empty() {
+                return Pull::Piece(Piece::Bytes(std::mem::take(&mut self.out).into()));
+            }
+            match self.wanted.take() {
+                Some(Inclusion { subrequest, asked }) => {
+                    self.asked = Some(asked);
+                    return Pull::Await(Work::Subrequest(subrequest));
+                }
+                None if self.has_ended => return Pull::End,
+                None => {}
+            }
+        }
+    }
+
+    fn resume(&mut self, outcome: Outcome) {
+        match (self.asked.take(), outcome) {
+            (None, outcome) => match &mut self.included {
+                Some(included) => included.body.resume(outcome),
+                None => self.content.resume(outcome),
+            },
+            (Some(Asked::Content { block }), Outcome::Streamed(answer)) => match block {
+                Some(block) if answer.head.status >= Status::BAD_REQUEST => self.send_block(block),
+                block => {
+                    self.included = Blocks::of(answer.body).ok().map(|body| Included { body, block });
+                }
+            },
+            (Some(Asked::Value { variable }), Outcome::Subresponse(answer)) => {
+                let is_content = answer.exchange.response.status.0 < 300;
+                let value = if is_content { &answer.content[..] } else { b"" };
+                if self.page.common.set(&variable, value).is_err() {
+                    answer.exchange.log(Level::Error, &too_much("variable"));
+                }
+            }
+            (Some(Asked::Content { block: Some(block) }), _) => self.send_block(block),
+            // The log was told.
+            (Some(Asked::Content { block: None }), _) if !self.settings.is_silent => {
+                self.out.extend_from_slice(&self.page.error_message);
+            }
+            (Some(Asked::Content { block: None } | Asked::Value { .. }), _) => {}
+        }
+    }
+
+    fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
+        match &mut self.included {
+            Some(included) => included.body.read_ahead(turn),
+            None => self.content.read_ahead(turn),
+        }
+    }
+}
+
+fn too_much(what: &str) -> Problem {
+    format!("there is no memory left for a {what} of SSI")
+}
+
+/// Includes always wait for each other, so that both values mean the same.
+fn check_wait(parameters: &Parameters<'_>) -> Result<(), Problem> {
+    let Some(wait) = parameters.get("wait") else { return Ok(()) };
+    if parameters.get("virtual").is_none() {
+        return Err("\"wait\" cannot be used with \"file\" in \"include\" SSI command".to_owned());
+    }
+    let is_known = [b"yes".as_slice(), b"no"].iter().any(|known| wait.eq_ignore_ascii_case(known));
+    let shown = String::from_utf8_lossy(wait);
+    is_known.then_some(()).ok_or_else(|| format!("invalid value \"{shown}\" in the \"wait\" parameter"))
+}
+
+/// The request for what is included. A URI without a slash at its start is one in the directory of the page.
+fn subrequest(uri: &[u8], content: Content, exchange: &Exchange) -> Result<Subrequest, Problem> {
+    let mut whole = Vec::new();
+    if !uri.starts_with(b"/") {
+        let path = &exchange.request.path;
+        let directory = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        whole.extend_from_slice(&path[..directory]);
+    }
+    whole.extend_from_slice(uri);
+    if whole.is_empty() || is_unsafe_uri(&whole) {
+        return Err(format!("unsafe URI \"{}\" was detected", String::from_utf8_lossy(&whole)));
+    }
+    let mark = whole.iter().position(|&byte| byte == b'?');
+    let mut path = Vec::new();
+    unescape_uri(&whole[..mark.unwrap_or(whole.len())], &mut path);
+    let args = mark.map(|mark| whole[mark + 1..].to_vec());
+    Ok(Subrequest { args, with_body: true, ..Subrequest::get(path, content) })
+}
+
+/// The commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Include,
+    Echo,
+    Config,
+    Set,
+    If,
+    Elif,
+    Else,
+    EndIf,
+    Block,
+    EndBlock,
+}
+
+impl Known {
+    fn of(name: &str) -> Option<Known> {
+        const ALL: [Known; 10] = [
+            Known::Include,
+            Known::Echo,
+            Known::Config,
+            Known::Set,
+            Known::If,
+            Known::Elif,
+            Known::Else,
+            Known::EndIf,
+            Known::Block,
+            Known::EndBlock,
+        ];
+        ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Known::Include => "include",
+            Known::Echo => "echo",
+            Known::Config => "config",
+            Known::Set => "set",
+            Known::If => "if",
+            Known::Elif => "elif",
+            Known::Else => "else",
+            Known::EndIf => "endif",
+            Known::Block => "block",
+            Known::EndBlock => "endblock",
+        }
+    }
+
+    /// The parameters, with whether each is required.
+    fn parameters(self) -> &'static [(&'static str, bool)] {
+        match self {
+            Known::Include => {
+                &[("virtual", false), ("file", false), ("wait", false), ("set", false), ("stub", false)]
+            }
+            Known::Echo => &[("var", true), ("default", false), ("encoding", false)],
+            Known::Config => &[("errmsg", false), ("timefmt", false)],
+            Known::Set => &[("var", true), ("value", true)],
+            Known::If | Known::Elif => &[("expr", true)],
+            Known::Block => &[("name", true)],
+            Known::Else | Known::EndIf | Known::EndBlock => &[],
+        }
+    }
+
+    /// Whether it is looked at in a branch that is not sent.
+    fn is_of_choice(self) -> bool {
+        matches!(self, Known::If | Known::Elif | Known::Else | Known::EndIf)
+    }
+
+    fn misplaced(self) -> Problem {
+        format!("invalid context of SSI command: \"{}\"", self.name())
+    }
+}
+
+/// The parameters of a command, of which each is there once at most.
+struct Parameters<'a>(&'a [(String, Vec<u8>)]);
+
+impl<'a> Parameters<'a> {
+    fn of(command: &'a Command, known: Known) -> Result<Parameters<'a>, Problem> {
+        let name = known.name();
+        for (index, (parameter, _)) in command.parameters.iter().enumerate() {
+            if !known.parameters().iter().any(|(other, _)| other == parameter) {
+                return Err(format!("invalid parameter name: \"{parameter}\" in \"{name}\" SSI command"));
+            }
+            if command.parameters[..index].iter().any(|(before, _)| before == parameter) {
+                return Err(format!("duplicate \"{parameter}\" parameter in \"{name}\" SSI command"));
+            }
+        }
+        let parameters = Parameters(&command.parameters);
+        let mut required = known.parameters().iter().filter(|(_, is_required)| *is_required);
+        match required.find(|(parameter, _)| parameters.get(parameter).is_none()) {
+            None => Ok(parameters),
+            Some((parameter, _)) => {
+                Err(format!("mandatory \"{parameter}\" parameter is absent in \"{name}\" SSI command"))
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+}
