@@ -1,5 +1,6 @@
 //! Encrypted connections: the same answers as nginx over TLS, and what only TLS has.
 
+mod chosen_certificates;
 mod client_certificates;
 mod conversations;
 

@@ -222,6 +222,74 @@ fn answers_over_tls_are_those_through_nginx() {
 }
 
 #[test]
+fn variables_name_the_certificate_of_a_request() {
+    if !have_nginx() {
+        return;
+    }
+    let upstream = upstream();
+    let text = r#"
+        map $arg_inline $pem { default "%%DIR%%/$arg_c.pem"; yes "data:INLINE_PEM"; }
+        map $arg_inline $key { default "%%DIR%%/$arg_c.key"; yes "data:INLINE_KEY"; }
+        server {
+            listen %%PORT%%;
+            proxy_ssl_session_reuse off;
+            proxy_ssl_certificate $arg_c.pem;
+            proxy_ssl_certificate_key $arg_c.key;
+            proxy_ssl_password_file %%DIR%%/passwords;
+            location / { proxy_pass https://%%A%%; }
+            location /cached/ { proxy_pass https://%%A%%/; proxy_ssl_certificate_cache max=4; }
+            location /whole/ {
+                proxy_pass https://%%A%%/;
+                proxy_ssl_certificate $pem;
+                proxy_ssl_certificate_key $key;
+            }
+            location /plain/ {
+                proxy_pass https://%%A%%/;
+                proxy_ssl_certificate $arg_c;
+                proxy_ssl_certificate_key $arg_c;
+            }
+        }
+    "#;
+    let text = text.replace("INLINE_PEM", &upstream.rsa.pem).replace("INLINE_KEY", &upstream.rsa.key);
+    agree(
+        &upstream.front(&text),
+        &[
+            "GET /v?c=rsa",
+            "GET /v?c=b",
+            "GET /v?c=sealed",
+            "GET /v?c=none",
+            "GET /v",
+            "GET /cached/v?c=rsa",
+            "GET /cached/v?c=rsa",
+            "GET /cached/v?c=sealed",
+            "GET /whole/v?c=b",
+            "GET /whole/v?inline=yes",
+            "GET /plain/v",
+        ],
+    );
+}
+
+#[test]
+fn connections_are_kept_for_the_same_certificate_only() {
+    if !have_nginx() {
+        return;
+    }
+    let upstream = upstream();
+    let site = upstream.front(
+        "upstream kept { server %%A%%; keepalive 4; } server { listen %%PORT%%; \
+         proxy_ssl_certificate $arg_c.pem; proxy_ssl_certificate_key $arg_c.key; \
+         location / { proxy_pass https://kept; } }",
+    );
+    let running = site.start(Server::Fulmar);
+    let requests = |name: &str| {
+        let answer = running.ask(&format!("GET /reused?c={name}"));
+        answer.last().text().trim().rsplit('|').next().unwrap().to_owned()
+    };
+    assert_eq!(["rsa", "rsa", "b", "rsa", "b"].map(requests), ["1", "2", "1", "3", "2"]);
+    running.stop();
+}
+
+#[test]
 fn upload_and_download_arrive_whole() {
     if !have_nginx() {
         return;
@@ -423,7 +491,14 @@ fn wrong_files_are_errors_at_load() {
         ("proxy_ssl_ciphers RC4;", "SSL_CTX_set_cipher_list(\"RC4\") failed (no cipher match)"),
         ("proxy_ssl_protocols TLSv1;", "\"proxy_ssl_protocols\" enables no supported version"),
         ("proxy_ssl_conf_command Options x;", "\"proxy_ssl_conf_command\" is not supported"),
-        ("proxy_ssl_certificate $uri;", "variables in \"proxy_ssl_certificate\" are not built yet"),
+        (
+            "proxy_ssl_certificate $uri;",
+            "no \"proxy_ssl_certificate_key\" is defined for certificate \"$uri\"",
+        ),
+        (
+            "proxy_ssl_certificate_cache valid=1s;",
+            "\"proxy_ssl_certificate_cache\" must have the \"max\" parameter",
+        ),
     ] {
         let site = Site::new(&format!(
             "server {{ listen 127.0.0.1:%%PORT%%; {lines} location / {{ proxy_pass https://127.0.0.1; }} }}"

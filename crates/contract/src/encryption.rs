@@ -1,17 +1,24 @@
 //! How a virtual server is to encrypt, as it was written.
 
-use crate::{Args, Loading};
+use crate::inputs::System;
+use crate::{Args, Exchange, Loading, Template};
 use conf::{Diagnostic, Inputs, Span, value};
+use journal::clock::Time;
 use std::borrow::Cow;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use tls::{Authorities, Choices, LoadError, Pair, Trust};
+use std::sync::Arc;
+use std::time::Duration;
+use tls::{Authorities, Choices, LoadError, Pair, PairCache, Trust};
 
 /// How a virtual server is to encrypt. The server reads the files when it puts a site together.
 #[derive(Clone, Debug, Default)]
 pub struct TlsPolicy {
     /// Certificates with their keys, one for each kind of key.
     pub certificates: Vec<(Pem, Pem)>,
+    /// Keeps those that variables name.
+    pub certificate_cache: Option<Arc<PairCache>>,
     /// Whether files that change on disk are served without a reload.
     pub watched: bool,
     /// The passwords that may open the keys.
@@ -68,33 +75,48 @@ pub struct Pem {
 }
 
 /// The file of a certificate or a key, or the text itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum PemSource {
     /// A file.
     File(PathBuf),
     /// `data:` with the text behind it.
     Text(Box<[u8]>),
+    /// A value with variables, which says one of these; how it was written; and where relative paths start.
+    Variable(Template, Box<[u8]>, PathBuf),
 }
 
 impl Pem {
-    /// Reads the value of a directive: a file, or `data:` with the text. Variables are rejected, with a hint about what
-    /// to do instead.
+    /// Reads the value of a directive: a file, or `data:` with the text. It may have variables.
     ///
     /// # Errors
-    /// A value with variables.
-    pub fn parse(args: &Args<'_>, loading: &mut Loading, hint: &'static str) -> Result<Pem, Diagnostic> {
+    /// A variable is malformed.
+    pub fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
         let word = args.word(0)?;
-        let span = args.node.span;
         let source = match word.text.strip_prefix(b"data:") {
             _ if word.text.contains(&b'$') => {
-                let text = format!("variables in \"{}\" are not built yet", args.node.name);
-                loading.refuse(Diagnostic::emerg(text).at(span).under(word.span).hint(hint))?;
-                PemSource::Text(Box::default())
+                PemSource::Variable(loading.template(word)?, word.text.clone(), loading.conf_prefix.clone())
             }
             Some(text) => PemSource::Text(text.into()),
             None => PemSource::File(value::path(word, &loading.conf_prefix)),
         };
-        Ok(Pem { source, span })
+        Ok(Pem { source, span: args.node.span })
+    }
+
+    /// The same with the values that variables have for this exchange.
+    #[must_use]
+    pub fn evaluate(&self, exchange: &Exchange) -> Pem {
+        let PemSource::Variable(template, _, prefix) = &self.source else { return self.clone() };
+        let text = template.evaluate(exchange);
+        let source = match text.strip_prefix(b"data:") {
+            Some(text) => PemSource::Text(text.into()),
+            None => PemSource::File(value::full_name(&text, prefix)),
+        };
+        Pem { source, ..*self }
+    }
+
+    /// Whether variables say what it is.
+    pub fn has_variables(&self) -> bool {
+        matches!(self.source, PemSource::Variable(..))
     }
 
     /// The text.
@@ -108,6 +130,7 @@ impl Pem {
                 Ok(text) => Ok(Cow::Owned(text)),
                 Err(error) => Err(net::system_message(&error)),
             },
+            PemSource::Variable(..) => Err("it has variables".to_owned()),
         }
     }
 
@@ -146,12 +169,7 @@ impl Pem {
     /// # Errors
     /// A file cannot be read or used.
     pub fn pair(&self, key: &Pem, passwords: Option<&Pem>, inputs: &dyn Inputs) -> Result<Pair, Diagnostic> {
-        let passwords = passwords.map_or(Ok(Cow::default()), |pem| {
-            pem.read(inputs).map_err(|reason| {
-                let message = format!("cannot open file \"{}\" ({reason})", pem.source);
-                Diagnostic::emerg(message).at(pem.span)
-            })
-        })?;
+        let passwords = passwords.map_or(Ok(Cow::default()), |pem| pem.passwords(inputs))?;
         let failed = |reason: String| self.failure("certificate", "BIO_new_file()", &reason);
         let text = self.read(inputs).map_err(failed)?;
         let failed = |reason: String| key.failure("certificate key", "BIO_new_file()", &reason);
@@ -169,6 +187,21 @@ impl Pem {
         })
     }
 
+    /// The text itself in place of the file that has it: passwords for later.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn kept(&self, inputs: &dyn Inputs) -> Result<Pem, Diagnostic> {
+        let text = self.passwords(inputs)?.into();
+        Ok(Pem { source: PemSource::Text(text), ..*self })
+    }
+
+    fn passwords(&self, inputs: &dyn Inputs) -> Result<Cow<'_, [u8]>, Diagnostic> {
+        self.read(inputs).map_err(|reason| {
+            Diagnostic::emerg(format!("cannot open file \"{}\" ({reason})", self.source)).at(self.span)
+        })
+    }
+
     /// The error of a text that cannot be used, in nginx's words, where this call of OpenSSL fails.
     pub fn failure(&self, what: &str, call: &str, reason: &str) -> Diagnostic {
         let message = format!("cannot load {what} \"{}\": {call} failed ({reason})", self.source);
@@ -176,11 +209,57 @@ impl Pem {
     }
 }
 
+/// Finds certificates and keys that variables named, whose places are known by now.
+#[derive(Clone, Debug, Default)]
+pub struct PairFinder {
+    /// The passwords that may open keys, as they were read with the configuration.
+    pub passwords: Option<Pem>,
+    /// Keeps what was found.
+    pub cache: Option<Arc<PairCache>>,
+}
+
+impl PairFinder {
+    /// The pair, if it can be had without a file.
+    pub fn known(&self, pair: &(Pem, Pem)) -> Option<Pair> {
+        let is_text = |pem: &Pem| matches!(pem.source, PemSource::Text(_));
+        let kept = self.cache.as_ref().and_then(|cache| cache.get(&name(pair), now()));
+        let has_texts = is_text(&pair.0) && is_text(&pair.1);
+        kept.or_else(|| has_texts.then(|| self.find(pair).ok()).flatten())
+    }
+
+    /// The pair, read from its files. It blocks.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub fn find(&self, pair: &(Pem, Pem)) -> Result<Pair, Diagnostic> {
+        let found = pair.0.pair(&pair.1, self.passwords.as_ref(), &System)?;
+        if let Some(cache) = &self.cache {
+            cache.put(name(pair), &found, now());
+        }
+        Ok(found)
+    }
+}
+
+/// The name of a pair in a cache.
+fn name((certificate, key): &(Pem, Pem)) -> Box<[u8]> {
+    let part = |pem: &Pem| match &pem.source {
+        PemSource::File(path) => [b"f", path.as_os_str().as_bytes()].concat(),
+        PemSource::Text(text) | PemSource::Variable(_, text, _) => [b"t", &**text].concat(),
+    };
+    let first = part(certificate);
+    [&first.len().to_le_bytes()[..], &first, &part(key)].concat().into()
+}
+
+fn now() -> Duration {
+    Duration::from_millis(Time::now().uptime_ms)
+}
+
 impl fmt::Display for PemSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PemSource::File(path) => write!(f, "{}", path.display()),
             PemSource::Text(_) => f.write_str("data:"),
+            PemSource::Variable(_, text, _) => f.write_str(&String::from_utf8_lossy(text)),
         }
     }
 }

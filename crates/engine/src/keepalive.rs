@@ -1,8 +1,8 @@
 //! Whether a connection outlives a response.
 
 use contract::Exchange;
-use contract::browser::is_msie6;
 use contract::policy::KeepalivePolicy;
+use http::browser::is_msie6;
 use http::{Method, Status};
 use journal::clock::Time;
 use std::time::Duration;

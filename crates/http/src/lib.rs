@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
 mod date;
 pub mod escape;
 mod fields;
+pub mod hash;
 pub mod hex;
 mod memo;
 mod method;

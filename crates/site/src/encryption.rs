@@ -1,8 +1,10 @@
 //! From what was written about encryption to what speaks it: reads certificates and keys.
 
+use crate::certificates::{Certificates, PairSource};
 use conf::{Diagnostic, Inputs, Level, Span};
-use contract::{Identity, Origin, Pem, PemSource, TlsPolicy, VerifyClient};
+use contract::{Identity, Origin, PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
 use std::path::Path;
+use std::sync::Arc;
 use tls::{Authorities, ClientCheck, Pair, PolicyError, ServerPolicy, Settings, Trust};
 
 /// What a virtual server does with clients that begin a handshake.
@@ -14,19 +16,33 @@ pub enum Encryption {
     Reject,
     /// It goes on.
     Accept(ServerPolicy),
+    /// It goes on with certificates that each connection finds.
+    Select(ServerPolicy, Arc<Certificates>),
+}
+
+impl Encryption {
+    /// The policy of handshakes that go on.
+    pub(crate) fn policy(&self) -> Option<&ServerPolicy> {
+        match self {
+            Encryption::None | Encryption::Reject => None,
+            Encryption::Accept(policy) | Encryption::Select(policy, _) => Some(policy),
+        }
+    }
 }
 
 /// Reads the certificates of a server.
 pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryption, Diagnostic> {
     let Some(policy) = policy else { return Ok(Encryption::None) };
     let inputs = &*origin.inputs;
+    let (variable, fixed): (Vec<_>, Vec<_>) =
+        policy.certificates.iter().partition(|(pem, key)| pem.has_variables() || key.has_variables());
     let passwords = policy.passwords.as_ref();
-    let pairs = policy.certificates.iter().map(|(pem, key)| pem.pair(key, passwords, inputs));
+    let pairs = fixed.iter().map(|(pem, key)| pem.pair(key, passwords, inputs));
     let mut pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
     if let Some(file) = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some()) {
         staple(&mut pairs, file, inputs)?;
     }
-    if pairs.is_empty() && !policy.reject {
+    if policy.certificates.is_empty() && !policy.reject {
         return Ok(Encryption::None);
     }
     let (trust, named) = trust(policy, inputs)?;
@@ -37,10 +53,21 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
     let clients = is_asked.then_some(ClientCheck { trust: &trust, named: named.as_ref() });
     let settings = Settings { pairs: &pairs, choices: &policy.choices, clients };
     // If nothing changed, tickets, sessions and connections of the previous configuration stay valid.
+    let written = variable.iter().flat_map(|(pem, key)| [pem, key]).map(|pem| pem.source.to_string());
+    let identity = Identity::default().bytes(settings.digest());
+    let identity = written.fold(identity, |identity, text| identity.bytes(text));
     let made = origin
-        .share(Identity::default().bytes(settings.digest()), || ServerPolicy::new(&settings))
+        .share(identity, || ServerPolicy::new(&settings))
         .map_err(|error| cannot_speak(error, policy, first.span))?;
-    Ok(Encryption::Accept((*made).clone()))
+    let made = (*made).clone();
+    if variable.is_empty() {
+        return Ok(Encryption::Accept(made));
+    }
+    let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
+    let finder = PairFinder { passwords, cache: policy.certificate_cache.clone() };
+    let known = pairs.into_iter().map(|pair| PairSource::Known(Box::new(pair)));
+    let sources = variable.into_iter().map(|pems| PairSource::Variable(Box::new(pems.clone())));
+    Ok(Encryption::Select(made, Arc::new(Certificates { sources: known.chain(sources).collect(), finder })))
 }
 
 /// The files that are served without a reload when they change.
@@ -49,7 +76,7 @@ pub(crate) fn watched(policy: &TlsPolicy) -> impl Iterator<Item = &Path> {
     let stapled = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some());
     let files = pairs.chain(stapled).filter_map(|pem| match &pem.source {
         PemSource::File(path) => Some(path.as_path()),
-        PemSource::Text(_) => None,
+        PemSource::Text(_) | PemSource::Variable(..) => None,
     });
     files.filter(|_| policy.watched)
 }

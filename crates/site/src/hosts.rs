@@ -53,8 +53,8 @@ impl Hosts {
 
     /// Whether a client whose connection asked for one server was checked as the other one checks its clients.
     pub fn checks_clients_like(&self, named: Option<&Arc<Server>>, other: &Arc<Server>) -> bool {
-        match (self.encryption(named), self.encryption(Some(other))) {
-            (Encryption::Accept(one), Encryption::Accept(two)) => one.checks_clients_like(two),
+        match (self.encryption(named).policy(), self.encryption(Some(other)).policy()) {
+            (Some(one), Some(two)) => one.checks_clients_like(two),
             _ => false,
         }
     }
@@ -68,8 +68,8 @@ impl Hosts {
     ) -> bool {
         match (self.is_encrypted(), other.is_encrypted()) {
             (false, false) => true,
-            (true, true) => match (self.encryption(named), other.encryption(other_named)) {
-                (Encryption::Accept(one), Encryption::Accept(two)) => one.is(two),
+            (true, true) => match (self.encryption(named).policy(), other.encryption(other_named).policy()) {
+                (Some(one), Some(two)) => one.is(two),
                 _ => false,
             },
             _ => false,

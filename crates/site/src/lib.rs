@@ -7,6 +7,7 @@
 
 mod agreement;
 mod builder;
+mod certificates;
 mod encryption;
 mod hosts;
 mod listens;
@@ -21,6 +22,7 @@ mod structure;
 pub mod testing;
 
 pub use builder::{Builder, run as build};
+pub use certificates::{Certificates, Selected};
 pub use encryption::Encryption;
 pub use hosts::Hosts;
 pub use load::{Loaded, Options, Reader, load};

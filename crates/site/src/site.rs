@@ -512,7 +512,7 @@ impl AddressUse {
     /// other one.
     fn check_certificates(&self, default: &Server) -> Result<(), Diagnostic> {
         let lonely = match default.encryption {
-            Encryption::Accept(_) => return Ok(()),
+            Encryption::Accept(_) | Encryption::Select(..) => return Ok(()),
             Encryption::None => Some(default),
             Encryption::Reject => {
                 let servers = self.servers.iter().map(|(server, ..)| &**server);

@@ -21,6 +21,8 @@ use thiserror::Error;
 pub struct Pair {
     pub(crate) certified: Arc<CertifiedKey>,
     pub(crate) digest: [u8; 32],
+    /// Whether a password opened the key.
+    pub(crate) was_encrypted: bool,
 }
 
 /// Why a pair cannot be used.
@@ -95,7 +97,7 @@ impl Pair {
         }
         let digest = digest::digest(&SHA256, own);
         let digest = digest.as_ref().try_into().map_err(|_| LoadError::BadCertificate)?;
-        Ok(Pair { certified: Arc::new(CertifiedKey::new(chain, key)), digest })
+        Ok(Pair { certified: Arc::new(CertifiedKey::new(chain, key)), digest, was_encrypted: is_encrypted })
     }
 
     /// The same pair, sent with an answer of an OCSP responder (RFC 6960, section 4.2.1). `None` if the bytes are none.
@@ -107,13 +109,20 @@ impl Pair {
             return None;
         }
         let certified = CertifiedKey { ocsp: Some(answer.to_vec()), ..(*self.certified).clone() };
-        Some(Pair { certified: Arc::new(certified), digest: self.digest })
+        Some(Pair { certified: Arc::new(certified), ..*self })
+    }
+
+    /// A digest of the chain and the key.
+    pub fn identity(&self) -> [u8; 32] {
+        let mut digest = Digest::new();
+        self.add_to(&mut digest);
+        digest.finish()
     }
 
     /// Adds the chain and the key. The private key is represented by its public key.
     pub(crate) fn add_to(&self, parts: &mut Digest) {
         // The digest is that of the first certificate.
-        let Pair { certified, digest: _ } = self;
+        let Pair { certified, digest: _, was_encrypted: _ } = self;
         let CertifiedKey { cert, key, ocsp } = &**certified;
         parts.number(cert.len() as u128);
         cert.iter().for_each(|certificate| parts.bytes(certificate));

@@ -102,6 +102,14 @@ impl ClientPolicy {
         })
     }
 
+    /// The same with this certificate.
+    #[must_use]
+    pub fn with_pair(&self, pair: &Pair) -> ClientPolicy {
+        let mut config = (*self.config).clone();
+        config.client_auth_cert_resolver = Arc::new(Own(pair.clone()));
+        ClientPolicy { config: Arc::new(config), peers: Mutex::default(), ..*self }
+    }
+
     /// The library's settings for one peer.
     pub(crate) fn config(&self, peer: &str) -> Arc<ClientConfig> {
         if !self.resumes {

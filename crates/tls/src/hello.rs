@@ -21,9 +21,24 @@ pub struct ClientHello {
     pub offered: Offered,
 }
 
-/// The alert to a client whose name is not served (`unrecognized_name`, RFC 6066, section 3).
-pub fn rejection() -> &'static [u8] {
-    &[21, 3, 3, 0, 2, 2, 112]
+/// Why the server ends a handshake that it has not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The name is not served (`unrecognized_name`, RFC 6066, section 3).
+    UnknownName,
+    /// The server has no certificate that it can use (`internal_error`, RFC 8446, section 6.2).
+    NoCertificate,
+}
+
+impl Rejection {
+    /// The alert for the client.
+    pub fn alert(self) -> [u8; 7] {
+        let description = match self {
+            Rejection::UnknownName => 112,
+            Rejection::NoCertificate => 80,
+        };
+        [21, 3, 3, 0, 2, 2, description]
+    }
 }
 
 impl Hello {

@@ -21,6 +21,7 @@ mod extensions;
 mod hello;
 mod name_constraints;
 mod offered;
+mod pair_cache;
 mod peer;
 mod policy;
 mod revocation;
@@ -36,8 +37,9 @@ mod x509;
 
 pub use certificate::{LoadError, Pair};
 pub use client::{ClientPolicy, ClientSettings};
-pub use hello::{ClientHello, Hello, rejection};
+pub use hello::{ClientHello, Hello, Rejection};
 pub use offered::Offered;
+pub use pair_cache::{PairCache, PairCacheLimits};
 pub use peer::{PeerCertificate, base64};
 pub use policy::{Choices, ClientCheck, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;

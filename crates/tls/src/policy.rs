@@ -1,12 +1,12 @@
 //! How a virtual server speaks TLS.
 
-use crate::tickets::{Sessions, Stamp, Tickets};
+use crate::tickets::Resumption;
 use crate::verifier::{Asking, Trust};
 use crate::{Authorities, Pair, ciphers};
 use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert};
+use rustls::server::{ClientHello, NoClientAuth, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 use std::sync::Arc;
@@ -136,6 +136,7 @@ pub struct ServerPolicy {
     offers_http2: Arc<ServerConfig>,
     /// What certificates of clients are checked against.
     pub(crate) clients: Option<Trust>,
+    resumption: Arc<Resumption>,
 }
 
 /// Settings that leave nothing to speak with.
@@ -189,25 +190,31 @@ impl ServerPolicy {
             .with_cert_resolver(resolver);
         config.ignore_client_order = choices.prefer_server_ciphers;
         config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
-        let stamp = Stamp { owner: owner(settings), timeout: choices.session_timeout };
-        config.session_storage = match choices.cached_sessions {
-            0 => Arc::new(NoServerSessionStorage {}),
-            count => Arc::new(Sessions::new(count, stamp.clone())),
-        };
-        if choices.tickets {
-            config.ticketer = Arc::new(Tickets::new(stamp).map_err(|_| PolicyError::Library)?);
-        }
+        let resumption = Resumption::new(choices).map_err(|_| PolicyError::Library)?;
         let clients = settings.clients.map(|clients| clients.trust.clone());
+        resumption.apply(&mut config, owner(settings.pairs, clients.as_ref()));
         let mut offers_http2 = config.clone();
         offers_http2.alpn_protocols.insert(0, b"h2".to_vec());
-        Ok(ServerPolicy { config: Arc::new(config), offers_http2: Arc::new(offers_http2), clients })
+        let (config, offers_http2) = (Arc::new(config), Arc::new(offers_http2));
+        Ok(ServerPolicy { config, offers_http2, clients, resumption: Arc::new(resumption) })
+    }
+
+    /// The same with these certificates, for one connection. It offers what this policy offers. The kept sessions are
+    /// the same, of which those are resumed that began with the same certificates.
+    #[must_use]
+    pub fn with_pairs(&self, pairs: &[Pair]) -> ServerPolicy {
+        let mut config = (*self.config).clone();
+        config.cert_resolver = Arc::new(Resolver { pairs: pairs.to_vec() });
+        self.resumption.apply(&mut config, owner(pairs, self.clients.as_ref()));
+        let config = Arc::new(config);
+        ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
     }
 
     /// The policy for connections that may speak HTTP/2, where the client knows it. Sessions and tickets are the same.
     #[must_use]
     pub fn offering_http2(&self) -> ServerPolicy {
         let config = Arc::clone(&self.offers_http2);
-        ServerPolicy { offers_http2: Arc::clone(&config), config, clients: self.clients.clone() }
+        ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
     }
 }
 
@@ -252,11 +259,11 @@ fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
 
 /// A digest of all certificates, and of what clients are checked against: a session is resumed only where both are the
 /// same.
-fn owner(settings: &Settings<'_>) -> [u8; 32] {
+fn owner(pairs: &[Pair], clients: Option<&Trust>) -> [u8; 32] {
     let mut digest = Digest::new();
-    settings.pairs.iter().for_each(|pair| digest.bytes(&pair.digest));
-    if let Some(clients) = &settings.clients {
-        digest.bytes(clients.trust.digest());
+    pairs.iter().for_each(|pair| digest.bytes(&pair.digest));
+    if let Some(trust) = clients {
+        digest.bytes(trust.digest());
     }
     digest.finish()
 }

@@ -57,8 +57,8 @@ pub struct Processed {
     pub ended: bool,
 }
 
-/// What client and server agreed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What client and server agreed on. The default is that nothing is agreed on yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
     /// The version: `TLSv1.2` or `TLSv1.3`.
     pub protocol: &'static str,

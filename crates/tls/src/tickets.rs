@@ -4,8 +4,11 @@
 //! again for opening. A ticket names the certificate that it was given under and its time, and is worth nothing to a
 //! server with another certificate or after the session's timeout.
 
-use rustls::Error;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use crate::Choices;
+use rustls::server::{
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
+};
+use rustls::{Error, ServerConfig};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +19,37 @@ const STATE_MAX: usize = 16 * 1024;
 const STAMP_SIZE: usize = 32 + 8;
 
 static SEAL: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
+
+/// How sessions of a virtual server are resumed, whichever its certificates are.
+#[derive(Debug)]
+pub(crate) struct Resumption {
+    seal: Option<Arc<dyn ProducesTickets>>,
+    sessions: Option<Arc<ServerSessionMemoryCache>>,
+    timeout: Duration,
+}
+
+impl Resumption {
+    pub(crate) fn new(choices: &Choices) -> Result<Resumption, Error> {
+        let count = choices.cached_sessions;
+        Ok(Resumption {
+            seal: choices.tickets.then(seal).transpose()?,
+            sessions: (count > 0).then(|| ServerSessionMemoryCache::new(count)),
+            timeout: choices.session_timeout,
+        })
+    }
+
+    /// Has the sessions of this owner resumed.
+    pub(crate) fn apply(&self, config: &mut ServerConfig, owner: [u8; 32]) {
+        let stamp = Stamp { owner, timeout: self.timeout };
+        config.session_storage = match &self.sessions {
+            None => Arc::new(NoServerSessionStorage {}),
+            Some(cache) => Arc::new(Sessions { cache: Arc::clone(cache), stamp: stamp.clone() }),
+        };
+        if let Some(seal) = &self.seal {
+            config.ticketer = Arc::new(Tickets { seal: Arc::clone(seal), stamp });
+        }
+    }
+}
 
 /// Tickets of one policy.
 #[derive(Debug)]
@@ -38,20 +72,16 @@ pub(crate) struct Stamp {
     pub(crate) timeout: Duration,
 }
 
-impl Tickets {
-    pub(crate) fn new(stamp: Stamp) -> Result<Tickets, Error> {
-        let seal = match SEAL.get() {
-            Some(seal) => Arc::clone(seal),
-            None => {
-                let made = rustls::crypto::aws_lc_rs::Ticketer::new()?;
-                // It opens no ticket longer than the longest that it sealed. A worker that is new has sealed none
-                // and yet is to know those of the worker before it.
-                let _ = made.encrypt(&[0; STATE_MAX + STAMP_SIZE]);
-                Arc::clone(SEAL.get_or_init(|| made))
-            }
-        };
-        Ok(Tickets { seal, stamp })
+/// What seals the tickets of this process.
+fn seal() -> Result<Arc<dyn ProducesTickets>, Error> {
+    if let Some(seal) = SEAL.get() {
+        return Ok(Arc::clone(seal));
     }
+    let made = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+    // It opens no ticket longer than the longest that it sealed. A worker that is new has sealed none and yet is to
+    // know those of the worker before it.
+    let _ = made.encrypt(&[0; STATE_MAX + STAMP_SIZE]);
+    Ok(Arc::clone(SEAL.get_or_init(|| made)))
 }
 
 impl ProducesTickets for Tickets {
@@ -69,12 +99,6 @@ impl ProducesTickets for Tickets {
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
         self.stamp.check(&self.seal.decrypt(cipher)?).map(<[u8]>::to_vec)
-    }
-}
-
-impl Sessions {
-    pub(crate) fn new(count: usize, stamp: Stamp) -> Sessions {
-        Sessions { cache: ServerSessionMemoryCache::new(count), stamp }
     }
 }
 
@@ -119,7 +143,8 @@ mod tests {
     use super::*;
 
     fn tickets(owner: u8, seconds: u64) -> Tickets {
-        Tickets::new(Stamp { owner: [owner; 32], timeout: Duration::from_secs(seconds) }).unwrap()
+        let stamp = Stamp { owner: [owner; 32], timeout: Duration::from_secs(seconds) };
+        Tickets { seal: seal().unwrap(), stamp }
     }
 
     #[test]
@@ -140,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_kept_session_is_taken_once() {
-        let sessions = Sessions::new(4, Stamp { owner: [1; 32], timeout: Duration::from_secs(300) });
+        let stamp = Stamp { owner: [1; 32], timeout: Duration::from_secs(300) };
+        let sessions = Sessions { cache: ServerSessionMemoryCache::new(4), stamp };
         assert!(sessions.put(b"id".to_vec(), b"state".to_vec()));
         assert_eq!(sessions.get(b"id").as_deref(), Some(&b"state"[..]));
         assert_eq!(sessions.take(b"id").as_deref(), Some(&b"state"[..]));

@@ -11,6 +11,7 @@ use crate::line::{Clock, Line, Sent};
 use crate::patience::{Patience, Wait};
 use crate::pool::{self, Parked};
 use crate::resolver::Lookup;
+use crate::secured::Reading;
 use crate::settings::{Failures, Settings};
 use contract::{Exchange, Task, Turn, Work};
 use http::Status;
@@ -45,6 +46,8 @@ pub struct Conversation<D> {
 }
 
 enum State {
+    /// The certificate for the servers is found.
+    Certifying(Option<Reading>),
     /// The name of the servers is looked up.
     Resolving(Box<Lookup>),
     /// A server has to be chosen.
@@ -105,9 +108,10 @@ impl<D: Dialogue> Conversation<D> {
         let Call { group, settings, .. } = &self.call;
         self.choice.renew(group, key, settings.next_upstream_tries);
         let lasts = settings.ignore_client_abort;
-        if let Some(host) = &group.unresolved {
-            self.state = State::Resolving(Box::new(Lookup::new(&host.name, &host.resolving)));
-        }
+        self.state = match &self.call.secured {
+            Some(secured) if secured.is_incomplete() => State::Certifying(None),
+            _ => self.resolving(),
+        };
         self.started = Time::now().instant;
         Work::Upstream { task: self, lasts }
     }
@@ -131,15 +135,41 @@ impl<D: Dialogue> Conversation<D> {
         match self.state {
             State::Answered => Ok(()),
             State::Failed(status, _) => Err(status),
-            State::Resolving(_) | State::Choosing | State::Connecting(_) | State::Asking => {
-                Err(Status::INTERNAL_SERVER_ERROR)
-            }
+            State::Certifying(_)
+            | State::Resolving(_)
+            | State::Choosing
+            | State::Connecting(_)
+            | State::Asking => Err(Status::INTERNAL_SERVER_ERROR),
         }
     }
 
     /// The failure of the last server that was asked, if no server has an answer.
     pub fn failure(&self) -> Option<Failures> {
         if let State::Failed(_, failure) = self.state { failure } else { None }
+    }
+
+    /// The state in which servers are found.
+    fn resolving(&self) -> State {
+        match &self.call.group.unresolved {
+            Some(host) => State::Resolving(Box::new(Lookup::new(&host.name, &host.resolving))),
+            None => State::Choosing,
+        }
+    }
+
+    /// Waits for the certificate that servers get.
+    fn poll_certified(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
+        let (State::Certifying(reading), Some(secured)) = (&mut self.state, &mut self.call.secured) else {
+            return Poll::Ready(());
+        };
+        let found = ready!(secured.poll_complete(turn.cx, reading));
+        self.state = match found {
+            Ok(()) => self.resolving(),
+            Err(message) => {
+                turn.exchange.log(Level::Error, &message);
+                State::Failed(Status::INTERNAL_SERVER_ERROR, None)
+            }
+        };
+        Poll::Ready(())
     }
 
     /// Waits for the addresses of the servers.
@@ -367,6 +397,7 @@ impl<D: Dialogue> Task for Conversation<D> {
     fn poll(&mut self, turn: &mut Turn<'_, '_>) -> Poll<Result<(), Status>> {
         loop {
             match self.state {
+                State::Certifying(_) => ready!(self.poll_certified(turn)),
                 State::Resolving(_) => ready!(self.poll_resolved(turn)),
                 State::Choosing => self.choose(turn),
                 State::Connecting(_) => ready!(self.poll_connect(turn)),

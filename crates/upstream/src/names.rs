@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 56] = [
+const ENDINGS: [&str; 57] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -50,6 +50,7 @@ const ENDINGS: [&str; 56] = [
     "cache_max_range_offset",
     "cache_purge",
     "ssl_certificate",
+    "ssl_certificate_cache",
     "ssl_certificate_key",
     "ssl_password_file",
     "ssl_ciphers",

@@ -1,15 +1,19 @@
 //! The directives about TLS to other servers, written once for all protocols that have them.
 
+use crate::client_tls::{ClientTls, VariablePair};
 use crate::names::Names;
-use conf::{Arity, Contexts, Diagnostic, Inputs, Span, value};
-use contract::{AnyDirective, Args, Directive, Identity, Loading, Pem, PemSource, Rule, Template, View};
-use std::sync::Arc;
-use tls::{ClientPolicy, ClientSettings, Pair, PolicyError, Trust};
+use conf::{Arity, Contexts, Diagnostic, Inputs, Span, Word, value};
+use contract::{AnyDirective, Args, Directive, Identity, Loading, PairFinder, Pem, PemSource, Rule};
+use contract::{Template, View};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tls::{ClientPolicy, ClientSettings, Pair, PairCache, PairCacheLimits, PolicyError, Trust};
 
 /// The directives about TLS, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
 pub struct TlsOptions {
     pub certificate: Directive<Option<Pem>>,
+    pub certificate_cache: Directive<Option<Arc<PairCache>>>,
     pub certificate_key: Directive<Option<Pem>>,
     pub password_file: Directive<Option<Pem>>,
     pub ciphers: Directive<String>,
@@ -31,8 +35,14 @@ impl TlsOptions {
     pub const fn new(names: &'static Names) -> TlsOptions {
         TlsOptions {
             certificate: pem(names.of("ssl_certificate"), CERTIFICATE),
+            certificate_cache: of(
+                Directive::new(names.of("ssl_certificate_cache"), parse_certificate_cache),
+                CACHE,
+            )
+            .args(Arity::Range(1, 3))
+            .default("off"),
             certificate_key: pem(names.of("ssl_certificate_key"), KEY),
-            password_file: pem(names.of("ssl_password_file"), PASSWORDS),
+            password_file: of(Directive::new(names.of("ssl_password_file"), parse_file), PASSWORDS),
             ciphers: of(Directive::new(names.of("ssl_ciphers"), parse_ciphers), CIPHERS).default("DEFAULT"),
             protocols: of(Directive::new(names.of("ssl_protocols"), parse_protocols), PROTOCOLS)
                 .args(Arity::AtLeast(1))
@@ -40,11 +50,11 @@ impl TlsOptions {
             conf_command: of(Directive::new(names.of("ssl_conf_command"), refuse_command), COMMAND)
                 .args(Arity::Exactly(2))
                 .rule(Rule::List),
-            crl: pem(names.of("ssl_crl"), REVOKED),
+            crl: of(Directive::new(names.of("ssl_crl"), parse_file), REVOKED),
             name: of(Directive::new(names.of("ssl_name"), parse_name), NAME).default("$proxy_host"),
             server_name: of(Directive::flag(names.of("ssl_server_name")), SERVER_NAME).default("off"),
             session_reuse: of(Directive::flag(names.of("ssl_session_reuse")), REUSE).default("on"),
-            trusted_certificate: pem(names.of("ssl_trusted_certificate"), TRUSTED),
+            trusted_certificate: of(Directive::new(names.of("ssl_trusted_certificate"), parse_file), TRUSTED),
             verify: of(Directive::flag(names.of("ssl_verify")), VERIFY).default("off"),
             verify_depth: of(Directive::number(names.of("ssl_verify_depth")), DEPTH).default("1"),
         }
@@ -54,15 +64,36 @@ impl TlsOptions {
     ///
     /// # Errors
     /// A file that cannot be used, or settings that contradict each other.
-    pub fn policy(&self, view: &View<'_>) -> Result<Arc<ClientPolicy>, Diagnostic> {
+    pub fn policy(&self, view: &View<'_>) -> Result<Arc<ClientTls>, Diagnostic> {
         let inputs = &*view.origin().inputs;
-        let pair = self.pair(view, inputs)?;
+        let pems = self.pems(view)?;
+        let has_variables =
+            pems.as_ref().is_some_and(|(pem, key)| pem.has_variables() || key.has_variables());
+        let (fixed, variable) = if has_variables { (None, pems) } else { (pems, None) };
+        let passwords = view.get(&self.password_file).and_then(Option::as_ref);
+        let pair = fixed.map(|(pem, key)| pem.pair(&key, passwords, inputs)).transpose()?;
+        let policy = self.client_policy(view, inputs, pair.as_ref())?;
+        let variable = variable.map(|pems| {
+            let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
+            let cache = view.get(&self.certificate_cache).cloned().flatten();
+            let finder = PairFinder { passwords, cache };
+            Ok(Arc::new(VariablePair { pems, finder, policies: Mutex::default() }))
+        });
+        Ok(Arc::new(ClientTls { policy, variable: variable.transpose()? }))
+    }
+
+    fn client_policy(
+        &self,
+        view: &View<'_>,
+        inputs: &dyn Inputs,
+        pair: Option<&Pair>,
+    ) -> Result<Arc<ClientPolicy>, Diagnostic> {
         let trust = self.trust(view, inputs)?;
         let versions = view.written(&self.protocols);
         let bits = versions.as_ref().map_or(TLS12 | TLS13, |written| *written.value);
         let ciphers = view.written(&self.ciphers);
         let settings = ClientSettings {
-            pair: pair.as_ref(),
+            pair,
             tls12: bits & TLS12 != 0,
             tls13: bits & TLS13 != 0,
             ciphers: ciphers.as_ref().map_or("DEFAULT", |written| written.value),
@@ -89,8 +120,8 @@ impl TlsOptions {
         })
     }
 
-    /// The certificate that is shown to servers.
-    fn pair(&self, view: &View<'_>, inputs: &dyn Inputs) -> Result<Option<Pair>, Diagnostic> {
+    /// The certificate that is shown to servers, and its key.
+    fn pems(&self, view: &View<'_>) -> Result<Option<(Pem, Pem)>, Diagnostic> {
         let Some(certificate) = view.get(&self.certificate).and_then(Option::as_ref) else { return Ok(None) };
         let Some(key) = view.get(&self.certificate_key).and_then(Option::as_ref) else {
             let message = format!(
@@ -100,8 +131,7 @@ impl TlsOptions {
             );
             return Err(Diagnostic::emerg(message).at(certificate.span));
         };
-        let passwords = view.get(&self.password_file).and_then(Option::as_ref);
-        certificate.pair(key, passwords, inputs).map(Some)
+        Ok(Some((certificate.clone(), key.clone())))
     }
 
     /// The authorities that certificates of servers are checked against, if they are checked.
@@ -121,9 +151,10 @@ impl TlsOptions {
     }
 
     /// All of them.
-    pub const fn list(&'static self) -> [&'static dyn AnyDirective; 13] {
+    pub const fn list(&'static self) -> [&'static dyn AnyDirective; 14] {
         [
             &self.certificate,
+            &self.certificate_cache,
             &self.certificate_key,
             &self.password_file,
             &self.ciphers,
@@ -140,7 +171,9 @@ impl TlsOptions {
     }
 }
 
-const CERTIFICATE: &str = "The file with the certificate that is sent to servers that ask for one, as PEM.";
+const CERTIFICATE: &str = "The file with the certificate that is sent to servers that ask for one, as PEM. Variables \
+                           can name it; then the worker reads it.";
+const CACHE: &str = "How many certificates and keys that variables name are kept, and how long.";
 const KEY: &str = "The file with the private key of that certificate.";
 const PASSWORDS: &str = "The file with passwords of the key, one a line.";
 const CIPHERS: &str = "The ciphers of TLS 1.2, in OpenSSL's language.";
@@ -180,11 +213,56 @@ fn at(error: Diagnostic, place: Option<Span>) -> Diagnostic {
     }
 }
 
-/// A file; an empty name takes back what a level above says.
+/// A file, or its text, perhaps with variables; an empty name takes back what a level above says.
 fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
-    let pem = Pem::parse(args, loading, "name a file without variables")?;
-    let is_empty = matches!(&pem.source, PemSource::File(_)) && args.word(0)?.text.is_empty();
-    Ok((!is_empty).then_some(pem))
+    let pem = Pem::parse(args, loading)?;
+    Ok((!args.word(0)?.text.is_empty()).then_some(pem))
+}
+
+/// A file; an empty name takes back what a level above says.
+fn parse_file(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
+    let word = args.word(0)?;
+    let source = PemSource::File(value::path(word, &loading.conf_prefix));
+    Ok((!word.text.is_empty()).then_some(Pem { source, span: args.node.span }))
+}
+
+/// Reads `off | max=NUMBER [inactive=TIME] [valid=TIME]`. Levels that inherit the value share the cache.
+///
+/// # Errors
+/// Something else, or no `max`.
+pub fn parse_certificate_cache(
+    args: &Args<'_>,
+    _: &mut Loading,
+) -> Result<Option<Arc<PairCache>>, Diagnostic> {
+    let (mut max, mut inactive, mut valid, mut is_off) = (None, 10, 60, false);
+    for word in args.words() {
+        let invalid = |_| {
+            let message = format!("invalid parameter \"{word}\"");
+            Diagnostic::emerg(message).at(args.node.span).under(word.span)
+        };
+        let rest = |text: &[u8]| Word { text: text.into(), ..*word };
+        if let Some(text) = word.text.strip_prefix(b"max=") {
+            let number = value::bounded(&rest(text), 1, None).map_err(invalid)?;
+            max = Some(usize::try_from(number).unwrap_or(usize::MAX));
+        } else if let Some(text) = word.text.strip_prefix(b"inactive=") {
+            inactive = value::time_s(&rest(text)).map_err(invalid)?;
+        } else if let Some(text) = word.text.strip_prefix(b"valid=") {
+            valid = value::time_s(&rest(text)).map_err(invalid)?;
+        } else if word.is("off") {
+            is_off = true;
+        } else {
+            return Err(invalid(value::ValueError::Number));
+        }
+    }
+    let (inactive, valid) = (Duration::from_secs(inactive), Duration::from_secs(valid));
+    match max {
+        _ if is_off => Ok(None),
+        Some(max) => Ok(Some(Arc::new(PairCache::new(PairCacheLimits { max, inactive, valid })))),
+        None => {
+            let message = format!("\"{}\" must have the \"max\" parameter", args.node.name);
+            Err(Diagnostic::emerg(message).at(args.node.span))
+        }
+    }
 }
 
 /// `PROFILE=SYSTEM`, which Red Hat's OpenSSL replaces by a policy of the system, is the default list.

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, Waker, ready};
-use tls::{ClientHello, Failure, Hello, Negotiated, Processed, ServerPolicy, Session, rejection};
+use tls::{ClientHello, Failure, Hello, Negotiated, Processed, Rejection, ServerPolicy, Session};
 
 /// How much is read from the network at once: a record fits.
 const READ_SIZE: usize = 17 * 1024;
@@ -309,8 +309,8 @@ impl Encrypted {
     }
 
     /// Turns the client away.
-    pub fn reject(&mut self) {
-        self.output.append(|output| output.extend_from_slice(rejection()));
+    pub fn reject(&mut self, rejection: Rejection) {
+        self.output.append(|output| output.extend_from_slice(&rejection.alert()));
     }
 
     /// Goes on with the handshake until it is over.

@@ -74,9 +74,9 @@ const HOUSES: &[House] = &[
     House {
         source: "crates/site/src",
         floors: &[
-            Floor { name: "parts", modules: &["builder", "encryption", "protocols"] },
+            Floor { name: "parts", modules: &["builder", "certificates", "protocols"] },
             Floor { name: "listens", modules: &["listens"] },
-            Floor { name: "structure", modules: &["agreement", "structure"] },
+            Floor { name: "structure", modules: &["agreement", "encryption", "structure"] },
             Floor { name: "locations", modules: &["locations"] },
             Floor { name: "site", modules: &["hosts", "load", "overlay", "site", "testing"] },
         ],
@@ -84,7 +84,10 @@ const HOUSES: &[House] = &[
     House {
         source: "crates/upstream/src",
         floors: &[
-            Floor { name: "parts", modules: &["attempts", "bind", "crc32", "kind", "names", "patience"] },
+            Floor {
+                name: "parts",
+                modules: &["attempts", "bind", "client_tls", "crc32", "kind", "names", "patience"],
+            },
             Floor {
                 name: "settings",
                 modules: &["cache_options", "cache_settings", "options", "settings", "tls_options"],

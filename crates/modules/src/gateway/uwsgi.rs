@@ -63,7 +63,7 @@ static NAMES: Names = Names::new("uwsgi_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 18;
+const OWN_COUNT: usize = 19;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &UWSGI_PASS,
@@ -72,6 +72,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behin
     &UWSGI_MODIFIER1,
     &UWSGI_MODIFIER2,
     &TLS.certificate,
+    &TLS.certificate_cache,
     &TLS.certificate_key,
     &TLS.password_file,
     &TLS.ciphers,

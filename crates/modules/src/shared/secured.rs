@@ -3,16 +3,16 @@
 use conf::Diagnostic;
 use contract::{Exchange, Template, View};
 use std::sync::{Arc, OnceLock};
-use upstream::{ClientPolicy, Secured, TlsOptions};
+use upstream::{ClientTls, Secured, TlsOptions};
 
 /// How the servers of one directive are spoken to over TLS. The files are read once, by the first scope that needs
 /// them: a later one may be compiled where they cannot be read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Policies(Arc<OnceLock<Arc<ClientPolicy>>>);
+pub(crate) struct Policies(Arc<OnceLock<Arc<ClientTls>>>);
 
 impl Policies {
     /// The policy of a scope.
-    pub(crate) fn of(&self, view: &View<'_>, options: &TlsOptions) -> Result<Arc<ClientPolicy>, Diagnostic> {
+    pub(crate) fn of(&self, view: &View<'_>, options: &TlsOptions) -> Result<Arc<ClientTls>, Diagnostic> {
         if let Some(policy) = self.0.get() {
             return Ok(Arc::clone(policy));
         }
@@ -23,7 +23,7 @@ impl Policies {
 
 /// How the servers of one request are spoken to over TLS: with this name, or else with that of the host.
 pub(crate) fn secured(
-    policy: &Arc<ClientPolicy>,
+    tls: &ClientTls,
     name: Option<&Template>,
     host: &Arc<str>,
     exchange: &Exchange,
@@ -32,7 +32,7 @@ pub(crate) fn secured(
         Some(name) => without_port(&String::from_utf8_lossy(&name.evaluate(exchange))).into(),
         None => Arc::clone(host),
     };
-    Secured { policy: Arc::clone(policy), name }
+    Secured::new(tls, name, exchange)
 }
 
 /// A host without the port that may follow it.

@@ -1,15 +1,17 @@
 //! The start of a connection to an address with `ssl`: the handshake, and the server that it chooses.
 
 use super::{Input, Io};
-use contract::Tls;
+use contract::{Connection, Exchange, Request, Tls};
 use journal::{About, Level};
-use site::Encryption;
+use site::{Certificates, Encryption};
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tls::{ClientHello, Offered};
-use wire::{Opening, Transport};
+use tls::{ClientHello, Negotiated, Offered, Rejection, ServerPolicy};
+use wire::{Job, Opening, Transport};
 
 /// The start of an encrypted connection.
 #[derive(Default)]
@@ -18,6 +20,8 @@ pub(crate) struct Start {
     name: Option<Box<str>>,
     /// What else it offered.
     offered: Offered,
+    /// The policy, while the certificates of the connection are read.
+    reading: Option<Job<Result<ServerPolicy, String>>>,
     /// Why it failed.
     failure: Option<io::Error>,
 }
@@ -58,13 +62,19 @@ impl Io {
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
         if tls.awaits_hello() {
-            match ready!(tls.poll_opening(cx))? {
-                Opening::Hello(hello) => self.choose(hello)?,
-                Opening::Clear => {
-                    // It gets the error over HTTP.
-                    (self.input, self.clear_by_mistake) = (tls.clear(), true);
-                    return Poll::Ready(Ok(()));
+            if self.start.as_ref().is_none_or(|start| start.reading.is_none()) {
+                match ready!(tls.poll_opening(cx))? {
+                    Opening::Hello(hello) => self.choose(hello)?,
+                    Opening::Clear => {
+                        // It gets the error over HTTP.
+                        (self.input, self.clear_by_mistake) = (tls.clear(), true);
+                        return Poll::Ready(Ok(()));
+                    }
                 }
+            }
+            if let Some(reading) = self.start.as_mut().and_then(|start| start.reading.as_mut()) {
+                let policy = ready!(Pin::new(reading).poll(cx))?;
+                self.accept(policy)?;
             }
         }
         let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
@@ -88,16 +98,56 @@ impl Io {
             start.offered = hello.offered;
         }
         let speaks_http2 = self.speaks_http2();
-        let encryption = self.hosts().encryption(self.named.as_ref()).clone();
-        let Transport::Tls(tls) = &mut self.stream else { return Ok(()) };
-        match encryption {
-            Encryption::Accept(policy) if speaks_http2 => tls.accept(&policy.offering_http2()),
-            Encryption::Accept(policy) => tls.accept(&policy),
+        let offering = |policy: ServerPolicy| if speaks_http2 { policy.offering_http2() } else { policy };
+        match self.hosts().encryption(self.named.as_ref()).clone() {
+            Encryption::Accept(policy) => self.accept(Ok(offering(policy))),
+            Encryption::Select(policy, certificates) => self.select(offering(policy), &certificates),
             Encryption::Reject | Encryption::None => {
-                tls.reject();
-                Err(io::Error::new(io::ErrorKind::InvalidData, "handshake rejected"))
+                Err(self.reject(Rejection::UnknownName, "handshake rejected"))
             }
         }
+    }
+
+    /// Finds the certificates of the connection, if need be in files. That does not block the event loop.
+    fn select(&mut self, policy: ServerPolicy, certificates: &Arc<Certificates>) -> io::Result<()> {
+        let server = self.named.as_ref().unwrap_or_else(|| self.default_server());
+        let scope = Arc::clone(&server.scope);
+        let start = self.start.get_or_insert_default();
+        let tls = Tls {
+            agreed: Negotiated::default(),
+            server_name: start.name.clone(),
+            offered: start.offered.clone(),
+        };
+        // Variables see the connection, and a request of which nothing is known.
+        let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.info).clone() };
+        let variables = Arc::clone(&self.serving.site.variables);
+        let exchange = Exchange::new(Rc::new(connection), Request::new(), scope, variables);
+        let selected = certificates.select(&exchange);
+        if selected.needs_files() {
+            start.reading = Some(Job::start(move || Ok(selected.policy(&policy))));
+            return Ok(());
+        }
+        self.accept(selected.policy(&policy))
+    }
+
+    /// Goes on with the handshake; the policy is a message for the log if there is no certificate.
+    fn accept(&mut self, policy: Result<ServerPolicy, String>) -> io::Result<()> {
+        let policy = policy.map_err(|message| {
+            self.log_handshake(Level::Error, &message);
+            self.reject(Rejection::NoCertificate, "no certificate")
+        })?;
+        match &mut self.stream {
+            Transport::Tls(tls) => tls.accept(&policy),
+            Transport::Plain(_) => Ok(()),
+        }
+    }
+
+    /// Turns the client away; gives the error that ends the connection.
+    fn reject(&mut self, rejection: Rejection, reason: &str) -> io::Error {
+        if let Transport::Tls(tls) = &mut self.stream {
+            tls.reject(rejection);
+        }
+        io::Error::new(io::ErrorKind::InvalidData, reason)
     }
 
     fn complain(&self, error: &io::Error) {

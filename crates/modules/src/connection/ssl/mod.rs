@@ -15,6 +15,23 @@
 //! text itself may stand in place of a file. The supervisor reads the files; the worker cannot. What a certificate says
 //! is the clients' business: X.509 of version 1 and names in the subject only are served.
 //!
+//! Values may have variables, such as `$ssl_server_name` or those of `map` and `geo`. They may use what is known before
+//! the handshake: the name that the client asks for and the addresses. Then each new connection finds its certificate
+//! and key, and the worker reads the files with the rights of `user`: give that user access to the keys, and to nothing
+//! else. Do not let clients choose any path. If a file cannot be used, the handshake fails and the error log says why. `ssl_certificate_cache` keeps
+//! certificates with their keys for further connections: at most `max` of both together, for `inactive` after the last
+//! use (10 seconds by default), and for `valid` after they were read (60 seconds). Keys that a password opens are not kept. These files are not watched, and
+//! `ssl_stapling` does not apply to their certificates. The passwords of `ssl_password_file` stay in the worker's memory in this case only.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     ssl_certificate       /etc/ssl/sites/$ssl_server_name.pem;
+//!     ssl_certificate_key   /etc/ssl/sites/$ssl_server_name.key;
+//!     ssl_certificate_cache max=1000 inactive=1m;
+//! }
+//! ```
+//!
 //! The supervisor looks at the files of certificates, keys and OCSP answers every two seconds. It serves files that
 //! changed as soon as they stay the same from one look to the next. No reload is needed, and other changes of the configuration
 //! do not take effect. It checks the files first. If they cannot be used, for example because a key belongs to another
@@ -81,18 +98,23 @@
 //! Connection: close
 //! ```
 
+mod session_cache;
 mod variables;
 
-use conf::{Arity, Contexts, Diagnostic, Word, value};
+use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
 use contract::{VerifyClient, View};
+use std::sync::Arc;
 use std::time::Duration;
+use tls::PairCache;
+use upstream::parse_certificate_cache;
 
 /// Encrypted connections.
 pub static MODULE: Module = Module {
     name: "ssl",
     directives: &[
         &SSL_CERTIFICATE,
+        &SSL_CERTIFICATE_CACHE,
         &SSL_CERTIFICATE_KEY,
         &SSL_CERTIFICATE_WATCH,
         &SSL_PROTOCOLS,
@@ -123,6 +145,14 @@ pub static SSL_CERTIFICATE: Directive<Pem> = Directive::new("ssl_certificate", p
     .within(LEVELS)
     .rule(Rule::List)
     .help("The file with the server's certificate and those of its issuers; once for each kind of key.");
+
+/// `ssl_certificate_cache off | max=NUMBER [inactive=TIME] [valid=TIME]`
+pub static SSL_CERTIFICATE_CACHE: Directive<Option<Arc<PairCache>>> =
+    Directive::new("ssl_certificate_cache", parse_certificate_cache)
+        .within(LEVELS)
+        .args(Arity::Range(1, 3))
+        .default("off")
+        .help("How many certificates and keys that variables name are kept, and how long.");
 
 /// `ssl_certificate_key FILE`
 pub static SSL_CERTIFICATE_KEY: Directive<Pem> = Directive::new("ssl_certificate_key", parse_pem)
@@ -162,7 +192,7 @@ pub static SSL_ECDH_CURVE: Directive<String> = Directive::new("ssl_ecdh_curve", 
     .help("The groups of key exchange, joined by colons.");
 
 /// `ssl_session_cache off | none | [builtin[:SIZE]] [shared:NAME:SIZE]`
-pub static SSL_SESSION_CACHE: Directive<usize> = Directive::new("ssl_session_cache", parse_cache)
+pub static SSL_SESSION_CACHE: Directive<usize> = Directive::new("ssl_session_cache", session_cache::parse)
     .within(LEVELS)
     .args(Arity::Range(1, 2))
     .default("none")
@@ -256,20 +286,8 @@ const TLS13: u32 = 4;
 /// What some clients know nothing better than.
 const OLD: u32 = 8;
 
-/// How many sessions a megabyte of nginx's cache holds, by its manual.
-const SESSIONS_PER_MEGABYTE: u64 = 4000;
-
-/// The size of the cache that `builtin` means, in sessions.
-const BUILTIN_SESSIONS: usize = 20480;
-
-/// The least size of a shared cache that nginx takes, in bytes.
-const SHARED_MIN: u64 = 8 * 4096;
-
-/// The most sessions that are kept: about half a gigabyte.
-const SESSIONS_MAX: usize = 1_000_000;
-
 fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
-    Pem::parse(args, loading, "give each certificate a separate server")
+    Pem::parse(args, loading)
 }
 
 /// A file that an empty name leaves out.
@@ -306,36 +324,6 @@ fn parse_ciphers(args: &Args<'_>, loading: &mut Loading) -> Result<String, Diagn
 
 fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
     Ok(String::from_utf8_lossy(&args.word(0)?.text).into_owned())
-}
-
-fn parse_cache(args: &Args<'_>, _: &mut Loading) -> Result<usize, Diagnostic> {
-    let sizes = args.words().iter().map(|word| cache_size(args, word));
-    let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
-    Ok(sizes.into_iter().max().unwrap_or_default().min(SESSIONS_MAX))
-}
-
-/// How many sessions one of the words stands for.
-fn cache_size(args: &Args<'_>, word: &Word) -> Result<usize, Diagnostic> {
-    let complain = |text: String| Diagnostic::emerg(text).at(args.node.span).under(word.span);
-    let invalid = || complain(format!("invalid session cache \"{word}\""));
-    let part = |text: &[u8]| Word { text: text.into(), quoted: false, span: word.span };
-    match &*word.text {
-        b"off" | b"none" => return Ok(0),
-        b"builtin" => return Ok(BUILTIN_SESSIONS),
-        _ => {}
-    }
-    if let Some(count) = word.text.strip_prefix(b"builtin:") {
-        let count = value::number(&part(count)).map_err(|_| invalid())?;
-        return usize::try_from(count).map_err(|_| invalid());
-    }
-    let shared = word.text.strip_prefix(b"shared:").ok_or_else(invalid)?;
-    let colon =
-        shared.iter().position(|&byte| byte == b':').filter(|&colon| colon > 0).ok_or_else(invalid)?;
-    let size = value::size(&part(&shared[colon + 1..])).map_err(|_| invalid())?;
-    if size < SHARED_MIN {
-        return Err(complain(format!("session cache \"{word}\" is too small")));
-    }
-    usize::try_from(size.saturating_mul(SESSIONS_PER_MEGABYTE) >> 20).map_err(|_| invalid())
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -375,6 +363,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
     view.assign(&SSL_CERTIFICATE_WATCH, &mut policy.watched);
+    view.assign(&SSL_CERTIFICATE_CACHE, &mut policy.certificate_cache);
     view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
     policy.stapling_at = view.written(&SSL_STAPLING).filter(|on| *on.value).map(|written| written.span);
     view.assign(&SSL_STAPLING_FILE, &mut policy.stapling_file);
@@ -398,7 +387,7 @@ fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {
 #[cfg(test)]
 mod tests {
     use crate::testing::Site;
-    use contract::{PemSource, TlsPolicy};
+    use contract::{Pem, PemSource, TlsPolicy};
     use std::time::Duration;
 
     fn policy(text: &str) -> Option<TlsPolicy> {
@@ -416,10 +405,33 @@ mod tests {
             matches!(sources[0].0, PemSource::File(path) if path.ends_with("a.pem") && path.is_absolute())
         );
         assert!(matches!(sources[0].1, PemSource::File(path) if path.as_os_str() == "/k/a.key"));
-        assert_eq!(sources[1].0, &PemSource::Text(Box::from(&b"text"[..])));
+        assert!(matches!(sources[1].0, PemSource::Text(text) if **text == *b"text"));
         let error = Site::error("ssl_certificate /a.pem;");
         assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"/a.pem\"");
-        assert!(Site::error("ssl_certificate $a;").starts_with("variables in \"ssl_certificate\""));
+    }
+
+    #[test]
+    fn variables_name_certificates() {
+        let made = policy("ssl_certificate $host.pem; ssl_certificate_key /k/$host;").unwrap();
+        let (pem, key) = &made.certificates[0];
+        let exchange = Site::server("").get("/");
+        let shown = |pem: &Pem| pem.evaluate(&exchange).source.to_string();
+        assert!(shown(pem).ends_with("/localhost.pem") && shown(key) == "/k/localhost");
+        assert_eq!((pem.source.to_string(), pem.has_variables()), ("$host.pem".to_owned(), true));
+        let error = Site::error("ssl_certificate $host.pem;");
+        assert_eq!(error, "no \"ssl_certificate_key\" is defined for certificate \"$host.pem\"");
+    }
+
+    #[test]
+    fn certificate_cache_needs_a_size() {
+        let cache = |text: &str| policy(&format!("{PAIR} ssl_certificate_cache {text};")).unwrap();
+        assert!(cache("max=4 valid=1s inactive=2s").certificate_cache.is_some());
+        assert!(cache("off").certificate_cache.is_none());
+        let error = |text: &str| Site::error(&format!("ssl_certificate_cache {text};"));
+        assert_eq!(error("valid=1s"), "\"ssl_certificate_cache\" must have the \"max\" parameter");
+        for wrong in ["max=0", "max=x", "valid=x", "on"] {
+            assert_eq!(error(wrong), format!("invalid parameter \"{wrong}\""));
+        }
     }
 
     #[test]

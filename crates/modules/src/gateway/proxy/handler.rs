@@ -9,7 +9,7 @@ use super::target::{Hosts, Pass, Scheme, Target};
 use crate::shared::cached;
 use crate::shared::gateway::{Protocol, is_idempotent};
 use crate::shared::secured::secured;
-use ::upstream::{ClientPolicy, Conversation, Settings};
+use ::upstream::{ClientTls, Conversation, Settings};
 use contract::{Event, Exchange, Template, Work};
 use http::{Fields, Status, Version};
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(super) struct Proxy {
     pub(super) redirects: Box<[redirect::Rule]>,
     pub(super) cookies: Cookies,
     /// How servers are spoken to over TLS, if they may be.
-    pub(super) policy: Option<Arc<ClientPolicy>>,
+    pub(super) policy: Option<Arc<ClientTls>>,
     pub(super) server_name: Option<Template>,
     pub(super) tag: usize,
 }

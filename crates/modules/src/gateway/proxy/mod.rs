@@ -28,8 +28,10 @@
 //!
 //! `proxy_ssl_certificate` and `proxy_ssl_certificate_key` name the certificate that is sent to servers that ask for
 //! one. An encrypted key has its passwords in `proxy_ssl_password_file`; PKCS#8 with AES can be opened. Files are read
-//! by the supervisor when the configuration is loaded. Variables in file names are not built yet, and
-//! `proxy_ssl_conf_command` is rejected: OpenSSL is not used. `proxy_ssl_ciphers` selects among the ciphers that the
+//! by the supervisor when the configuration is loaded. Values with variables are evaluated for each request, and the
+//! worker reads their files with the rights of `user`; an empty value sends no certificate. If a file cannot be used,
+//! the client gets 500. Do not let clients choose any path. `proxy_ssl_certificate_cache` keeps such certificates, as
+//! `ssl_certificate_cache` does for servers. `proxy_ssl_conf_command` is rejected: OpenSSL is not used. `proxy_ssl_ciphers` selects among the ciphers that the
 //! `ssl` page lists. Sessions are resumed with each server, and connections are kept, only for requests with the same
 //! name and the same settings.
 //!
@@ -160,7 +162,7 @@ static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 24;
+const OWN_COUNT: usize = 25;
 
 static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
     &PROXY_PASS,
@@ -175,6 +177,7 @@ static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behin
     &PROXY_PASS_TRAILERS,
     &PROXY_CACHE_CONVERT_HEAD,
     &TLS.certificate,
+    &TLS.certificate_cache,
     &TLS.certificate_key,
     &TLS.password_file,
     &TLS.ciphers,

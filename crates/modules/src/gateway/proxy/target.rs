@@ -2,7 +2,7 @@
 
 use crate::gateway::resolver;
 use crate::shared::secured::Policies;
-use ::upstream::{ClientPolicy, Group, Resolving, TlsOptions};
+use ::upstream::{ClientTls, Group, Resolving, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
@@ -151,7 +151,7 @@ impl Pass {
         &self,
         view: &View<'_>,
         options: &TlsOptions,
-    ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
+    ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let is_clear = split_scheme(&self.text).is_some_and(|(scheme, _)| scheme == Scheme::Http);
         let may_be_secure = self.is_dynamic() || !is_clear;
         may_be_secure.then(|| self.policies.of(view, options)).transpose()

@@ -13,7 +13,7 @@ use contract::{Directive, Event, Exchange, LocationName, ScopeBuilder, Template,
 use http::{Fields, Status};
 use journal::Level;
 use std::sync::Arc;
-use upstream::{ClientPolicy, Conversation, Options, Settings, TlsOptions, Upload};
+use upstream::{ClientTls, Conversation, Options, Settings, TlsOptions, Upload};
 
 /// How such a protocol writes a request.
 pub(crate) trait Language: Send + Sync + 'static {
@@ -53,7 +53,7 @@ struct Application<L> {
     params: Box<[Param]>,
     settings: Arc<Settings>,
     /// How servers are spoken to over TLS, if they may be.
-    policy: Option<Arc<ClientPolicy>>,
+    policy: Option<Arc<ClientTls>>,
     server_name: Option<Template>,
     tag: usize,
 }

@@ -9,7 +9,7 @@ use http::Status;
 use journal::Level;
 use std::borrow::Cow;
 use std::sync::Arc;
-use upstream::{ClientPolicy, Group, Resolving, TlsOptions};
+use upstream::{ClientTls, Group, Resolving, TlsOptions};
 
 /// How a protocol is spoken to a server, and how logs call that.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Pass {
         &self,
         view: &View<'_>,
         options: &TlsOptions,
-    ) -> Result<Option<Arc<ClientPolicy>>, Diagnostic> {
+    ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
         let may_be_secure = self.template.is_some() || split(&self.text, self.schemes).0.is_secure;
         may_be_secure.then(|| self.policies.of(view, options)).transpose()
     }

@@ -3,9 +3,9 @@
 
 use crate::transform::coding::{Accept, Coding, LEVELS};
 use conf::{Arity, Diagnostic, value};
-use contract::browser::is_msie6;
 use contract::{Args, Directive, Exchange, Loading, Regex, Rule, View};
 use http::Version;
+use http::browser::is_msie6;
 use journal::clock::Time;
 
 /// `gzip_vary on | off`

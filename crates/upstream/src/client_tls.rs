@@ -1,0 +1,50 @@
+//! How a scope speaks TLS to servers.
+
+use contract::{Exchange, PairFinder, Pem, PemSource};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tls::{ClientPolicy, Pair};
+
+/// How many certificates that variables name have a policy at a time.
+const POLICIES_MAX: usize = 256;
+
+/// How a scope speaks TLS to servers.
+#[derive(Debug)]
+pub struct ClientTls {
+    /// The settings; without a certificate if variables name it.
+    pub(crate) policy: Arc<ClientPolicy>,
+    /// The certificate that variables name.
+    pub(crate) variable: Option<Arc<VariablePair>>,
+}
+
+/// A certificate for servers that variables name.
+#[derive(Debug)]
+pub(crate) struct VariablePair {
+    pub(crate) pems: (Pem, Pem),
+    pub(crate) finder: PairFinder,
+    /// The policies with the certificates that were found: connections are kept for the same certificate.
+    pub(crate) policies: Mutex<HashMap<[u8; 32], Arc<ClientPolicy>>>,
+}
+
+impl VariablePair {
+    /// Certificate and key of a request; none is sent if the value for the certificate is empty.
+    pub(crate) fn pems(&self, exchange: &Exchange) -> Option<(Pem, Pem)> {
+        let (certificate, key) = (self.pems.0.evaluate(exchange), self.pems.1.evaluate(exchange));
+        let is_empty = match (&self.pems.0.source, &certificate.source) {
+            // Then it names the directory of the configuration.
+            (PemSource::Variable(_, _, prefix), PemSource::File(path)) => path == prefix,
+            _ => false,
+        };
+        (!is_empty).then_some((certificate, key))
+    }
+
+    /// The policy with a certificate; equal certificates share one.
+    pub(crate) fn policy(&self, plain: &ClientPolicy, pair: &Pair) -> Arc<ClientPolicy> {
+        let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = pair.identity();
+        if policies.len() >= POLICIES_MAX && !policies.contains_key(&identity) {
+            policies.clear();
+        }
+        Arc::clone(policies.entry(identity).or_insert_with(|| Arc::new(plain.with_pair(pair))))
+    }
+}
