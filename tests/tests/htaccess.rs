@@ -1,10 +1,12 @@
 //! Whatever Apache answers by a `.htaccess` file is what Fulmar has to answer.
 
 mod closed;
+mod digest;
 mod expressions;
 mod fulmar;
 mod indexes;
 mod limits;
+mod listings;
 mod nested;
 mod passwords;
 mod paths;
@@ -64,6 +66,11 @@ fn agree(files: &[(&str, &str)], requests: &[&str]) {
 
 /// As `agree`, on a site that is there, with more modules of Apache.
 fn agree_on(site: Site, modules: &[&str], requests: &[&str]) {
+    agree_by(shown, site, modules, requests);
+}
+
+/// As `agree_on`, by what another function shows of a response and its server's port.
+fn agree_by(shown: impl Fn(&Response, u16) -> String, site: Site, modules: &[&str], requests: &[&str]) {
     if !have_apache() {
         return;
     }

@@ -131,6 +131,8 @@ pub enum Content {
     Collected,
     /// It becomes a part of a body: [`Outcome::Streamed`].
     Streamed,
+    /// There is none: the request is judged, and ends with 200 where its content would begin.
+    Judged,
 }
 
 impl Subrequest {

@@ -54,7 +54,7 @@ impl Inner {
         let progress = request.flow.run();
         request.start(progress);
         let keeps_body = explains || content != Content::Collected;
-        let is_unused = !explains && content == Content::Unused;
+        let is_unused = !explains && matches!(content, Content::Unused | Content::Judged);
         let parent = Inside { keeps_body, is_unused, explains, told, ..Inside::default() };
         Some(Inner { request: Some(request), parent, content })
     }
@@ -87,7 +87,9 @@ impl Inner {
                     append_there(&body, &mut content);
                 }
                 request.flow.exchange.wire.bytes = content.len() as u64;
-                log(&mut request.flow);
+                if self.content != Content::Judged {
+                    log(&mut request.flow);
+                }
                 Outcome::Subresponse(Subresponse {
                     exchange: Box::new(request.flow.exchange),
                     content: content.into(),
@@ -376,6 +378,14 @@ mod tests {
         let Outcome::Subresponse(answer) = outcome else { panic!("no answer") };
         assert_eq!(answer.content, "/part1/part2/part3");
         let outcome = run(&flow(&site), Subrequest::get("/part", Content::Unused), 0);
+        let Outcome::Subresponse(answer) = outcome else { panic!("no answer") };
+        assert!(answer.content.is_empty() && answer.exchange.response.status == Status::OK);
+    }
+
+    #[test]
+    fn a_request_that_is_judged_ends_before_its_content() {
+        let site = prototypes::site("location / { slice /missing; }");
+        let outcome = run(&flow(&site), Subrequest::get("/x", Content::Judged), 0);
         let Outcome::Subresponse(answer) = outcome else { panic!("no answer") };
         assert!(answer.content.is_empty() && answer.exchange.response.status == Status::OK);
     }

@@ -5,8 +5,8 @@ use crate::error_page::{self, Replacement};
 use crate::keepalive;
 use crate::redirect;
 use contract::{
-    Body, Event, Exchange, Handler, LocationKind, Outcome, Phase, Replaced, RequestBody, Reroute, Scope,
-    Step, Subrequest, Work,
+    Body, Content, Event, Exchange, Handler, LocationKind, Outcome, Phase, Replaced, RequestBody, Reroute,
+    Scope, Step, Subrequest, Work,
 };
 use http::{Method, Status};
 use journal::Level;
@@ -33,6 +33,8 @@ pub struct Flow {
     reroutes: u32,
     /// What a rule of the access phase said against the request, under `satisfy any`.
     denied: Option<Status>,
+    /// Whether the request ends where its content would begin.
+    is_judged: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,7 @@ impl Flow {
             waiting: None,
             reroutes: 0,
             denied: None,
+            is_judged: false,
         }
     }
 
@@ -93,10 +96,11 @@ impl Flow {
 
     /// Forgets the request, and keeps the memory for another one, which is to be [started](Flow::start).
     pub fn clear(&mut self) {
-        let Flow { exchange, server: _, stage, running: _, next, waiting, reroutes, denied } = self;
+        let Flow { exchange, server: _, stage, running: _, next, waiting, reroutes, denied, is_judged } =
+            self;
         exchange.clear();
         *stage = Stage::Handlers(Phase::ServerRewrite);
-        (*next, *waiting, *reroutes, *denied) = (0, None, 0, None);
+        (*next, *waiting, *reroutes, *denied, *is_judged) = (0, None, 0, None, false);
     }
 
     /// A request inside of the server, to the same virtual server, on behalf of this one.
@@ -117,7 +121,8 @@ impl Flow {
         let mut exchange = parent.inner(request);
         exchange.internal = true;
         if !wanted.repeats {
-            return Flow::new(exchange, Arc::clone(&self.server));
+            let is_judged = wanted.content == Content::Judged;
+            return Flow { is_judged, ..Flow::new(exchange, Arc::clone(&self.server)) };
         }
         exchange.repeat(parent);
         let mut flow = Flow::new(exchange, Arc::clone(&self.server));
@@ -234,6 +239,7 @@ impl Flow {
             Phase::Preaccess => self.reach(Phase::Access),
             Phase::Access if self.denied.is_some() => self.deny(),
             Phase::Access => self.reach(Phase::Precontent),
+            Phase::Precontent if self.is_judged => Some(Step::Respond(Body::Empty)),
             Phase::Precontent => self.reach(Phase::Content),
             Phase::Content | Phase::Log => Some(self.no_content()),
         }
@@ -395,6 +401,10 @@ impl Flow {
         if matches!(status, Status::CLOSE | Status::REQUEST_TIMEOUT | Status::CLIENT_CLOSED) {
             self.exchange.response.status = status;
             return Some(Progress::Close);
+        }
+        if self.is_judged {
+            self.exchange.response.status = status;
+            return Some(Progress::Respond(Body::Empty));
         }
         let may_reroute = self.reroutes <= REROUTE_LIMIT;
         match error_page::replace(&mut self.exchange, status, may_reroute) {

@@ -14,6 +14,7 @@ pub mod apache {
     pub mod mod_access_compat;
     pub mod mod_alias;
     pub mod mod_auth_basic;
+    pub mod mod_auth_digest;
     pub mod mod_authz_core;
     pub mod mod_autoindex;
     pub mod mod_dir;
@@ -204,6 +205,7 @@ pub static ALL: &[&Module] = &[
     &apache::mod_setenvif::MODULE,
     &apache::mod_access_compat::MODULE,
     &apache::mod_auth_basic::MODULE,
+    &apache::mod_auth_digest::MODULE,
     &apache::mod_authz_core::MODULE,
     &apache::mod_rewrite::MODULE,
     &apache::mod_alias::MODULE,

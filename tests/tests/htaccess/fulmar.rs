@@ -65,7 +65,7 @@ fn sections_that_restrict_access_are_not_skipped() {
         "<RequireNone>\nRequire all granted\n</RequireNone>\n",
     ];
     const SECTIONS: [&str; 12] = [
-        "IfModule mod_auth_digest.c",
+        "IfModule mod_auth_form.c",
         "IfModule auth_form_module",
         "IfModule mod_authn_dbd.c",
         "IfModule mod_authn_anon.c",
@@ -93,7 +93,7 @@ fn sections_that_restrict_access_are_not_skipped() {
     for (at, text) in texts.iter().enumerate() {
         assert_eq!(status(&running, &format!("GET /{at}/a.txt")), 500, "{text}");
     }
-    let text = "\"<IfModule mod_auth_digest.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
+    let text = "\"<IfModule mod_auth_form.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
     running.wait_for_log("error.log", text);
     running.stop();
 }
@@ -120,13 +120,13 @@ fn sections_for_unknown_modules() {
 #[test]
 fn what_is_not_built_is_told_from_what_is_unknown() {
     let files = [
-        ("auth/.htaccess", "AuthDigestProvider file\n"),
+        ("auth/.htaccess", "AuthFormProvider file\n"),
         ("map/.htaccess", "RewriteMap a txt:b\n"),
         ("php/.htaccess", "php_value a b\n"),
     ];
     let running = site(&files).start(Server::Fulmar);
     for (folder, text) in [
-        ("auth", "\"AuthDigestProvider\" of mod_auth_digest is not built yet in "),
+        ("auth", "\"AuthFormProvider\" of mod_auth_form is not built yet in "),
         ("map", "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files in "),
         ("php", "settings of PHP in a .htaccess file need \"htaccess_php on\" in the server's configuration"),
     ] {
@@ -451,4 +451,48 @@ fn links_that_do_not_count_let_nobody_pass() {
         assert_eq!(got, expected, "{links}");
         running.stop();
     }
+}
+
+/// What would be refused is not named, and a compressed file takes no other's place.
+#[test]
+fn refused_files_are_neither_listed_nor_sent_for_others() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            root %%ROOT%%;
+            htaccess on;
+            autoindex on;
+            location /always/ { gzip_static always; }
+            location /on/ { gzip_static on; brotli_static on; }
+            location /json/ { autoindex_format json; }
+        }",
+    );
+    let rules = "<Files *.gz>\nRequire all denied\n</Files>\nIndexIgnore *.bak\n";
+    let site = ["always", "on", "json"].iter().fold(site, |site, folder| {
+        site.file(&format!("{folder}/.htaccess"), rules)
+            .file(&format!("{folder}/dump.sql"), "plain")
+            .file(&format!("{folder}/dump.sql.gz"), "compressed")
+            .file(&format!("{folder}/only.sql.gz"), "compressed")
+            .file(&format!("{folder}/x.bak"), "old")
+            .file(&format!("{folder}/env.txt"), "x")
+    });
+    let site = site
+        .file("on/dump.sql.br", "brotli")
+        .file("free/a.sql", "plain")
+        .file("closed/.htaccess", "Require all denied\n")
+        .file("closed/a", "a")
+        .file("json/.htaccess", format!("{rules}SetEnvIf Request_URI env hide\nDeny from env=hide\n"));
+    let running = site.start(Server::Fulmar);
+    let text = |request: &str| running.ask(request).last().text();
+    assert_eq!(text("GET /always/dump.sql"), "plain");
+    assert_eq!(status(&running, "GET /always/only.sql"), 404);
+    assert_eq!(text("GET /on/dump.sql\nAccept-Encoding: gzip"), "plain");
+    assert_eq!(text("GET /on/dump.sql\nAccept-Encoding: gzip, br;q=0.5"), "brotli");
+    let names = |listing: &str| -> Vec<String> {
+        listing.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&text("GET /json/")), ["dump.sql"]);
+    let root = text("GET /");
+    assert!(root.contains("free/") && !root.contains("closed"), "{root}");
+    running.stop();
 }

@@ -24,7 +24,7 @@ fn run(site: &Site, arguments: &[&str]) -> Output {
 fn broken() -> Site {
     let files = [
         (".htaccess", "RewriteEngine on\nRewriteRule ^x$ y [L]\n"),
-        ("sub/.htaccess", "\nAuthDigestProvider file\n"),
+        ("sub/.htaccess", "\nAuthFormProvider file\n"),
         ("sub/deep/.htaccess", "<Files a.txt>\nNoSuchThing\n</Files>\n"),
         ("set/.htaccess", "SetEnv PHP_VALUE x\n"),
     ];
@@ -41,7 +41,7 @@ fn a_test_warns_and_does_not_fail() {
     let end = "all requests for this directory are answered with 500";
     for expected in [
         format!(
-            "[warn] \"AuthDigestProvider\" of mod_auth_digest is not built yet in {}/sub/.htaccess:2; {end}",
+            "[warn] \"AuthFormProvider\" of mod_auth_form is not built yet in {}/sub/.htaccess:2; {end}",
             root.display()
         ),
         format!("[warn] unknown directive \"NoSuchThing\" in {}/sub/deep/.htaccess:2; {end}", root.display()),
@@ -52,7 +52,7 @@ fn a_test_warns_and_does_not_fail() {
     }
     let quiet = run(&site, &["-t", "-q"]);
     let text = String::from_utf8_lossy(&quiet.stderr).into_owned();
-    assert!(text.contains("AuthDigestProvider") && !text.contains("looked at"), "{text}");
+    assert!(text.contains("AuthFormProvider") && !text.contains("looked at"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! directive of Fulmar's for the server's configuration. Other files give 500, and the error log says so. The reason:
 //! a `.htaccess` file must not give one site the users of another one.
 //!
-//! `AuthType Digest` and providers other than `file` are not supported: the directory answers 500.
+//! [`AuthType Digest`](mod_auth_digest.md) is the other type. Providers other than `file` are not supported: the directory
+//! answers 500.
 //!
 //! nginx: none
 //!
@@ -52,6 +53,7 @@
 //! for members
 //! ```
 
+use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
 use crate::authorization::auth_basic::Failure;
 use crate::authorization::auth_basic::asking::{self, Progress};
 use crate::shared::apache::{in_file, last, wrong};
@@ -80,10 +82,10 @@ pub static MODULE: Module = Module {
     compile: None,
 };
 
-/// `AuthType None | Basic`
-static AUTH_TYPE: Directive<bool> = in_file(Directive::new("AuthType", parse_type))
+/// `AuthType None | Basic | Digest`
+static AUTH_TYPE: Directive<Type> = in_file(Directive::new("AuthType", parse_type))
     .args(Arity::Exactly(1))
-    .help("How users prove who they are: `Basic`, or `None`.");
+    .help("How users prove who they are: `Basic`, `Digest`, or `None`.");
 
 /// `AuthName REALM`
 static AUTH_NAME: Directive<Box<[u8]>> =
@@ -119,17 +121,23 @@ static HTACCESS_USER_FILES: Directive<Box<[PathBuf]>> =
         .args(Arity::AtLeast(1))
         .help("Directories outside of the root whose files `AuthUserFile` and `AuthGroupFile` may name.");
 
-/// The most bytes of a file of groups.
+/// The most bytes of a file of groups, or of users of `AuthType Digest`.
 const GROUPS_LIMIT: u64 = 1024 * 1024;
 
-fn parse_type(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
+/// How users prove who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    None,
+    Basic,
+    Digest,
+}
+
+fn parse_type(args: &Args<'_>, _: &mut Loading) -> Result<Type, Diagnostic> {
     let word = args.word(0)?;
     match word.text.to_ascii_lowercase().as_slice() {
-        b"basic" => Ok(true),
-        b"none" => Ok(false),
-        b"digest" => {
-            Err(args.error("is not supported with \"Digest\"").hint("use \"AuthType Basic\" over TLS"))
-        }
+        b"basic" => Ok(Type::Basic),
+        b"digest" => Ok(Type::Digest),
+        b"none" => Ok(Type::None),
         _ => Err(wrong(args, "an unsupported type", word)),
     }
 }
@@ -156,6 +164,8 @@ fn parse_directories(args: &Args<'_>, loading: &mut Loading) -> Result<Box<[Path
 
 /// How the users of a directory prove who they are.
 pub(crate) struct Basic {
+    /// With `AuthType Digest`.
+    digest: Option<Digest>,
     realm: Option<Box<[u8]>>,
     users: Option<PathBuf>,
     groups: Option<PathBuf>,
@@ -171,6 +181,19 @@ pub(crate) enum Proof {
     Step(Step),
 }
 
+/// An answer to `AuthType Digest` that was checked, and what proves to the client that the server knows the password.
+struct Checked {
+    claim: Claim,
+    found: Found,
+    proof: Vec<u8>,
+}
+
+/// Checks an answer. This blocks for the disk.
+fn check(users: &Path, claim: Claim) -> io::Result<Checked> {
+    let (found, proof) = claim.check(&read(users)?);
+    Ok(Checked { claim, found, proof })
+}
+
 /// A user whose password is right, and the file of groups.
 struct Members {
     user: Vec<u8>,
@@ -180,11 +203,11 @@ struct Members {
 impl Basic {
     /// What a level says, if it says that users have passwords.
     pub(crate) fn of(view: &View<'_>) -> Option<Basic> {
-        if !last(view, &AUTH_TYPE).unwrap_or(false) {
-            return None;
-        }
+        let kind = last(view, &AUTH_TYPE).filter(|kind| *kind != Type::None)?;
+        let realm = last(view, &AUTH_NAME);
         Some(Basic {
-            realm: last(view, &AUTH_NAME),
+            digest: (kind == Type::Digest).then(|| Digest::of(view, realm.as_deref().unwrap_or_default())),
+            realm,
             users: last(view, &AUTH_USER_FILE),
             groups: last(view, &AUTH_GROUP_FILE),
             directories: view.get(&HTACCESS_USER_FILES).cloned().unwrap_or_default(),
@@ -194,13 +217,20 @@ impl Basic {
     /// Begins to check the user of a request, and to find its groups if they matter.
     pub(crate) fn start(&self, exchange: &mut Exchange, needs_groups: bool) -> Proof {
         let (Some(_), Some(users)) = (&self.realm, &self.users) else {
-            return broken(exchange, "\"AuthType Basic\" needs \"AuthName\" and \"AuthUserFile\"");
+            return broken(exchange, "\"AuthType\" needs \"AuthName\" and \"AuthUserFile\"");
         };
         if !self.may_name(exchange, users) {
             return outside(exchange, users);
         }
-        let progress = asking::start(exchange, users);
-        self.act(exchange, progress, needs_groups)
+        let Some(digest) = &self.digest else {
+            let progress = asking::start(exchange, users);
+            return self.act(exchange, progress, needs_groups);
+        };
+        let path = users.clone();
+        match digest.claim(exchange) {
+            Err(step) => Proof::Step(step),
+            Ok(claim) => Proof::Step(Step::Await(Work::Job(Box::new(move || Box::new(check(&path, claim)))))),
+        }
     }
 
     /// Goes on with the outcome of what was waited for.
@@ -208,7 +238,10 @@ impl Basic {
         let outcome = match outcome {
             Outcome::Job(result) => match result.downcast::<Members>() {
                 Ok(members) => return found(exchange, *members),
-                Err(result) => Outcome::Job(result),
+                Err(result) => match result.downcast::<io::Result<Checked>>() {
+                    Ok(checked) => return self.conclude(exchange, *checked, needs_groups),
+                    Err(result) => Outcome::Job(result),
+                },
             },
             outcome => outcome,
         };
@@ -217,7 +250,24 @@ impl Basic {
 
     /// Rejects a request whose user may not pass, and asks for another one.
     pub(crate) fn challenge(&self, exchange: &mut Exchange) -> Step {
-        asking::challenge(exchange, self.realm.as_deref().unwrap_or_default())
+        match &self.digest {
+            Some(digest) => digest.challenge(exchange, false),
+            None => asking::challenge(exchange, self.realm.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Ends the check of an answer to `AuthType Digest`.
+    fn conclude(&self, exchange: &mut Exchange, checked: io::Result<Checked>, needs_groups: bool) -> Proof {
+        let (Ok(Checked { claim, found, proof }), Some(digest)) = (checked, &self.digest) else {
+            return broken(exchange, "the file of users cannot be read");
+        };
+        match digest.conclude(exchange, &claim, found) {
+            Err(step) => Proof::Step(step),
+            Ok(user) => {
+                mod_auth_digest::prove(exchange, proof);
+                self.find_groups(exchange, user, needs_groups)
+            }
+        }
     }
 
     fn act(&self, exchange: &mut Exchange, progress: Progress, needs_groups: bool) -> Proof {
@@ -292,7 +342,7 @@ fn broken(exchange: &Exchange, message: &str) -> Proof {
     Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR))
 }
 
-/// Reads a file of groups without waiting for the writer of a pipe. This blocks for the disk.
+/// Reads a file of groups or users without waiting for the writer of a pipe. This blocks for the disk.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -30,10 +30,11 @@
 
 use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::{in_all_files, in_file, values};
+use bytes::Bytes;
 use conf::{Arity, Diagnostic};
 use contract::{
-    Args, Body, Directive, Exchange, Filter, Handler, Loading, Module, Phase, Replaced, ScopeBuilder, Step,
-    Types, View,
+    Args, Body, Directive, Exchange, Filter, Handler, Loading, Module, Phase, Replaced, Scope, ScopeBuilder,
+    Step, Types, View,
 };
 use http::Status;
 use journal::Level;
@@ -172,8 +173,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.policy.types = Arc::new(types);
     }
     let language = view.get(&DEFAULT_LANGUAGE).cloned();
-    if language.is_some() || lines.iter().any(|line| !matches!(line.kind, Kind::Type | Kind::Handler)) {
-        builder.filter(Described { lines: lines.clone(), language });
+    if language.is_some() || !lines.is_empty() {
+        let describes = lines.iter().any(|line| !matches!(line.kind, Kind::Type | Kind::Handler));
+        let describes = describes || language.is_some();
+        let extensions = Arc::new(Extensions { lines: lines.clone(), language });
+        builder.keep(Arc::clone(&extensions));
+        if describes {
+            builder.filter(Described(extensions));
+        }
     }
     let set = view.get(&SET_HANDLER).cloned();
     let lines: Vec<Line> = lines.into_iter().filter(|line| line.kind == Kind::Handler).collect();
@@ -199,27 +206,59 @@ fn of_path(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     name.split(|&byte| byte == b'.').skip(1)
 }
 
-/// Sets character set, encoding and language.
-struct Described {
+/// What extensions say of files.
+struct Extensions {
     lines: Vec<Line>,
     language: Option<Box<[u8]>>,
 }
 
+/// What the extensions of a file say of it.
+#[derive(Default)]
+pub(crate) struct Description {
+    /// The last of its media types.
+    pub(crate) media_type: Option<Bytes>,
+    /// The last of its character sets.
+    pub(crate) charset: Option<Box<[u8]>>,
+    pub(crate) encodings: Vec<Box<[u8]>>,
+    pub(crate) languages: Vec<Box<[u8]>>,
+    /// How many extensions of the name nothing knows.
+    pub(crate) unknown: usize,
+}
+
+/// What the extensions of a path say in a scope.
+pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
+    let lines = scope.kept::<Arc<Extensions>>().map_or(&[][..], |extensions| &extensions.lines);
+    let mut description = Description::default();
+    for extension in of_path(path) {
+        let value = |kind| said(lines, kind, extension).and_then(|line| line.value.clone());
+        let of_type = scope.policy.types.of_path(&[b"/x.", extension].concat()).cloned();
+        let of_type = of_type.filter(|media_type| !media_type.is_empty());
+        let (charset, encoding, language) =
+            (value(Kind::Charset), value(Kind::Encoding), value(Kind::Language));
+        let is_known = of_type.is_some()
+            || charset.is_some()
+            || encoding.is_some()
+            || language.is_some()
+            || value(Kind::Handler).is_some();
+        description.unknown += usize::from(!is_known);
+        description.media_type = of_type.or(description.media_type);
+        description.charset = charset.or(description.charset);
+        description.encodings.extend(encoding);
+        description.languages.extend(language);
+    }
+    description
+}
+
+/// Sets character set, encoding and language.
+struct Described(Arc<Extensions>);
+
 impl Filter for Described {
     fn apply(&self, exchange: &mut Exchange, body: Body) -> Body {
         let path = exchange.request.path.clone();
-        let (mut charset, mut encodings, mut languages) = (None, Vec::new(), Vec::new());
-        let mut media_type = None;
-        for extension in of_path(&path) {
-            let value = |kind| said(&self.lines, kind, extension).and_then(|line| line.value.as_deref());
-            charset = value(Kind::Charset).or(charset);
-            encodings.extend(value(Kind::Encoding));
-            languages.extend(value(Kind::Language));
-            let of_type = exchange.scope.policy.types.of_path(&[b"/x.", extension].concat()).cloned();
-            media_type = of_type.filter(|media_type| !media_type.is_empty()).or(media_type);
-        }
+        let Description { media_type, charset, encodings, mut languages, .. } =
+            describe(&exchange.scope, &path);
         if exchange.file.is_some() {
-            languages.extend(self.language.as_deref().filter(|_| languages.is_empty()));
+            languages.extend(self.0.language.clone().filter(|_| languages.is_empty()));
             let lists = [
                 (&b"Content-Encoding"[..], encodings.join(&b", "[..])),
                 (b"Content-Language", languages.join(&b","[..])),
@@ -235,7 +274,7 @@ impl Filter for Described {
             }
         }
         if let Some(charset) = charset {
-            add_charset(exchange, charset);
+            add_charset(exchange, &charset);
         }
         body
     }

@@ -105,6 +105,14 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// The names of index files at a level.
+pub(crate) fn names(view: &View<'_>) -> Vec<Template> {
+    match view.all(&INDEX) {
+        written if written.is_empty() => vec![Template::literal(b"index.html")],
+        written => written.iter().flat_map(|written| written.value.clone()).collect(),
+    }
+}
+
 struct Index {
     names: Box<[Name]>,
     /// Whether the names come from a `.htaccess` file. They may then lead only where a client may go itself.

@@ -6,6 +6,8 @@
 //! length is known, parts can be asked for, and nothing is compressed while serving. The files should have the same
 //! time. `gzip_vary on` adds `Vary: Accept-Encoding`.
 //!
+//! Where `.htaccess` files count, a compressed file that their rules refuse is not sent in place of another one.
+//!
 //! differs: brotli and zstd are modules of somebody else in nginx.
 //!
 //! ```file html/page.html
@@ -52,16 +54,20 @@
 //! gzip
 //! ```
 
+use crate::apache::htaccess::HTACCESS;
 use crate::files::gzip_static::GZIP_STATIC;
 use crate::files::open_file_cache::{Files, Kind, Opened};
 use crate::files::static_files;
+use crate::shared::apache::judging;
 use crate::shared::files;
 use crate::transform::brotli::BROTLI_STATIC;
 use crate::transform::coding::{Accept, Coding, FULL, Weight};
 use crate::transform::gzip::{Rules, varies};
 use crate::transform::zstd::ZSTD_STATIC;
 use conf::{Diagnostic, value};
-use contract::{Args, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View};
+use contract::{
+    Args, Directive, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, View,
+};
 use http::{Method, Status};
 use journal::Level;
 use rustix::io::Errno;
@@ -100,7 +106,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         form(Coding::Gzip, &GZIP_STATIC),
     ];
     if forms.iter().any(Option::is_some) {
-        builder.handle(Phase::Content, Precompressed { forms, vary: varies(view), files: Files::of(view) });
+        let is_judged = view.get(&HTACCESS).copied().unwrap_or(false);
+        let files = Files::of(view);
+        builder.handle(Phase::Content, Precompressed { forms, vary: varies(view), files, is_judged });
     }
     Ok(())
 }
@@ -111,6 +119,16 @@ struct Precompressed {
     /// Whether `Vary` is sent.
     vary: bool,
     files: Files,
+    /// Whether the rules of `.htaccess` files count for the compressed file, too.
+    is_judged: bool,
+}
+
+/// A compressed file that the rules of `.htaccess` files are asked about.
+struct Asked {
+    /// The position of its form.
+    form: usize,
+    /// The forms that they refused.
+    refused: [bool; 3],
 }
 
 /// A form of files that may stand beside the plain one.
@@ -124,20 +142,47 @@ struct Form {
 
 impl Handler for Precompressed {
     fn run(&self, exchange: &mut Exchange) -> Step {
-        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
-        let uri = &exchange.request.path;
-        if !is_ours || uri.is_empty() || uri.ends_with(b"/") {
-            return Step::Next;
-        }
-        let served = files::with_path(exchange, |exchange, path| Ok(self.serve(exchange, path)));
+        self.search(exchange, [false; 3])
+    }
+
+    fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let (Outcome::Subresponse(answer), Some(asked)) = (outcome, exchange.attached::<Asked>()) else {
+            return Step::Finish(Status::INTERNAL_SERVER_ERROR);
+        };
+        let Some(form) = self.forms[asked.form].as_ref().filter(|_| judging::passes(&answer.exchange)) else {
+            let mut refused = asked.refused;
+            refused[asked.form] = true;
+            return self.search(exchange, refused);
+        };
+        let served = files::with_path(exchange, |exchange, path| {
+            path.extend_from_slice(form.coding.extension().as_bytes());
+            Ok(match self.open(exchange, path) {
+                Some(opened) => send(exchange, path, &opened, form.coding),
+                None => Step::Next,
+            })
+        });
         served.unwrap_or_else(Step::Finish)
     }
 }
 
 impl Precompressed {
+    /// Looks for a form but for those that are refused.
+    fn search(&self, exchange: &mut Exchange, refused: [bool; 3]) -> Step {
+        let is_ours = matches!(exchange.request.method, Method::Get | Method::Head);
+        let uri = &exchange.request.path;
+        if !is_ours || uri.is_empty() || uri.ends_with(b"/") {
+            return Step::Next;
+        }
+        let served = files::with_path(exchange, |exchange, path| Ok(self.serve(exchange, path, refused)));
+        served.unwrap_or_else(Step::Finish)
+    }
+
     /// Looks for the forms in the order in which the client wants them.
-    fn serve(&self, exchange: &mut Exchange, path: &mut Vec<u8>) -> Step {
+    fn serve(&self, exchange: &mut Exchange, path: &mut Vec<u8>, refused: [bool; 3]) -> Step {
         let mut weights = self.forms.each_ref().map(|form| form.as_ref().map(|form| form.weight(exchange)));
+        for (weight, _) in weights.iter_mut().zip(refused).filter(|(_, refused)| *refused) {
+            *weight = None;
+        }
         let plain = path.len();
         // Of equal weights the first counts.
         while let Some((at, weight)) = heaviest(&weights) {
@@ -146,15 +191,17 @@ impl Precompressed {
             let Some(form) = self.forms[at].as_ref().filter(|_| weight > 0 || self.vary) else { continue };
             path.truncate(plain);
             path.extend_from_slice(form.coding.extension().as_bytes());
-            match self.open(exchange, path) {
-                None => {}
-                Some(opened) => {
-                    exchange.response.vary |= self.vary && !form.always;
-                    if weight > 0 && opened.kind != Kind::Directory {
-                        return send(exchange, path, &opened, form.coding);
-                    }
-                }
+            let Some(opened) = self.open(exchange, path) else { continue };
+            exchange.response.vary |= self.vary && !form.always;
+            if weight == 0 || opened.kind == Kind::Directory {
+                continue;
             }
+            if self.is_judged {
+                exchange.attach_own(Asked { form: at, refused });
+                let uri = [&exchange.request.path[..], form.coding.extension().as_bytes()].concat();
+                return Step::Await(judging::ask(uri));
+            }
+            return send(exchange, path, &opened, form.coding);
         }
         Step::Next
     }

@@ -107,7 +107,7 @@ impl Handler for RandomIndex {
 fn pick(path: &[u8], way: Way) -> Picked {
     let mut directory = Directory::open(path, way)?;
     let mut names = Vec::new();
-    while let Some(item) = directory.next() {
+    while let Some(item) = directory.next(false) {
         let item = item?;
         if is_file(&directory, &item)? {
             names.push(item.file_name().into_vec());

@@ -33,10 +33,10 @@ impl Directory {
         Ok(Directory { path: path.into(), way, entries, _held: held })
     }
 
-    /// The next entry whose name does not start with a dot.
-    pub(crate) fn next(&mut self) -> Option<Result<DirEntry, Failure>> {
+    /// The next entry; if not all are wanted, the next whose name does not start with a dot.
+    pub(crate) fn next(&mut self, all: bool) -> Option<Result<DirEntry, Failure>> {
         let is_shown = |item: &io::Result<DirEntry>| {
-            item.as_ref().map_or(true, |item| !item.file_name().as_bytes().starts_with(b"."))
+            all || item.as_ref().map_or(true, |item| !item.file_name().as_bytes().starts_with(b"."))
         };
         let item = self.entries.find(is_shown)?;
         Some(item.map_err(|error| Failure::new("readdir", &self.path, error)))

@@ -9,7 +9,7 @@ use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, S
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 24] = [
+const MODULES: [&str; 25] = [
     "core",
     "so",
     "rewrite",
@@ -19,6 +19,7 @@ const MODULES: [&str; 24] = [
     "headers",
     "expires",
     "auth_basic",
+    "auth_digest",
     "authn_core",
     "authn_file",
     "authz_core",
@@ -307,7 +308,7 @@ fn parse_files(args: &Args<'_>, loading: &mut Loading) -> Result<Selection, Diag
 }
 
 /// A name without `.`, `..` and needless slashes; Apache takes names for paths.
-fn canonical(name: &[u8]) -> Vec<u8> {
+pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in name.split(|&byte| byte == b'/') {
         match segment {

@@ -45,6 +45,7 @@ mod requirement;
 
 use crate::apache::mod_access_compat::{self, Rules};
 use crate::apache::mod_auth_basic::{Basic, Proof};
+use crate::apache::mod_auth_digest;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::{in_file, values};
@@ -169,6 +170,7 @@ impl Required {
             Proof::Step(step) => return step,
         };
         if self.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
+            mod_auth_digest::confirm(exchange);
             return Step::Next;
         }
         let user = String::from_utf8_lossy(&user);

@@ -17,7 +17,7 @@ pub(super) struct Style {
 const NAME_WIDTH: usize = 50;
 
 /// A page.
-pub(super) fn html(uri: &[u8], entries: &[Entry], style: Style) -> Vec<u8> {
+pub(super) fn html(uri: &[u8], entries: &[&Entry], style: Style) -> Vec<u8> {
     let mut out = b"<html>\r\n<head><title>Index of ".to_vec();
     escape::html(uri, &mut out);
     out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
@@ -40,7 +40,7 @@ pub(super) fn html(uri: &[u8], entries: &[Entry], style: Style) -> Vec<u8> {
 }
 
 /// A JSON array.
-pub(super) fn json(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn json(entries: &[&Entry]) -> Vec<u8> {
     let mut out = b"[".to_vec();
     for (index, entry) in entries.iter().enumerate() {
         out.extend_from_slice(if index == 0 { b"\r\n{ \"name\":\"" } else { b",\r\n{ \"name\":\"" });
@@ -58,12 +58,12 @@ pub(super) fn json(entries: &[Entry]) -> Vec<u8> {
 
 /// A call of a JavaScript function with a JSON array. The comment in front keeps the name from being
 /// taken for the start of another kind of file.
-pub(super) fn jsonp(callback: &[u8], entries: &[Entry]) -> Vec<u8> {
+pub(super) fn jsonp(callback: &[u8], entries: &[&Entry]) -> Vec<u8> {
     [b"/* callback */\r\n", callback, b"(", &json(entries), b");"].concat()
 }
 
 /// An XML document.
-pub(super) fn xml(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn xml(entries: &[&Entry]) -> Vec<u8> {
     let mut out = b"<?xml version=\"1.0\"?>\r\n<list>\r\n".to_vec();
     for entry in entries {
         let kind = entry.kind.name();
@@ -152,13 +152,13 @@ mod tests {
         let shown = |length: usize, kind| {
             let name = vec![b'a'; length].into();
             let mut out = Vec::new();
-            link(&Entry { name, kind, modified: 0, size: 0 }, false, &mut out);
+            link(&Entry { name, kind, modified: 0, modified_ns: 0, size: 0 }, false, &mut out);
             String::from_utf8(out).unwrap().rsplit_once("\">").unwrap().1.to_owned()
         };
         let wide = |count: usize, utf8| {
             let name = "é".repeat(count).into_bytes().into();
             let mut out = Vec::new();
-            link(&Entry { name, kind: Kind::File, modified: 0, size: 0 }, utf8, &mut out);
+            link(&Entry { name, kind: Kind::File, modified: 0, modified_ns: 0, size: 0 }, utf8, &mut out);
             String::from_utf8_lossy(&out).rsplit_once("\">").unwrap().1.to_owned()
         };
         assert_eq!(wide(48, true), format!("{}</a>  ", "é".repeat(48)));

@@ -40,9 +40,13 @@
 //! ```
 
 mod format;
+mod judged;
 mod page;
 mod read;
 
+use crate::apache::htaccess::HTACCESS;
+use crate::apache::mod_autoindex::{self, Settings};
+use crate::files::index;
 use crate::files::symlinks::Links;
 use crate::shared::directories::{self, Failure};
 use crate::transform::charset::CHARSET;
@@ -53,7 +57,8 @@ use contract::{
 };
 use http::{Method, Status};
 use journal::Level;
-use read::Entry;
+use judged::Judged;
+use read::{Entry, Listed, Wanted};
 
 /// Directory listings.
 pub static MODULE: Module = Module {
@@ -111,14 +116,17 @@ const FORMATS: [(&str, Format); 5] = [
 ];
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let listed = crate::apache::mod_autoindex::lists_directories(view).or(view.get(&AUTOINDEX).copied());
+    let listed = mod_autoindex::lists_directories(view).or(view.get(&AUTOINDEX).copied());
     if listed.unwrap_or(false) {
+        let is_judged = view.get(&HTACCESS).copied().unwrap_or(false);
         let listing = Listing {
             format: view.get(&AUTOINDEX_FORMAT).copied().unwrap_or(Format::Html),
             exact_size: view.get(&AUTOINDEX_EXACT_SIZE).copied().unwrap_or(true),
             localtime: view.get(&AUTOINDEX_LOCALTIME).copied().unwrap_or(false),
             links: Links::of(view),
             charset: view.get(&CHARSET).cloned().flatten(),
+            settings: is_judged.then(|| Box::new(Settings::of(view))),
+            indexes: index::names(view),
         };
         builder.handle(Phase::Content, listing);
     }
@@ -132,6 +140,10 @@ struct Listing {
     links: Links,
     /// What the page says that its names are written in.
     charset: Option<Template>,
+    /// What `.htaccess` files say about it, where they count.
+    settings: Option<Box<Settings>>,
+    /// The names of index files.
+    indexes: Vec<Template>,
 }
 
 impl Handler for Listing {
@@ -144,33 +156,78 @@ impl Handler for Listing {
             Ok(path) => path,
             Err(status) => return Step::Finish(status),
         };
+        let is_page = self.settings.as_ref().is_some_and(|settings| settings.is_page);
         if self.format == Format::Jsonp
+            && !is_page
             && let Err(fault) = check_callback(callback(exchange))
         {
             let name = String::from_utf8_lossy(callback(exchange)).into_owned();
             exchange.log(Level::Info, &format!("client sent {fault} callback name: \"{name}\""));
             return Step::Finish(Status::BAD_REQUEST);
         }
-        let (head_only, way) = (exchange.is_head(), self.links.way(exchange, &path));
-        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, head_only)))))
+        let wanted = match is_page {
+            _ if exchange.is_head() => Wanted::Nothing,
+            true => Wanted::All,
+            false => Wanted::Visible,
+        };
+        let way = self.links.way(exchange, &path);
+        Step::Await(Work::Job(Box::new(move || Box::new(read::directory(&path, way, wanted)))))
     }
 
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         let listed = match outcome {
-            Outcome::Job(result) => result.downcast::<Result<Vec<Entry>, Failure>>(),
             Outcome::Failed(status) => return Step::Finish(status),
-            _ => return Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            Outcome::Job(result) => match result.downcast::<Result<Listed, Failure>>() {
+                Ok(listed) => *listed,
+                Err(result) => return self.go_on(exchange, Outcome::Job(result)),
+            },
+            outcome => return self.go_on(exchange, outcome),
         };
-        match listed.map(|listed| *listed) {
-            Ok(Ok(entries)) => self.respond(exchange, &entries),
-            Ok(Err(failure)) => Step::Finish(failure.refuse(exchange)),
-            Err(_) => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        match (listed, &self.settings) {
+            (Ok(listed), Some(settings)) => match directories::path(exchange) {
+                Ok(path) => {
+                    let indexes = self.indexes.iter().map(|name| name.evaluate(exchange));
+                    let indexes: Vec<_> = indexes.filter(|name| !name.starts_with(b"/")).collect();
+                    exchange.attach_own(Judged::new(exchange, settings, path, (listed, indexes)));
+                    self.go_on(exchange, Outcome::Done)
+                }
+                Err(status) => Step::Finish(status),
+            },
+            (Ok(listed), None) => self.respond(exchange, &listed.entries.iter().collect::<Vec<_>>()),
+            (Err(failure), _) => Step::Finish(failure.refuse(exchange)),
         }
     }
 }
 
 impl Listing {
-    fn respond(&self, exchange: &mut Exchange, entries: &[Entry]) -> Step {
+    /// Goes on to judge names, and responds when all are.
+    fn go_on(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
+        let (Some(settings), Some(judged)) = (&self.settings, exchange.attached::<Judged>()) else {
+            return Step::Finish(Status::INTERNAL_SERVER_ERROR);
+        };
+        judged.take(exchange, settings, outcome);
+        if let Some(status) = judged.refused() {
+            return Step::Finish(status);
+        }
+        let way = directories::path(exchange).map(|path| self.links.way(exchange, &path));
+        if let Some(work) = way.ok().and_then(|way| judged.work(exchange, settings, way)) {
+            return Step::Await(work);
+        }
+        if !settings.is_page {
+            return self.respond(exchange, &judged.entries());
+        }
+        let content = if exchange.is_head() { Vec::new() } else { judged.page(exchange, settings) };
+        let response = &mut exchange.response;
+        response.status = Status::OK;
+        response.content_type = Some(settings.media_type());
+        response.content_length = None;
+        if settings.tracks_time() {
+            response.last_modified = Some(judged.modified());
+        }
+        Step::Respond(Body::bytes(content))
+    }
+
+    fn respond(&self, exchange: &mut Exchange, entries: &[&Entry]) -> Step {
         let callback = callback(exchange);
         let (media_type, content) = match self.format {
             Format::Html => {
@@ -345,7 +402,7 @@ mod tests {
         let site = Site::location("autoindex off;");
         assert_eq!(site.get("/").scope.handlers(Phase::Content).len(), 2);
         assert!(matches!(list(&site, "/").0, Step::Next));
-        assert!(read::directory(b"/nonexistent", Way::Follow, false).is_err());
+        assert!(read::directory(b"/nonexistent", Way::Follow, super::Wanted::Visible).is_err());
         assert_eq!(super::FORMATS.len(), Format::Page as usize + 1);
     }
 }

@@ -107,7 +107,7 @@ struct Row<'a> {
 }
 
 /// The page. `uri` is the decoded path, which ends with a slash.
-pub(super) fn page(uri: &[u8], entries: &[Entry], order: Order, localtime: bool) -> Vec<u8> {
+pub(super) fn page(uri: &[u8], entries: &[&Entry], order: Order, localtime: bool) -> Vec<u8> {
     let mut out =
         format!("{HEAD}<style>\n{}</style>\n<title>Index of ", include_str!("page.css")).into_bytes();
     escape::html(uri, &mut out);
@@ -172,7 +172,7 @@ fn row(entry: &Entry, localtime: bool, out: &mut Vec<u8>) {
 }
 
 /// What the directory has in all.
-fn sum(entries: &[Entry]) -> String {
+fn sum(entries: &[&Entry]) -> String {
     if entries.is_empty() {
         return "This directory is empty.".to_owned();
     }
@@ -193,11 +193,12 @@ mod tests {
     use super::{Entry, Kind, Order, page};
 
     fn entry(name: &str, kind: Kind, modified: i64, size: u64) -> Entry {
-        Entry { name: name.as_bytes().into(), kind, modified, size }
+        Entry { name: name.as_bytes().into(), kind, modified, modified_ns: 0, size }
     }
 
     fn shown(uri: &str, entries: &[Entry], args: &str) -> String {
-        String::from_utf8(page(uri.as_bytes(), entries, Order::from_args(args.as_bytes()), false)).unwrap()
+        let entries: Vec<&Entry> = entries.iter().collect();
+        String::from_utf8(page(uri.as_bytes(), &entries, Order::from_args(args.as_bytes()), false)).unwrap()
     }
 
     /// The names in the order of the page.
@@ -267,8 +268,14 @@ mod tests {
             assert!(!link.is_empty() && link.bytes().all(is_safe), "{link}");
             assert!(!body.contains("&b") && (!name.contains('&') || body.contains("a&amp;amp;b")), "{body}");
         }
-        let bytes = Entry { name: b"\xff<".as_slice().into(), kind: Kind::File, modified: 0, size: 0 };
-        let page = page(b"/", &[bytes], Order::from_args(b""), false);
+        let bytes = Entry {
+            name: b"\xff<".as_slice().into(),
+            kind: Kind::File,
+            modified: 0,
+            modified_ns: 0,
+            size: 0,
+        };
+        let page = page(b"/", &[&bytes], Order::from_args(b""), false);
         let link = b"<a href=\"%FF%3C\">\xff&lt;</a>";
         assert!(page.windows(link.len()).any(|window| window == link));
     }

@@ -12,8 +12,9 @@ use std::os::unix::fs::MetadataExt;
 pub(super) struct Entry {
     pub(super) name: Box<[u8]>,
     pub(super) kind: Kind,
-    /// Seconds since 1970.
+    /// Seconds since 1970, and nanoseconds.
     pub(super) modified: i64,
+    pub(super) modified_ns: u32,
     /// Bytes.
     pub(super) size: u64,
 }
@@ -25,21 +26,39 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The entries of a directory in the order of the listing; none are read for a response without content.
-pub(super) fn directory(path: &[u8], way: Way, head_only: bool) -> Result<Vec<Entry>, Failure> {
+/// A directory that was read.
+pub(super) struct Listed {
+    pub(super) entries: Vec<Entry>,
+    /// When it changed last, in seconds since 1970.
+    pub(super) modified: i64,
+}
+
+/// What is wanted of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// For a response without content.
+    Nothing,
+    /// Names that do not start with a dot.
+    Visible,
+    All,
+}
+
+/// The entries of a directory in the order of the listing.
+pub(super) fn directory(path: &[u8], way: Way, wanted: Wanted) -> Result<Listed, Failure> {
     let mut directory = Directory::open(path, way)?;
     let mut entries = Vec::new();
-    if head_only {
-        return Ok(entries);
+    let modified = std::fs::metadata(files::as_path(path)).map_or(0, |metadata| metadata.mtime());
+    if wanted == Wanted::Nothing {
+        return Ok(Listed { entries, modified });
     }
-    while let Some(item) = directory.next() {
+    while let Some(item) = directory.next(wanted == Wanted::All) {
         entries.extend(entry(&directory, &item?)?);
     }
     entries.sort_unstable_by(|a, b| {
         let is_after = |entry: &Entry| entry.kind != Kind::Directory;
         is_after(a).cmp(&is_after(b)).then_with(|| a.name.cmp(&b.name))
     });
-    Ok(entries)
+    Ok(Listed { entries, modified })
 }
 
 /// What is known of a name; nothing of one that may not be looked at. A link that leads nowhere, or where it must not,
@@ -58,6 +77,7 @@ fn entry(directory: &Directory, item: &DirEntry) -> Result<Option<Entry>, Failur
         name: item.file_name().as_bytes().into(),
         kind: kind(&metadata),
         modified: metadata.mtime(),
+        modified_ns: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
         size: metadata.size(),
     }))
 }

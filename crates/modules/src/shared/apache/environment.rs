@@ -22,6 +22,8 @@ pub(crate) struct Environment {
     pub(crate) ended: Cell<bool>,
     /// The path and the query before the last internal redirect.
     before: RefCell<Option<(Value, Value)>>,
+    /// Whether it belongs to a request inside of the server.
+    is_inner: bool,
 }
 
 /// Settings of PHP that `.htaccess` files make.
@@ -49,12 +51,24 @@ const RESERVED_STARTS: [&[u8]; 2] = [b"LD_", b"HTTP_"];
 /// Not reserved: the lines by which applications ask for the password are common, and say nothing about other sites.
 const AUTHORIZATION: &[u8] = b"HTTP_AUTHORIZATION";
 
-/// The environment of this request.
+/// The environment of this request. As in Apache a request inside of the server has a copy of the environment of the
+/// request that asks for it, and changes only the copy.
 pub(crate) fn of(exchange: &Exchange) -> Rc<Environment> {
-    exchange.attached::<Environment>().unwrap_or_else(|| {
-        exchange.attach(Environment::default());
-        exchange.attached().unwrap_or_default()
-    })
+    let known = exchange.attached::<Environment>();
+    match known {
+        Some(known) if known.is_inner == exchange.subrequest => known,
+        None if !exchange.subrequest => {
+            exchange.attach(Environment::default());
+            exchange.attached().unwrap_or_default()
+        }
+        known => {
+            exchange.attach_own(known.map_or_else(
+                || Environment { is_inner: true, ..Environment::default() },
+                |outer| outer.copy(),
+            ));
+            exchange.attached().unwrap_or_default()
+        }
+    }
 }
 
 /// A variable of a request's environment.
@@ -112,6 +126,16 @@ pub(crate) fn warn_if_reserved(args: &Args<'_>, name: &[u8], value: &[u8], loadi
 }
 
 impl Environment {
+    /// The environment of a request inside of the server.
+    fn copy(&self) -> Environment {
+        Environment {
+            variables: self.variables.clone(),
+            ended: Cell::new(false),
+            before: self.before.clone(),
+            is_inner: true,
+        }
+    }
+
     /// Sets a variable.
     ///
     /// # Errors

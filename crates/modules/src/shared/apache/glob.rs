@@ -2,6 +2,19 @@
 
 /// Whether a name is what `*`, `?`, `[…]` and `\` describe (fnmatch(3)).
 pub(crate) fn matches(glob: &[u8], name: &[u8]) -> bool {
+    walk(glob, name, step)
+}
+
+/// Whether a name is what `*` and `?` describe; all other characters stand for themselves.
+pub(crate) fn stars(glob: &[u8], name: &[u8]) -> bool {
+    walk(glob, name, |glob, byte| match glob {
+        [b'*', ..] => Step::Star,
+        [first, ..] if *first == b'?' || *first == byte => Step::One(1),
+        _ => Step::No,
+    })
+}
+
+fn walk(glob: &[u8], name: &[u8], step: impl Fn(&[u8], u8) -> Step) -> bool {
     let (mut glob_at, mut name_at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while name_at < name.len() {
@@ -57,7 +70,20 @@ fn in_set(set: &[u8], byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{matches, stars};
+
+    #[test]
+    fn only_stars() {
+        for (glob, name, expected) in [
+            ("[a]", "[a]", true),
+            ("[a]", "a", false),
+            ("*\\?", "x\\y", true),
+            ("a*", "b", false),
+            ("", "", true),
+        ] {
+            assert_eq!(stars(glob.as_bytes(), name.as_bytes()), expected, "{glob} {name}");
+        }
+    }
 
     #[test]
     fn globs() {

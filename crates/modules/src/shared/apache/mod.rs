@@ -4,6 +4,7 @@ pub(crate) mod bounded;
 pub(crate) mod environment;
 pub(crate) mod expression;
 pub(crate) mod glob;
+pub(crate) mod judging;
 pub(crate) mod methods;
 pub(crate) mod urls;
 pub(crate) mod variables;
