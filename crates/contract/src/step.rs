@@ -70,8 +70,7 @@ pub enum Work {
     RequestStream,
     /// A request inside of the server.
     Subrequest(Subrequest),
-    /// Requests inside of the server that nobody waits for. They outlast this one and its client; what they answer goes
-    /// nowhere.
+    /// Requests inside of the server that nobody waits for. They outlast this one and its client.
     Aside(Vec<Subrequest>),
     /// A function to run off the event loop, for what blocks.
     Job(Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>),
@@ -117,8 +116,7 @@ pub struct Subrequest {
     pub same_method: bool,
     /// Whether it has the body of the request that asks, as far as that was read.
     pub with_body: bool,
-    /// Whether it repeats the request that asks: it begins with the content phase in the same scope, with the same
-    /// captures. Else a location is looked up for its path.
+    /// Whether it repeats the request that asks, from the content phase on, in the same scope with the same captures.
     pub repeats: bool,
 }
 

@@ -15,12 +15,12 @@ fn whole(response: &Response, port: u16) -> String {
     format!("{}\n{listing}", plain(&shown(response, port)))
 }
 
-/// Directories, each with these files and a `.htaccess` of its own.
+/// Directories, each with these files and its own `.htaccess`.
 fn directories(texts: &[(&str, &str)]) -> Site {
     const FILES: [(&str, &str); 12] = [
         ("a.txt", "a"),
         ("B.txt", "larger than the others"),
-        ("page.html", "<html><TITLE>A page of\nits own</title>"),
+        ("page.html", "<html><TITLE>A page of\nsome kind</title>"),
         ("image.png", "png"),
         ("archive.tar.gz", "gz"),
         ("file10.txt", "10"),
@@ -177,7 +177,7 @@ fn content_before_and_after() {
             "IndexOptions FancyIndexing SuppressHTMLPreamble\nHeaderName head.html\nReadmeName tail.html",
         ),
         ("baretext", "IndexOptions SuppressHTMLPreamble\nHeaderName head.txt\nReadmeName tail.txt"),
-        ("absolute", "HeaderName /shared/head.html\nReadmeName ../shared/tail.html"),
+        ("absolute", "HeaderName /common/head.html\nReadmeName ../common/tail.html"),
         ("missing", "HeaderName none.html\nReadmeName none.txt\nErrorDocument 404 oh"),
         (
             "denied",
@@ -186,7 +186,7 @@ fn content_before_and_after() {
         ("picture", "HeaderName image.png\nAddType image/png .png"),
     ];
     let site =
-        texts.iter().map(|(name, _)| *name).chain(["shared"]).fold(directories(&texts), |site, name| {
+        texts.iter().map(|(name, _)| *name).chain(["common"]).fold(directories(&texts), |site, name| {
             site.file(&format!("{name}/head.html"), "<h1>head</h1>\n")
                 .file(&format!("{name}/tail.html"), "<p>tail</p>\n")
                 .file(&format!("{name}/head.txt"), "head <&>\n")
@@ -230,5 +230,10 @@ fn refused_names_are_hidden() {
             .link(&format!("{name}/link.txt"), "a.txt");
     }
     let requests: Vec<String> = texts.iter().map(|(name, _)| format!("GET /{name}/")).collect();
-    agree_by(whole, site, &["auth_basic", "authn_file", "authz_user"], &requests.iter().map(String::as_str).collect::<Vec<_>>());
+    agree_by(
+        whole,
+        site,
+        &["auth_basic", "authn_file", "authz_user"],
+        &requests.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
 }

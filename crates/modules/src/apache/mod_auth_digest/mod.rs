@@ -169,11 +169,11 @@ pub(crate) enum Found {
 impl Digest {
     /// What a level says.
     pub(crate) fn of(view: &View<'_>, realm: &[u8]) -> Digest {
-        let domain = values(view, &AUTH_DIGEST_DOMAIN);
+        let domain = values(view, &AUTH_DIGEST_DOMAIN).join(&b' ');
         Digest {
             realm: realm.into(),
             lifetime: last(view, &AUTH_DIGEST_NONCE_LIFETIME).unwrap_or(LIFETIME),
-            domain: Some(domain.join(&b' ').into()).filter(|domain: &Box<[u8]>| !domain.is_empty()),
+            domain: (!domain.is_empty()).then(|| domain.into()),
         }
     }
 

@@ -66,7 +66,7 @@ use order::{Key, Order};
 use settings::{Item, Pattern, Place};
 
 pub(crate) use order::Wanted;
-pub(crate) use page::{Part, Row, page};
+pub(crate) use page::{Listed, Part, Row, page};
 pub(crate) use settings::Settings;
 
 /// Listings.

@@ -97,6 +97,15 @@ pub(crate) struct Options {
     pub(super) old_dates: bool,
 }
 
+/// A word of `IndexOptions`, in parts.
+struct Said<'w> {
+    /// In lower case.
+    name: &'w str,
+    value: Option<&'w [u8]>,
+    /// `+`, `-`, or 0.
+    sign: u8,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Set(Flags),
@@ -138,7 +147,7 @@ impl Options {
                 return Ok(());
             }
             (None, name) => {
-                self.setting(args, word, (name, value, sign))?;
+                self.setting(args, word, &Said { name, value, sign })?;
                 Flags::EMPTY
             }
         };
@@ -151,12 +160,8 @@ impl Options {
     }
 
     /// An option that is a width, or a text.
-    fn setting(
-        &mut self,
-        args: &Args<'_>,
-        word: &Word,
-        (name, value, sign): (&str, Option<&[u8]>, u8),
-    ) -> Result<(), Diagnostic> {
+    fn setting(&mut self, args: &Args<'_>, word: &Word, said: &Said<'_>) -> Result<(), Diagnostic> {
+        let Said { name, value, sign } = *said;
         let unknown = || wrong(args, "an unknown option", word);
         let icon = |default| match (value, sign) {
             (Some(value), sign) if sign != b'-' => Ok(variables::number(value)),

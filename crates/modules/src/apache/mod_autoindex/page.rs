@@ -25,49 +25,52 @@ pub(crate) struct Row<'a> {
     alt: Option<&'a [u8]>,
 }
 
+/// A file or a directory of a listing.
+pub(crate) struct Listed<'f> {
+    pub(crate) name: &'f [u8],
+    /// The path in the file system.
+    pub(crate) path: &'f [u8],
+    /// Seconds and nanoseconds since 1970.
+    pub(crate) modified: (i64, u32),
+    /// Bytes.
+    pub(crate) size: u64,
+    pub(crate) media_type: Option<Bytes>,
+    pub(crate) encoding: Option<&'f [u8]>,
+}
+
 impl<'a> Row<'a> {
-    /// The row that leads to the parent directory of a path.
-    pub(crate) fn parent(settings: &'a Settings, flags: Flags, (path, file): (&[u8], &[u8])) -> Row<'a> {
-        let above = path.strip_suffix(b"/").unwrap_or(path);
+    /// The row that leads to the parent directory of a path; the directory's path in the file system is given, too.
+    pub(crate) fn parent(settings: &'a Settings, flags: Flags, uri: &[u8], path: &[u8]) -> Row<'a> {
+        let above = uri.strip_suffix(b"/").unwrap_or(uri);
         let end = above.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
         let name = if end == 0 { b"/".to_vec() } else { above[..end].to_vec() };
         let mut row = Row { name, ..Row::default() };
         if flags.has(Flags::FANCY) {
-            row.dress(settings, file, b"PARENTDIR");
+            row.dress(settings, path, b"PARENTDIR");
         }
         row
     }
 
     /// The row of a directory.
-    pub(crate) fn directory(
-        settings: &'a Settings,
-        flags: Flags,
-        (name, file): (&[u8], &[u8]),
-        modified: (i64, u32),
-    ) -> Row<'a> {
-        let mut row = Row { name: [name, b"/"].concat(), ..Row::default() };
+    pub(crate) fn directory(settings: &'a Settings, flags: Flags, listed: &Listed<'_>) -> Row<'a> {
+        let mut row = Row { name: [listed.name, b"/"].concat(), ..Row::default() };
         if flags.has(Flags::FANCY.with(Flags::TABLE)) {
-            row.modified = Some(modified);
+            row.modified = Some(listed.modified);
             row.is_first = flags.has(Flags::FOLDERS_FIRST);
-            row.dress(settings, file, b"DIR");
+            row.dress(settings, listed.path, b"DIR");
         }
         row
     }
 
-    /// The row of a file with its media type and encoding.
-    pub(crate) fn file(
-        settings: &'a Settings,
-        flags: Flags,
-        (name, file): (&[u8], &[u8]),
-        (modified, size): ((i64, u32), u64),
-        (media_type, encoding): (Option<Bytes>, Option<&[u8]>),
-    ) -> Row<'a> {
-        let mut row = Row { name: name.to_vec(), ..Row::default() };
+    /// The row of a file.
+    pub(crate) fn file(settings: &'a Settings, flags: Flags, listed: &Listed<'_>) -> Row<'a> {
+        let mut row = Row { name: listed.name.to_vec(), ..Row::default() };
         if flags.has(Flags::FANCY.with(Flags::TABLE)) {
-            (row.modified, row.size) = (Some(modified), Some(size));
-            let file_type = FileType { path: file, media_type, encoding };
+            (row.modified, row.size) = (Some(listed.modified), Some(listed.size));
+            let (media_type, encoding) = (listed.media_type.clone(), listed.encoding);
+            let file_type = FileType { path: listed.path, media_type, encoding };
             (row.icon, row.alt) = (settings.icon(&file_type), settings.alt(&file_type));
-            row.description = settings.description(file).map(Cow::from);
+            row.description = settings.description(listed.path).map(Cow::from);
         }
         row
     }
@@ -91,25 +94,25 @@ pub(crate) enum Part {
     Text(Bytes),
 }
 
-/// A whole listing.
+/// A whole listing, with what comes before it and after it.
 pub(crate) fn page(
     settings: &Settings,
     wanted: &Wanted,
     uri: &[u8],
     rows: &[Row<'_>],
-    (header, readme): (Option<&Part>, Option<&Part>),
+    parts: [Option<&Part>; 2],
 ) -> Vec<u8> {
     let mut page = Page { settings, flags: wanted.flags, wanted, out: Vec::new() };
     let end = uri.iter().rposition(|&byte| byte != b'/').map_or(1, |at| at + 1);
     let mut title = Vec::new();
     escape::html(&uri[..end.min(uri.len())], &mut title);
-    page.head(&title, header);
+    page.head(&title, parts[0]);
     match () {
         () if page.has(Flags::TABLE) => page.table(rows),
         () if page.has(Flags::FANCY) => page.columns(rows),
         () => page.list(rows),
     }
-    page.tail(readme);
+    page.tail(parts[1]);
     page.out
 }
 

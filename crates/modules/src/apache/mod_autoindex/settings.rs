@@ -83,6 +83,9 @@ pub(super) struct FileType<'a> {
     pub(super) encoding: Option<&'a [u8]>,
 }
 
+/// A name, and a text about files of that name.
+type About = (Box<[u8]>, Box<[u8]>);
+
 /// What the files on the way to a directory say about its listing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
@@ -102,7 +105,7 @@ pub(crate) struct Settings {
     /// `ReadmeName`
     pub(crate) readme: Option<Box<[u8]>>,
     pub(super) default_icon: Option<Box<[u8]>>,
-    descriptions: Vec<(Box<[u8]>, Box<[u8]>)>,
+    descriptions: Vec<About>,
     icons: Vec<Item>,
     alts: Vec<Item>,
     ignores: Vec<Pattern>,

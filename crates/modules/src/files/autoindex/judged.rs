@@ -1,7 +1,7 @@
 //! Listings where `.htaccess` files count: each name is judged as if a client had asked for it.
 
 use super::read::{Entry, Kind, Listed};
-use crate::apache::mod_autoindex::{Part, Row, Settings, Wanted, page};
+use crate::apache::mod_autoindex::{self, Part, Row, Settings, Wanted, page};
 use crate::apache::{apache_core::sections, mod_mime};
 use crate::files::symlinks::{self, Way};
 use crate::shared::apache::{glob, judging};
@@ -120,7 +120,7 @@ impl Judged {
         loop {
             let at = self.next.get();
             let entry = self.listed.entries.get(at)?;
-            if at % NAMES_AT_A_TIME == 0 && at > self.paused_at.get() {
+            if at.is_multiple_of(NAMES_AT_A_TIME) && at > self.paused_at.get() {
                 self.paused_at.set(at);
                 return Some(Work::Job(Box::new(|| Box::new(()))));
             }
@@ -203,7 +203,7 @@ impl Judged {
             shown.media_type =
                 Some(without_parameters(&media_type)).filter(|media_type| !media_type.is_empty());
             let encodings = description.encodings.join(&b", "[..]);
-            shown.encoding = Some(encodings.into()).filter(|encodings: &Box<[u8]>| !encodings.is_empty());
+            shown.encoding = (!encodings.is_empty()).then(|| encodings.into());
         }
         self.shown.borrow_mut().push(shown);
     }
@@ -240,21 +240,15 @@ impl Judged {
         let is_root = uri == b"/";
         let mut rows = Vec::with_capacity(shown.len() + 1);
         if !is_root && !settings.ignores(&parent) {
-            rows.push(Row::parent(settings, flags, (uri, &parent)));
+            rows.push(Row::parent(settings, flags, uri, &parent));
         }
         for shown in &*shown {
             let entry = &self.listed.entries[shown.entry];
             let path = self.path(&entry.name);
-            let modified = (entry.modified, entry.modified_ns);
+            let listed = listed(entry, &path, shown);
             let mut row = match entry.kind {
-                Kind::Directory => Row::directory(settings, flags, (&entry.name, &path), modified),
-                _ => Row::file(
-                    settings,
-                    flags,
-                    (&entry.name, &path),
-                    (modified, entry.size),
-                    (shown.media_type.clone(), shown.encoding.as_deref()),
-                ),
+                Kind::Directory => Row::directory(settings, flags, &listed),
+                _ => Row::file(settings, flags, &listed),
             };
             if row.description.is_none() && row.modified.is_some() {
                 row.description = shown.title.clone().map(Into::into);
@@ -263,7 +257,19 @@ impl Judged {
         }
         self.wanted.sort(&mut rows);
         let parts = self.parts.borrow();
-        page(settings, &self.wanted, uri, &rows, (parts[0].as_ref(), parts[1].as_ref()))
+        page(settings, &self.wanted, uri, &rows, parts.each_ref().map(Option::as_ref))
+    }
+}
+
+/// What the page shows of an entry.
+fn listed<'f>(entry: &'f Entry, path: &'f [u8], shown: &'f Shown) -> mod_autoindex::Listed<'f> {
+    mod_autoindex::Listed {
+        name: &entry.name,
+        path,
+        modified: (entry.modified, entry.modified_ns),
+        size: entry.size,
+        media_type: shown.media_type.clone(),
+        encoding: shown.encoding.as_deref(),
     }
 }
 
