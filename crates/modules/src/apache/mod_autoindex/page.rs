@@ -543,7 +543,7 @@ mod tests {
     #[test]
     fn sizes_in_four_characters() {
         let sizes = [0, 972, 973, 1024, 10_000, 1_000_000, 5 << 30];
-        let expected = ["  0 ", "972 ", "1.0K", "1.0K", "9.8K", "977K", "5.0G"];
+        let expected = ["  0 ", "972 ", "1.0K", "1.0K", "9.8K", "1.0M", "5.0G"];
         assert_eq!(sizes.map(|size| short_size(Some(size))), expected);
         assert_eq!(short_size(None), "  - ");
     }
