@@ -81,8 +81,12 @@ pub fn encode_head(out: &mut Vec<u8>, head: &ResponseHead, options: &HeadOptions
     }
     match (&head.memo, options.date) {
         (Some(memo), Some(date)) if !options.chunked && head.is_plain() => {
-            let about = (settings(options), date);
-            memo.append(head, about, out, |out| write_head(out, head, options));
+            let settings = settings(options);
+            if !memo.http1.append(head, (settings, date), out, |out| head.fields.write_unframed(out)) {
+                let start = out.len();
+                let places = write_head(out, head, options);
+                memo.http1.keep(head, settings, &out[start..], places);
+            }
         }
         _ => _ = write_head(out, head, options),
     }

@@ -5,11 +5,20 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The text of the last plain head about some content, which lives beside the content. The writer of heads puts it
-/// here, and takes it as long as all that it was made of is the same; the date and the fields of the list are written
-/// into it anew. It is a memory and no source: a head that says something else is never answered with it.
+/// What the last plain heads about some content looked like, which lives as long as the content.
 #[derive(Debug, Default)]
-pub struct HeadMemo(RefCell<Option<Written>>);
+pub struct HeadMemo {
+    /// As a text of HTTP/1.
+    pub http1: HeadText,
+    /// As a block of fields of HTTP/2, which refers to nothing that belongs to one connection.
+    pub http2: HeadText,
+}
+
+/// The text of the last plain head about some content. The writer of heads keeps it here, and uses it as long as all that
+/// it was made of is the same. The date and the fields of the list are written into it anew. A head that says something
+/// else is never answered with it.
+#[derive(Debug, Default)]
+pub struct HeadText(RefCell<Option<Written>>);
 
 #[derive(Debug)]
 struct Written {
@@ -80,32 +89,32 @@ impl ResponseHead {
     }
 }
 
-impl HeadMemo {
-    /// Appends the text of a plain head with this date; `write` makes it where it is not known, and gives the
-    /// places in it. `settings` distinguishes all that the text depends on besides the head.
+impl HeadText {
+    /// Appends the text of a plain head with this date, if the text is known. `fields` appends the fields of the list.
+    /// `settings` distinguishes all that the text depends on besides the head.
     pub fn append(
         &self,
         head: &ResponseHead,
         (settings, date): ([u64; 3], &[u8; HTTP_DATE_LENGTH]),
         out: &mut Vec<u8>,
-        write: impl FnOnce(&mut Vec<u8>) -> Places,
-    ) {
-        let mut known = self.0.borrow_mut();
+        fields: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        let known = self.0.borrow();
+        let Some(known) = known.as_ref().filter(|known| known.key.fits(head, settings)) else { return false };
         let start = out.len();
-        match known.as_ref().filter(|known| known.key.fits(head, settings)) {
-            Some(known) => {
-                let (before, behind) = known.text.split_at(known.fields_at);
-                out.extend_from_slice(before);
-                head.fields.write_unframed(out);
-                out.extend_from_slice(behind);
-                out[start + known.date_at..][..HTTP_DATE_LENGTH].copy_from_slice(date);
-            }
-            None => {
-                let Places { date_at, fields } = write(out);
-                let (before, behind) = (&out[start..start + fields.start], &out[start + fields.end..]);
-                let (text, fields_at) = ([before, behind].concat(), fields.start);
-                *known = Some(Written { key: Key::of(head, settings), text, date_at, fields_at });
-            }
-        }
+        let (before, after) = known.text.split_at(known.fields_at);
+        out.extend_from_slice(before);
+        fields(out);
+        out.extend_from_slice(after);
+        out[start + known.date_at..][..HTTP_DATE_LENGTH].copy_from_slice(date);
+        true
+    }
+
+    /// Keeps the text of a plain head, and the places in it.
+    pub fn keep(&self, head: &ResponseHead, settings: [u64; 3], text: &[u8], places: Places) {
+        let Places { date_at, fields } = places;
+        let text = [&text[..fields.start], &text[fields.end..]].concat();
+        let fields_at = fields.start;
+        *self.0.borrow_mut() = Some(Written { key: Key::of(head, settings), text, date_at, fields_at });
     }
 }

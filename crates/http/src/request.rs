@@ -53,6 +53,18 @@ impl RequestHead {
         self.version = version;
     }
 
+    /// Sets a request line of this method, target and version.
+    pub fn set_line_of(&mut self, method: &[u8], target: &[u8], version: Version) {
+        self.line.clear();
+        for part in [method, b" ", target, b" ", version.as_str().as_bytes()] {
+            self.line.extend_from_slice(part);
+        }
+        self.method_length = method.len();
+        self.method = Method::from_bytes(method);
+        self.target = (method.len() + 1, method.len() + 1 + target.len());
+        self.version = version;
+    }
+
     /// Sets what came of a request line whose end did not: it names neither a method nor a target.
     pub fn set_beginning(&mut self, line: &[u8]) {
         self.set_line(line, (0, 0), Version::Http09);

@@ -55,11 +55,15 @@ impl FrameHead {
         Some(FrameHead { length, kind, flags, stream: u32::from_be_bytes([d, e, f, g]) & MAX })
     }
 
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
+    pub(crate) fn bytes(self) -> [u8; HEAD_LENGTH] {
         // No frame of ours is longer than what peers have to accept.
         let [.., a, b, c] = self.length.to_be_bytes();
-        out.extend_from_slice(&[a, b, c, self.kind, self.flags]);
-        out.extend_from_slice(&self.stream.to_be_bytes());
+        let [d, e, f, g] = self.stream.to_be_bytes();
+        [a, b, c, self.kind, self.flags, d, e, f, g]
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
     }
 
     pub(crate) fn has(self, flag: u8) -> bool {

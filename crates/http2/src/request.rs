@@ -119,7 +119,7 @@ impl<'a> Pseudo<'a> {
         let target = if is_connect { self.authority } else { self.path };
         if let Some(target) = target.filter(|target| !target.iter().any(|&byte| byte <= b' ' || byte == 0x7f))
         {
-            set_line(head, method, target);
+            head.set_line_of(method, target, Version::Http2);
         }
         if is_connect {
             return match (self.scheme, self.path, self.authority) {
@@ -157,12 +157,6 @@ impl Pseudo<'_> {
             }),
         }
     }
-}
-
-fn set_line(head: &mut RequestHead, method: &[u8], target: &[u8]) {
-    let line = [method, b" ", target, b" HTTP/2.0"].concat();
-    let start = method.len() + 1;
-    head.set_line(&line, (start, start + target.len()), Version::Http2);
 }
 
 fn is_scheme(scheme: &[u8]) -> bool {

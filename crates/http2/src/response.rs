@@ -1,7 +1,7 @@
 //! The blocks of fields that we send.
 
-use crate::hpack::{Encoder, Indexing};
-use http::{Fields, HTTP_DATE_LENGTH, ResponseHead, Status, breaks_framing, date_text, write_number};
+use crate::hpack::{Encoder, Indexing, plain_field, static_field};
+use http::{Fields, HTTP_DATE_LENGTH, Places, ResponseHead, Status, breaks_framing, date_text};
 
 /// What a response head says beyond the [`ResponseHead`].
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +63,6 @@ impl BlockWriter<'_> {
             None => self.add(&name.to_ascii_lowercase(), value),
         }
     }
-
-    fn status(&mut self, status: Status) {
-        let mut text = Vec::with_capacity(3);
-        write_number(u64::from(status.0), 3, &mut text);
-        self.add(b":status", &text);
-    }
 }
 
 fn indexing(name: &[u8]) -> Indexing {
@@ -79,42 +73,104 @@ fn indexing(name: &[u8]) -> Indexing {
 /// Writes the head of a final response, in nginx's order. Framing fields among `head.fields` are left out. A `Server` or
 /// `Date` among them takes the place of our own one.
 pub fn write_response(head: &ResponseHead, options: &ResponseOptions<'_>, block: &mut BlockWriter<'_>) {
-    block.status(head.status);
-    if let Some(server) = options.server.filter(|_| head.fields.get("server").is_none()) {
+    match (&head.memo, options.date) {
+        (Some(memo), Some(date)) if head.is_plain() => {
+            // The text of `server` is static, so that its address identifies it.
+            let settings = [options.server.map_or(0, |server| server.as_ptr() as u64), 0, 0];
+            let BlockWriter { encoder, out } = block;
+            let fields = |out: &mut Vec<u8>| write_fields(&head.fields, &mut BlockWriter { encoder, out });
+            if !memo.http2.append(head, (settings, date), out, fields) {
+                let start = out.len();
+                let places = write_prebuilt(head, (options.server, date), block);
+                memo.http2.keep(head, settings, &block.out[start..], places);
+            }
+        }
+        _ => write_anew(head, options, block),
+    }
+}
+
+fn write_anew(head: &ResponseHead, options: &ResponseOptions<'_>, block: &mut BlockWriter<'_>) {
+    let (server, date) = (options.server, options.date);
+    block.add(b":status", digits(u64::from(head.status.0), 3, &mut [0; DIGITS]));
+    if let Some(server) = server.filter(|_| head.fields.get("server").is_none()) {
         block.add(b"server", server.as_bytes());
     }
-    if let Some(date) = options.date.filter(|_| head.fields.get("date").is_none()) {
+    if let Some(date) = date.filter(|_| head.fields.get("date").is_none()) {
         block.add(b"date", date);
     }
-    if let Some(content_type) = &head.content_type {
-        block.add(b"content-type", content_type);
-    }
-    if let Some(length) = head.content_length.filter(|_| head.status != Status::NO_CONTENT) {
-        let mut text = Vec::with_capacity(20);
-        write_number(length, 1, &mut text);
-        block.add(b"content-length", &text);
-    }
-    if let Some(seconds) = head.last_modified.filter(|_| head.status.is_dated()) {
-        block.add(b"last-modified", &date_text(seconds));
-    }
-    if let Some(location) = &head.location {
-        block.add(b"location", location);
-    }
-    if head.vary {
-        block.add(b"vary", b"Accept-Encoding");
-    }
-    if let Some(etag) = &head.etag {
-        block.add(b"etag", etag);
-    }
+    describe(head, |name, value| block.add(name, value));
     write_fields(&head.fields, block);
     if head.accept_ranges {
         block.add(b"accept-ranges", b"bytes");
     }
 }
 
+/// Writes a plain head so that its bytes have the same meaning on every connection, but for the fields of the list.
+fn write_prebuilt(
+    head: &ResponseHead,
+    (server, date): (Option<&str>, &[u8; HTTP_DATE_LENGTH]),
+    block: &mut BlockWriter<'_>,
+) -> Places {
+    let start = block.out.len();
+    static_field(b":status", digits(u64::from(head.status.0), 3, &mut [0; DIGITS]), block.out);
+    if let Some(server) = server {
+        static_field(b"server", server.as_bytes(), block.out);
+    }
+    plain_field(b"date", date, block.out);
+    let date_at = block.out.len() - start - HTTP_DATE_LENGTH;
+    describe(head, |name, value| {
+        if !breaks_framing(value) {
+            static_field(name, value, block.out);
+        }
+    });
+    let fields_at = block.out.len() - start;
+    write_fields(&head.fields, block);
+    let fields = fields_at..block.out.len() - start;
+    if head.accept_ranges {
+        static_field(b"accept-ranges", b"bytes", block.out);
+    }
+    Places { date_at, fields }
+}
+
+/// Gives the fields that describe the content to `add`.
+fn describe(head: &ResponseHead, mut add: impl FnMut(&[u8], &[u8])) {
+    if let Some(content_type) = &head.content_type {
+        add(b"content-type", content_type);
+    }
+    if let Some(length) = head.content_length.filter(|_| head.status != Status::NO_CONTENT) {
+        add(b"content-length", digits(length, 1, &mut [0; DIGITS]));
+    }
+    if let Some(seconds) = head.last_modified.filter(|_| head.status.is_dated()) {
+        add(b"last-modified", &date_text(seconds));
+    }
+    if let Some(location) = &head.location {
+        add(b"location", location);
+    }
+    if head.vary {
+        add(b"vary", b"Accept-Encoding");
+    }
+    if let Some(etag) = &head.etag {
+        add(b"etag", etag);
+    }
+}
+
+/// The most digits of a number.
+const DIGITS: usize = 20;
+
+/// Writes a number in decimal to the end of a text, with so many digits at least.
+fn digits(mut number: u64, least: usize, text: &mut [u8; DIGITS]) -> &[u8] {
+    let mut start = text.len();
+    while number > 0 || text.len() - start < least {
+        start -= 1;
+        text[start] = b'0' + (number % 10).to_le_bytes()[0];
+        number /= 10;
+    }
+    &text[start..]
+}
+
 /// Writes the head of an interim response (RFC 9110, section 15.2).
 pub fn write_interim(status: Status, fields: &Fields, block: &mut BlockWriter<'_>) {
-    block.status(status);
+    block.add(b":status", digits(u64::from(status.0), 3, &mut [0; DIGITS]));
     write_fields(fields, block);
 }
 
@@ -127,6 +183,88 @@ fn write_fields(fields: &Fields, block: &mut BlockWriter<'_>) {
     for field in fields.iter() {
         if !LEFT_OUT.iter().any(|name| field.is(name)) && !field.name.starts_with(b":") {
             block.add_any_case(field.name, field.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockWriter, ResponseOptions, write_response};
+    use crate::HeaderList;
+    use crate::hpack::{Decoder, Encoder};
+    use http::{Fields, ResponseHead, Status};
+    use std::rc::Rc;
+
+    /// One end of a connection and the other.
+    struct Pair {
+        encoder: Encoder,
+        decoder: Decoder,
+    }
+
+    impl Pair {
+        fn new() -> Pair {
+            Pair { encoder: Encoder::new(), decoder: Decoder::new(4096) }
+        }
+
+        /// The fields that the client reads.
+        fn send(&mut self, head: &ResponseHead, options: &ResponseOptions<'_>) -> String {
+            let mut out = Vec::new();
+            self.encoder.begin(&mut out);
+            write_response(head, options, &mut BlockWriter { encoder: &mut self.encoder, out: &mut out });
+            let mut list = HeaderList::new(10_000);
+            self.decoder.decode(&out, &mut list).unwrap();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            list.iter().map(|(name, value)| format!("{}: {}\n", text(name), text(value))).collect()
+        }
+    }
+
+    fn full_head() -> ResponseHead {
+        let mut head = ResponseHead::new(Status::OK);
+        head.content_type = Some(b"text/plain"[..].into());
+        head.content_length = Some(5);
+        head.last_modified = Some(784_111_777);
+        head.etag = Some(b"\"e\""[..].into());
+        head.accept_ranges = true;
+        head
+    }
+
+    const OPTIONS: ResponseOptions<'static> =
+        ResponseOptions { date: Some(b"Sun, 06 Nov 1994 08:49:37 GMT"), server: Some("Fulmar") };
+
+    #[test]
+    fn heads_have_the_order_of_nginx() {
+        let text = Pair::new().send(&full_head(), &OPTIONS);
+        let expected = ":status: 200\nserver: Fulmar\ndate: Sun, 06 Nov 1994 08:49:37 GMT\n\
+            content-type: text/plain\ncontent-length: 5\nlast-modified: Sun, 06 Nov 1994 08:49:37 GMT\n\
+            etag: \"e\"\naccept-ranges: bytes\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn prebuilt_heads_say_the_same_on_every_connection() {
+        type Change = fn(&mut ResponseHead, &mut ResponseOptions<'_>);
+        let changes: [Change; 11] = [
+            |_, _| {},
+            |_, options| options.date = Some(b"Mon, 07 Nov 1994 08:49:38 GMT"),
+            |_, options| options.date = None,
+            |_, options| options.server = None,
+            |head, _| head.content_length = Some(6),
+            |head, _| head.etag = None,
+            |head, _| head.vary = true,
+            |head, _| head.fields.push(b"X-Two", b"2").unwrap(),
+            |head, _| head.fields.push(b"Server", b"own").unwrap(),
+            |head, _| head.location = Some((*b"/").into()),
+            |head, _| head.status = Status::PARTIAL_CONTENT,
+        ];
+        let plain = ResponseHead { fields: Fields::new(), ..full_head() };
+        let memo = Rc::default();
+        let (mut one, mut other) = (Pair::new(), Pair::new());
+        for change in changes.iter().flat_map(|change| [change, change, &changes[0], change]) {
+            let (mut head, mut options) = (plain.clone(), OPTIONS);
+            change(&mut head, &mut options);
+            let anew = Pair::new().send(&head, &options);
+            head.memo = Some(Rc::clone(&memo));
+            assert_eq!((one.send(&head, &options), other.send(&head, &options)), (anew.clone(), anew));
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::frame::MAX;
 /// How many streams are remembered that ended last.
 const CLOSED: usize = 32;
 
+/// A table without streams keeps room for so many.
+const KEPT: usize = 4;
+
 /// A stream, until its user has released it and the peer has ended it.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -89,8 +92,8 @@ impl Streams {
     pub(crate) fn close(&mut self, id: u32) -> Option<Stream> {
         let stream = self.open.remove(self.place(id)?);
         self.note_closed(id, !stream.is_remote_open);
-        if self.open.is_empty() {
-            // An idle connection has no memory for streams.
+        if self.open.is_empty() && self.open.capacity() > KEPT {
+            // An idle connection has little memory for streams.
             self.open = Vec::new();
         }
         Some(stream)

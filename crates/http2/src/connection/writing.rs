@@ -67,10 +67,9 @@ impl Connection {
         let flags = if ends { flag::END_STREAM } else { 0 };
         let block = if length > FRAME_SIZE { out.split_off(start + HEAD_LENGTH) } else { Vec::new() };
         let first = if block.is_empty() { flag::END_HEADERS } else { 0 };
-        let mut head = Vec::with_capacity(HEAD_LENGTH);
-        FrameHead { length: length.min(FRAME_SIZE), kind: kind::HEADERS, flags: flags | first, stream: id }
-            .write(&mut head);
-        out[start..start + HEAD_LENGTH].copy_from_slice(&head);
+        let (length, flags) = (length.min(FRAME_SIZE), flags | first);
+        let head = FrameHead { length, kind: kind::HEADERS, flags, stream: id };
+        out[start..start + HEAD_LENGTH].copy_from_slice(&head.bytes());
         let mut parts = block.chunks(FRAME_SIZE).peekable();
         out.extend_from_slice(parts.next().unwrap_or_default());
         while let Some(part) = parts.next() {
@@ -114,8 +113,9 @@ impl Connection {
         count
     }
 
-    /// Gives up a stream: it is over on our side. A client cancels it unless both sides have ended it. Where a server have has
-    /// not ended it, it is cancelled with this code. Where only the client has not ended it, what comes of it is discarded, and the client learns that the rest is not wanted.
+    /// Gives up a stream: it is over on our side. A client cancels it unless both sides have ended it. A server cancels it
+    /// with this code unless it has ended its side. Where only the client has not ended it, what comes of it is discarded,
+    /// and the client learns that the rest is not wanted.
     pub fn release(&mut self, id: u32, code: Code, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
         let is_malformed = code == Code::PROTOCOL_ERROR;

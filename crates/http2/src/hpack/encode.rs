@@ -1,6 +1,6 @@
 //! Writing blocks of fields.
 
-use super::table::{DynamicTable, ENTRY_OVERHEAD, STATIC};
+use super::table::{DynamicTable, ENTRY_OVERHEAD, STATIC, find_static};
 use super::{hash, huffman, integer};
 
 /// How large our table is at most, in bytes. A larger one of the peer is not filled.
@@ -111,32 +111,38 @@ impl Encoder {
         let Literal { name, static_name, value, first } = literal;
         let prefix_bits = if first == INDEXED { 6 } else { 4 };
         let known = static_name.or_else(|| Some(STATIC.len() + 1 + self.table.find_name(name)?));
-        match known {
-            Some(index) => integer::write(out, first, prefix_bits, index),
-            None => {
-                out.push(first);
-                text(name, out);
-            }
-        }
+        literal_name(name, known, (first, prefix_bits), out);
         text(value, out);
     }
 }
 
-/// The index of a name in the static table, and whether the value there is the same.
-fn find_static(name: &[u8], value: &[u8]) -> (Option<usize>, bool) {
-    // Most names that begin alike stand next to each other.
-    let mut found = None;
-    for (index, (own, own_value)) in STATIC.iter().enumerate() {
-        if own.len() == name.len() && own.as_bytes() == name {
-            if own_value.as_bytes() == value && !value.is_empty() {
-                return (Some(index + 1), true);
-            }
-            found = found.or(Some(index + 1));
-        } else if found.is_some() {
-            break;
+/// Appends a field and refers to nothing but the static table.
+pub(crate) fn static_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    match find_static(name, value) {
+        (Some(index), true) => integer::write(out, 0x80, 7, index),
+        (static_name, _) => {
+            literal_name(name, static_name, (0, 4), out);
+            text(value, out);
         }
     }
-    (found, false)
+}
+
+/// As [`static_field`], with a value whose bytes are not encoded, so that others of its length can take their place.
+pub(crate) fn plain_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    literal_name(name, find_static(name, value).0, (0, 4), out);
+    integer::write(out, 0, 7, value.len());
+    out.extend_from_slice(value);
+}
+
+/// Appends the beginning of a field that is written in full, with the index of the name if it has one.
+fn literal_name(name: &[u8], index: Option<usize>, (first, prefix_bits): (u8, u32), out: &mut Vec<u8>) {
+    match index {
+        Some(index) => integer::write(out, first, prefix_bits, index),
+        None => {
+            out.push(first);
+            text(name, out);
+        }
+    }
 }
 
 /// Appends a text, encoded where that is shorter.

@@ -140,15 +140,15 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
         let length = u32::from(LENGTHS[usize::from(byte)]);
         bits = bits << length | u64::from(CODE.codes[usize::from(byte)]);
         count += length;
-        while count >= 8 {
-            count -= 8;
-            out.push((bits >> count).to_le_bytes()[0]);
+        if count >= 32 {
+            count -= 32;
+            out.extend_from_slice(&upper_half(bits << (32 - count)).to_be_bytes());
         }
     }
-    if count > 0 {
-        let padded = bits << (8 - count) | (0xff >> count);
-        out.push(padded.to_le_bytes()[0]);
-    }
+    let rest = count.div_ceil(8);
+    // The last byte is filled up with ones.
+    let padded = bits << (8 * rest - count) | (0xff >> (8 - (8 * rest - count)));
+    out.extend_from_slice(&padded.to_be_bytes()[8 - rest as usize..]);
 }
 
 #[cfg(test)]

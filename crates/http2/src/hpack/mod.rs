@@ -7,7 +7,7 @@ mod integer;
 mod table;
 
 pub(crate) use decode::Decoder;
-pub(crate) use encode::{Encoder, Indexing};
+pub(crate) use encode::{Encoder, Indexing, plain_field, static_field};
 
 /// Why a block cannot be read. The state of the decoder is lost with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,6 +70,76 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
+/// The places of the names in the static table, found by a hash. 0 is free; others count from 1, as the RFC does.
+static NAMES: [u8; PLACES] = hash_names();
+
+const PLACES: usize = 256;
+
+const fn hash_names() -> [u8; PLACES] {
+    let mut places = [0; PLACES];
+    let mut index = 0;
+    while index < STATIC.len() {
+        let name = STATIC[index].0.as_bytes();
+        // The first entry of a name is its place. Further ones follow it.
+        if index == 0 || !is_same(name, STATIC[index - 1].0.as_bytes()) {
+            let mut place = hash_name(name);
+            while places[place] != 0 {
+                place = (place + 1) % PLACES;
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "there are 61 entries")]
+            {
+                places[place] = index as u8 + 1;
+            }
+        }
+        index += 1;
+    }
+    places
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut same = one.len() == other.len();
+    let mut at = 0;
+    while same && at < one.len() {
+        same = one[at] == other[at];
+        at += 1;
+    }
+    same
+}
+
+/// The hash uses the length of a name and three of its bytes.
+const fn hash_name(name: &[u8]) -> usize {
+    if name.is_empty() {
+        return 0;
+    }
+    let (first, middle, last) =
+        (name[0] as usize, name[name.len() / 2] as usize, name[name.len() - 1] as usize);
+    (first * 3 + middle * 17 + last * 29 + name.len() * 7) % PLACES
+}
+
+/// The index of a name in the static table, and whether the value there is the same.
+pub(super) fn find_static(name: &[u8], value: &[u8]) -> (Option<usize>, bool) {
+    let mut place = hash_name(name);
+    let first = loop {
+        let index = usize::from(NAMES[place]);
+        if index == 0 {
+            return (None, false);
+        }
+        if STATIC[index - 1].0.as_bytes() == name {
+            break index;
+        }
+        place = (place + 1) % PLACES;
+    };
+    let same_name = STATIC[first - 1..].iter().take_while(|(own, _)| own.as_bytes() == name);
+    let mut values = same_name.map(|(_, own)| own.as_bytes());
+    match values.position(|own| own == value && !value.is_empty()) {
+        Some(offset) => (Some(first + offset), true),
+        None => (Some(first), false),
+    }
+}
+
+/// The memory of texts grows by so many bytes at least. Doubled, half of it would be unused.
+const GROWTH: usize = 512;
+
 /// A dynamic table. Its texts follow each other in one piece of memory.
 #[derive(Debug, Default)]
 pub(super) struct DynamicTable {
@@ -135,6 +205,10 @@ impl DynamicTable {
             value_length: number(value.len()),
             hash,
         };
+        let length = name.len() + value.len();
+        if self.texts.capacity() - self.texts.len() < length {
+            self.texts.reserve_exact(length.max(GROWTH));
+        }
         self.texts.extend_from_slice(name);
         self.texts.extend_from_slice(value);
         self.entries.push_front(entry);
@@ -173,7 +247,7 @@ impl DynamicTable {
         };
         // The texts of evicted entries stand in front. They are removed only when they are many.
         let unused = oldest.start as usize;
-        if unused > self.size_max {
+        if unused > self.size_max / 2 {
             self.texts.drain(..unused);
             for entry in &mut self.entries {
                 entry.start -= u32::try_from(unused).unwrap_or(0);
@@ -184,7 +258,7 @@ impl DynamicTable {
 
 #[cfg(test)]
 mod tests {
-    use super::DynamicTable;
+    use super::{DynamicTable, GROWTH, STATIC, find_static};
 
     #[test]
     fn entries_are_evicted_oldest_first() {
@@ -203,13 +277,26 @@ mod tests {
     }
 
     #[test]
+    fn static_names_are_found() {
+        for (index, (name, value)) in STATIC.iter().enumerate() {
+            let first = 1 + STATIC.iter().position(|(other, _)| other == name).unwrap();
+            assert_eq!(find_static(name.as_bytes(), b"another"), (Some(first), false), "{name}");
+            let whole = (Some(index + 1), !value.is_empty());
+            assert_eq!(find_static(name.as_bytes(), value.as_bytes()), whole, "{name}: {value}");
+        }
+        for name in ["", "x", "serve", "servers", "Server", "accept-rangez"] {
+            assert_eq!(find_static(name.as_bytes(), b""), (None, false), "{name}");
+        }
+    }
+
+    #[test]
     fn texts_do_not_pile_up() {
         let mut table = DynamicTable::new(1000);
         for index in 0..10_000 {
             let value = vec![index.to_string().as_bytes()[0]; index % 300];
             table.add(b"name", &value, 0);
             assert_eq!(table.get(0), Some((&b"name"[..], &value[..])));
-            assert!(table.texts.len() <= 3000 && table.size <= 1000);
+            assert!(table.texts.capacity() <= 1500 + GROWTH && table.size <= 1000);
         }
     }
 }
