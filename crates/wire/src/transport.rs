@@ -14,7 +14,10 @@ use tls::{ClientHello, Failure, Hello, Negotiated, Processed, Rejection, ServerP
 const READ_SIZE: usize = 17 * 1024;
 
 /// How much content is encrypted at once.
-const WRITE_SIZE: usize = 32 * 1024;
+const WRITE_SIZE: usize = 64 * 1024;
+
+/// How much of a file is read and encrypted at once.
+const FILE_SIZE: usize = 32 * 1024;
 
 /// Records that a client's own messages cause are sent before they grow past this.
 const ANSWERS_LIMIT: usize = 16 * 1024;
@@ -374,7 +377,7 @@ impl Encrypted {
     ) -> Poll<io::Result<usize>> {
         let mut plain = Buffer::default();
         if self.accepted == 0 {
-            let room = &mut plain.room(WRITE_SIZE)[..WRITE_SIZE.min(count)];
+            let room = &mut plain.room(FILE_SIZE)[..FILE_SIZE.min(count)];
             let count = file.read_at(room, *offset)?;
             plain.grew(count);
             if count == 0 {

@@ -13,7 +13,7 @@ mod websocket;
 
 use super::exchange::{self, Begun};
 use super::respond;
-use super::{Io, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE, TURN_REQUESTS};
+use super::{Io, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE};
 use bells::Woken;
 use bytes::Bytes;
 use contract::counters::{self, Count};
@@ -40,6 +40,9 @@ use websocket::Handshake;
 
 /// How often a turn goes around before other connections have theirs.
 const ROUNDS: usize = 32;
+
+/// How many requests are begun in a turn. Their answers of about one kilobyte leave in one write.
+const TURN_REQUESTS: usize = 64;
 
 /// How long the rest of a request is awaited that was answered already.
 const REST_ON_ITS_WAY: Duration = Duration::from_millis(200);
