@@ -300,6 +300,26 @@ impl Client {
         Ok(spoken(&stream.conn, Answer { responses, end: End::Closed }, said_goodbye))
     }
 
+    /// The same client, which sends what it can before the handshake is over.
+    #[must_use]
+    pub fn eager(mut self) -> Client {
+        Arc::make_mut(&mut self.config).enable_early_data = true;
+        self
+    }
+
+    /// The first bytes of a connection that resumes a session, with these as early data, and the state of the client.
+    /// `None` if no session allows early data.
+    pub fn early(&self, bytes: &[u8]) -> Option<(Vec<u8>, ClientConnection)> {
+        let name = ServerName::try_from(self.name.clone()?).expect("a name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), name).expect("a client");
+        connection.early_data()?.write_all(bytes).expect("room");
+        let mut first = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut first).expect("memory");
+        }
+        Some((first, connection))
+    }
+
     /// Has the handshake.
     ///
     /// # Errors

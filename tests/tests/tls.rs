@@ -3,6 +3,7 @@
 mod chosen_certificates;
 mod client_certificates;
 mod conversations;
+mod early_data;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -121,6 +121,11 @@ impl Connection {
             socket: None,
         }
     }
+
+    /// Whether the request that began last may be a replay by somebody else (RFC 8470).
+    pub fn is_early(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.early.get())
+    }
 }
 
 /// A connection that a proxy passes on, as it tells by the PROXY protocol.
@@ -143,6 +148,8 @@ pub struct Tls {
     pub server_name: Option<Box<str>>,
     /// What else the client offered.
     pub offered: tls::Offered,
+    /// Whether requests may be replays: the handshake was not over when the last one began.
+    pub early: Cell<bool>,
 }
 
 #[cfg(test)]

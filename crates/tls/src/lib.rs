@@ -7,7 +7,7 @@
 //!
 //! A connection that we open is a [`Session`] from its start, under a [`ClientPolicy`].
 //!
-//! TLS 1.2 (RFC 5246) and 1.3 (RFC 8446) are spoken; neither compression nor renegotiation nor early data.
+//! TLS 1.2 (RFC 5246) and 1.3 (RFC 8446) are spoken; neither compression nor renegotiation. Servers may take early data.
 
 #![forbid(unsafe_code)]
 

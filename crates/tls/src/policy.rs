@@ -43,7 +43,12 @@ pub struct Choices {
     pub cached_sessions: usize,
     /// How long a session can be resumed.
     pub session_timeout: Duration,
+    /// Whether clients that resume a session may send data with their first message (RFC 8446, section 2.3).
+    pub early_data: bool,
 }
+
+/// How much data a client may send with its first message, in bytes.
+const EARLY_DATA_MAX: u32 = 16 * 1024;
 
 impl Default for Choices {
     fn default() -> Choices {
@@ -56,6 +61,7 @@ impl Default for Choices {
             tickets: true,
             cached_sessions: 0,
             session_timeout: Duration::from_secs(300),
+            early_data: false,
         }
     }
 }
@@ -83,13 +89,14 @@ impl Settings<'_> {
             tickets,
             cached_sessions,
             session_timeout,
+            early_data,
         } = choices;
         let mut digest = Digest::new();
         digest.number(pairs.len() as u128);
         pairs.iter().for_each(|pair| pair.add_to(&mut digest));
         digest.bytes(ciphers.as_bytes());
         digest.bytes(curves.as_bytes());
-        for flag in [tls12, tls13, prefer_server_ciphers, tickets] {
+        for flag in [tls12, tls13, prefer_server_ciphers, tickets, early_data] {
             digest.number((*flag).into());
         }
         digest.number(*cached_sessions as u128);
@@ -190,7 +197,13 @@ impl ServerPolicy {
             .with_cert_resolver(resolver);
         config.ignore_client_order = choices.prefer_server_ciphers;
         config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
-        let resumption = Resumption::new(choices).map_err(|_| PolicyError::Library)?;
+        // A client that has to show a certificate sends nothing before.
+        let takes_early_data = choices.early_data && choices.tls13 && settings.clients.is_none();
+        if takes_early_data {
+            // The response to early data leaves before the client's last message of the handshake has come.
+            (config.max_early_data_size, config.send_half_rtt_data) = (EARLY_DATA_MAX, true);
+        }
+        let resumption = Resumption::new(choices, takes_early_data).map_err(|_| PolicyError::Library)?;
         let clients = settings.clients.map(|clients| clients.trust.clone());
         resumption.apply(&mut config, owner(settings.pairs, clients.as_ref()));
         let mut offers_http2 = config.clone();
@@ -325,6 +338,7 @@ mod tests {
             Choices { tickets: false, ..choices.clone() },
             Choices { cached_sessions: 2, ..choices.clone() },
             Choices { session_timeout: Duration::from_secs(2), ..choices.clone() },
+            Choices { early_data: true, ..choices.clone() },
         ];
         let mut all = vec![
             settings.clone(),

@@ -7,7 +7,9 @@ use crate::{ClientPolicy, PeerCertificate, ServerPolicy, ciphers};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
+};
 use rustls::{
     CertificateError, CommonState, Error, HandshakeKind, NamedGroup, ProtocolVersion, SignatureScheme,
 };
@@ -22,6 +24,8 @@ pub struct Session {
     /// The signatures of the handshake; of those that come later none is noted.
     signatures: Signatures,
     is_established: bool,
+    /// Whether the client sent content before the handshake was over.
+    had_early_data: bool,
     /// How the client is checked, if it is.
     client: Option<Box<Client>>,
 }
@@ -47,12 +51,14 @@ impl Connection {
 }
 
 /// What came of a look at the bytes that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Processed {
     /// How many bytes at the front are used up.
     pub consumed: usize,
-    /// Whether the handshake is over, so that content may be sent.
+    /// Whether content may be sent: the handshake is over, or there is early data to be answered.
     pub established: bool,
+    /// Whether content came that was sent before the handshake was over.
+    early: bool,
     /// Whether the peer said that it will send no more (`close_notify`).
     pub ended: bool,
 }
@@ -112,7 +118,14 @@ impl Session {
 
     fn of(connection: Connection, client: Option<Box<Client>>) -> Session {
         let signatures = Signatures::default();
-        Session { connection, is_over: false, signatures, is_established: false, client }
+        Session {
+            connection,
+            is_over: false,
+            signatures,
+            is_established: false,
+            had_early_data: false,
+            client,
+        }
     }
 
     /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
@@ -160,6 +173,11 @@ impl Session {
         self.drive(incoming, output, content, Intent::Close)
     }
 
+    /// Whether the handshake is not over, although content came from the client. Somebody may have replayed it.
+    pub fn is_early(&self) -> bool {
+        self.had_early_data && self.connection.common().is_handshaking()
+    }
+
     /// What was agreed on; to be asked once the session is established.
     pub fn negotiated(&self) -> Negotiated {
         let connection = self.connection.common();
@@ -197,14 +215,20 @@ impl Session {
         intent: Intent<'_>,
     ) -> Result<Processed, Failure> {
         if self.is_over {
-            return Ok(Processed { consumed: incoming.len(), established: false, ended: true });
+            return Ok(Processed { consumed: incoming.len(), ended: true, ..Processed::default() });
         }
         self.is_over = matches!(intent, Intent::Close);
-        let result = match &mut self.connection {
+        let mut result = match &mut self.connection {
             Connection::Server(server) => drive(server, incoming, (output, content), &intent),
             Connection::Client(client) => drive(client, incoming, (output, content), &intent),
         };
         self.is_over |= result.is_err();
+        if let Ok(processed) = &mut result {
+            self.had_early_data |= processed.early;
+            // The library lets a server write before it knows the client.
+            let is_waiting = self.connection.common().is_handshaking() && !self.had_early_data;
+            processed.established &= !is_waiting;
+        }
         if !self.is_established {
             self.signatures.update();
             self.is_established = result.as_ref().is_ok_and(|processed| processed.established);
@@ -233,6 +257,9 @@ trait Records {
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
     fn wants_write(&self) -> bool;
+
+    /// Adds data that came before the handshake was over to the content. A client gets none.
+    fn read_early(early: ReadEarlyData<'_, '_, Self::Data>, content: &mut Vec<u8>) -> Result<(), Error>;
 }
 
 impl Records for UnbufferedServerConnection {
@@ -244,6 +271,13 @@ impl Records for UnbufferedServerConnection {
 
     fn wants_write(&self) -> bool {
         CommonState::wants_write(self)
+    }
+
+    fn read_early(mut early: ReadEarlyData<'_, '_, Self::Data>, content: &mut Vec<u8>) -> Result<(), Error> {
+        while let Some(record) = early.next_record() {
+            content.extend_from_slice(record?.payload);
+        }
+        Ok(())
     }
 }
 
@@ -257,18 +291,27 @@ impl Records for UnbufferedClientConnection {
     fn wants_write(&self) -> bool {
         CommonState::wants_write(self)
     }
+
+    fn read_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Vec<u8>) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
-fn drive(
-    connection: &mut impl Records,
+fn drive<C: Records>(
+    connection: &mut C,
     incoming: &mut [u8],
     (output, content): (&mut Vec<u8>, &mut Vec<u8>),
     intent: &Intent<'_>,
 ) -> Result<Processed, Failure> {
-    let mut processed = Processed { consumed: 0, established: false, ended: false };
+    let mut processed = Processed::default();
     loop {
         let UnbufferedStatus { discard, state } = connection.process(&mut incoming[processed.consumed..]);
         let is_over = match state {
+            Ok(ConnectionState::ReadEarlyData(early)) => {
+                C::read_early(early, content).map_err(|error| Failure::of(&error))?;
+                processed.early = true;
+                false
+            }
             Ok(state) => step(state, &mut processed, (output, content), intent)?,
             Err(error) => {
                 alert(connection, &mut incoming[processed.consumed + discard..], output);

@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The longest state of a session that is sealed, in bytes. It has the certificates of a client who showed some.
 const STATE_MAX: usize = 16 * 1024;
 
+/// How many sessions are kept where clients may send early data, unless the configuration says so.
+const EARLY_SESSIONS: usize = 20_480;
+
 /// The length of a stamp in front of the state.
 const STAMP_SIZE: usize = 32 + 8;
 
@@ -29,10 +32,13 @@ pub(crate) struct Resumption {
 }
 
 impl Resumption {
-    pub(crate) fn new(choices: &Choices) -> Result<Resumption, Error> {
-        let count = choices.cached_sessions;
+    /// Sessions that early data may come with are kept, and each is resumed once: a replayed message finds none
+    /// (RFC 8446, section 8.1). A ticket could be used any number of times.
+    pub(crate) fn new(choices: &Choices, takes_early_data: bool) -> Result<Resumption, Error> {
+        let keeps_all = takes_early_data && choices.tickets && choices.cached_sessions == 0;
+        let count = if keeps_all { EARLY_SESSIONS } else { choices.cached_sessions };
         Ok(Resumption {
-            seal: choices.tickets.then(seal).transpose()?,
+            seal: (choices.tickets && !takes_early_data).then(seal).transpose()?,
             sessions: (count > 0).then(|| ServerSessionMemoryCache::new(count)),
             timeout: choices.session_timeout,
         })

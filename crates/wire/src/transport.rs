@@ -104,6 +104,14 @@ impl Transport {
         }
     }
 
+    /// Whether what the client sent may be a replay: its handshake is not over ([`Session::is_early`]).
+    pub fn is_early(&self) -> bool {
+        match self {
+            Transport::Plain(_) => false,
+            Transport::Tls(tls) => matches!(&tls.stage, Stage::Session(session) if session.is_early()),
+        }
+    }
+
     /// Whether a part of the last write may have left, although its writer still waits.
     pub fn is_sending(&self) -> bool {
         matches!(self, Transport::Tls(tls) if tls.accepted > 0)
@@ -411,7 +419,7 @@ impl Encrypted {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (incoming, output, content) = (&mut self.incoming, &mut self.output, &mut self.content);
-        let mut result = Ok(Processed { consumed: 0, established: false, ended: false });
+        let mut result = Ok(Processed::default());
         output.append(|output| {
             content.append(|content| result = act(session, incoming.bytes_mut(), (output, content)));
         });

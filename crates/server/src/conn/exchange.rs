@@ -74,6 +74,7 @@ pub(crate) fn unread(io: &Io) -> Box<Begun> {
 
 /// Starts a request whose head is complete.
 pub(crate) fn begin(io: &Io, begun: &mut Begun) {
+    io.note_early_data();
     let merge_slashes = io.default_policy().head.merge_slashes;
     let Begun { request, target, .. } = begun;
     let head = &request.flow.exchange.request.head;
@@ -94,6 +95,7 @@ pub(crate) fn begin(io: &Io, begun: &mut Begun) {
 
 /// Starts a request of a stream of HTTP/2, whose head is complete or malformed.
 pub(super) fn begin_stream(io: &Io, begun: &mut Begun, ends: bool, malformed: Option<HeadError>) {
+    io.note_early_data();
     if let Some(error) = malformed {
         broken(io, begun, error);
         begun.message.is_malformed = error.status == Status::BAD_REQUEST;

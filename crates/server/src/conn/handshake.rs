@@ -4,6 +4,7 @@ use super::{Input, Io};
 use contract::{Connection, Exchange, Request, Tls};
 use journal::{About, Level};
 use site::{Certificates, Encryption};
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -83,7 +84,8 @@ impl Io {
         // Nothing but this connection knows of it before the first request.
         if let Some(info) = Rc::get_mut(&mut self.info) {
             info.secure = true;
-            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered }));
+            let early = Cell::new(self.stream.is_early());
+            info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered, early }));
         }
         Poll::Ready(Ok(()))
     }
@@ -117,6 +119,7 @@ impl Io {
             agreed: Negotiated::default(),
             server_name: start.name.clone(),
             offered: start.offered.clone(),
+            early: Cell::default(),
         };
         // Variables see the connection, and a request of which nothing is known.
         let connection = Connection { secure: true, tls: Some(Box::new(tls)), ..(*self.info).clone() };
@@ -139,6 +142,13 @@ impl Io {
         match &mut self.stream {
             Transport::Tls(tls) => tls.accept(&policy),
             Transport::Plain(_) => Ok(()),
+        }
+    }
+
+    /// Takes note whether the handshake is over by now, when a request begins.
+    pub(super) fn note_early_data(&self) {
+        if let Some(tls) = self.info.tls.as_deref().filter(|tls| tls.early.get()) {
+            tls.early.set(self.stream.is_early());
         }
     }
 

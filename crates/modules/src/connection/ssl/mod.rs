@@ -81,6 +81,28 @@
 //! `ssl_stapling on` sends the answer of an OCSP responder that `ssl_stapling_file` holds, to clients that ask for it.
 //! Answers are not fetched: write the file with `openssl ocsp -respout`.
 //!
+//! With `ssl_early_data on` a client that resumes a session of TLS 1.3 may send up to 16 KB before the handshake is
+//! over. Somebody who recorded that data could send it again. So Fulmar keeps the sessions of such a server in memory
+//! (20,480, or as many as `ssl_session_cache` says, instead of tickets), and each session is resumed once: early data
+//! that comes again, or to another server, is not accepted. Servers that check clients by certificates accept none.
+//! `$ssl_early_data` is `1` for a request that began before the handshake was over, and `proxy_pass` adds
+//! `Early-Data: 1` to it (RFC 8470), unless `proxy_set_header` sets that field. An application may answer with 425, and
+//! the client repeats the request after the handshake.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     ssl_certificate     /etc/ssl/www.example.com.pem;
+//!     ssl_certificate_key /etc/ssl/www.example.com.key;
+//!     ssl_early_data      on;
+//!     location /account/ {
+//!         if ($ssl_early_data) {
+//!             return 425;
+//!         }
+//!     }
+//! }
+//! ```
+//!
 //! A connection that waits for a request holds its keys and no buffer.
 //!
 //! ```conf
@@ -98,12 +120,14 @@
 //! Connection: close
 //! ```
 
+mod protocols;
 mod session_cache;
 mod variables;
 
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
 use contract::{VerifyClient, View};
+use protocols::{OLD, TLS12, TLS13};
 use std::sync::Arc;
 use std::time::Duration;
 use tls::PairCache;
@@ -124,6 +148,7 @@ pub static MODULE: Module = Module {
         &SSL_SESSION_CACHE,
         &SSL_SESSION_TICKETS,
         &SSL_SESSION_TIMEOUT,
+        &SSL_EARLY_DATA,
         &SSL_REJECT_HANDSHAKE,
         &SSL_PASSWORD_FILE,
         &SSL_VERIFY_CLIENT,
@@ -167,7 +192,7 @@ pub static SSL_CERTIFICATE_WATCH: Directive<bool> = Directive::flag("ssl_certifi
     .help("Whether certificates, keys and OCSP answers that change on disk are served without a reload.");
 
 /// `ssl_protocols VERSION …`
-pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", parse_protocols)
+pub static SSL_PROTOCOLS: Directive<u32> = Directive::new("ssl_protocols", protocols::parse)
     .within(LEVELS)
     .args(Arity::AtLeast(1))
     .default("TLSv1.2 TLSv1.3")
@@ -210,6 +235,12 @@ pub static SSL_SESSION_TIMEOUT: Directive<Duration> =
         .within(LEVELS)
         .default("5m")
         .help("How long a session can be resumed.");
+
+/// `ssl_early_data on | off`
+pub static SSL_EARLY_DATA: Directive<bool> = Directive::flag("ssl_early_data")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether clients that resume a session may send a request with their first message (TLS 1.3).");
 
 /// `ssl_reject_handshake on | off`
 pub static SSL_REJECT_HANDSHAKE: Directive<bool> = Directive::flag("ssl_reject_handshake")
@@ -279,13 +310,6 @@ const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 /// What the OpenSSL of Red Hat's distributions reads as the ciphers that the system's policy names.
 const SYSTEM_CIPHERS: &str = "PROFILE=SYSTEM";
 
-/// What no client is left for.
-const OBSOLETE: u32 = 1;
-const TLS12: u32 = 2;
-const TLS13: u32 = 4;
-/// What some clients know nothing better than.
-const OLD: u32 = 8;
-
 fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
     Pem::parse(args, loading)
 }
@@ -295,22 +319,6 @@ fn parse_file(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Dia
     let word = args.word(0)?;
     let source = PemSource::File(value::path(word, &loading.conf_prefix));
     Ok((!word.text.is_empty()).then_some(Pem { source, span: args.node.span }))
-}
-
-fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> {
-    const TABLE: [(&str, u32); 6] = [
-        ("SSLv2", OBSOLETE),
-        ("SSLv3", OBSOLETE),
-        ("TLSv1", OLD),
-        ("TLSv1.1", OLD),
-        ("TLSv1.2", TLS12),
-        ("TLSv1.3", TLS13),
-    ];
-    let bits = args
-        .words()
-        .iter()
-        .map(|word| value::choice(word, &TABLE).map_err(|error| error.at(args.node, word)));
-    bits.into_iter().try_fold(0, |versions, version| Ok(versions | version?))
 }
 
 fn parse_ciphers(args: &Args<'_>, loading: &mut Loading) -> Result<String, Diagnostic> {
@@ -361,6 +369,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_SESSION_CACHE, &mut choices.cached_sessions);
     view.assign(&SSL_SESSION_TICKETS, &mut choices.tickets);
     view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
+    view.assign(&SSL_EARLY_DATA, &mut choices.early_data);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
     view.assign(&SSL_CERTIFICATE_WATCH, &mut policy.watched);
     view.assign(&SSL_CERTIFICATE_CACHE, &mut policy.certificate_cache);

@@ -24,6 +24,9 @@ pub(super) const VARIABLES: &[Variable] = &[
     Variable::new("ssl_session_reused", |exchange, _, out| {
         put(exchange, out, |tls| Some(if tls.agreed.resumed { "r" } else { "." }))
     }),
+    Variable::new("ssl_early_data", |exchange, _, out| {
+        put(exchange, out, |tls| tls.early.get().then_some("1"))
+    }),
     Variable::new("ssl_client_verify", |exchange, _, out| put(exchange, out, |tls| Some(verified(tls)))),
     Variable::new("ssl_client_cert", |exchange, _, out| {
         show(exchange, out, |client| client.pem().trim_end().replace('\n', "\n\t"))

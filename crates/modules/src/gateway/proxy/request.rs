@@ -30,6 +30,9 @@ const OWN: [&str; 10] = [
     "trailer",
 ];
 
+/// Whether a request may be a replay, in lower case.
+const EARLY_DATA: &[u8] = b"early-data";
+
 /// Fields that `proxy_set_header` cannot set: they follow from the body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
@@ -98,6 +101,12 @@ impl OwnFields {
         }
         for (start, value) in &self.lines {
             append_line(head, start, |out| value.write(exchange, out));
+        }
+        // "An intermediary that forwards a request prior to the completion of the TLS handshake with its client MUST
+        // send it with the Early-Data header field set to '1'" (RFC 8470, section 5.2). The client may have set it.
+        let is_set = || self.has(EARLY_DATA) || exchange.request.head.fields.get("early-data").is_some();
+        if exchange.connection.is_early() && !is_set() {
+            head.extend_from_slice(b"Early-Data: 1\r\n");
         }
     }
 
