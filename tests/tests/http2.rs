@@ -3,6 +3,7 @@
 
 mod endings;
 mod faults;
+mod idle;
 pub(crate) mod raw;
 mod streams;
 mod websockets;

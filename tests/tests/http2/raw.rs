@@ -28,8 +28,8 @@ pub(crate) struct Frame {
 }
 
 /// A connection.
-pub(crate) struct Raw {
-    stream: TcpStream,
+pub(crate) struct Raw<S = TcpStream> {
+    stream: S,
     input: Vec<u8>,
 }
 
@@ -83,6 +83,13 @@ impl Raw {
     pub(crate) fn connect_with_settings(address: SocketAddr, initial_window: u32) -> (Raw, Vec<u8>) {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        Raw::over(stream, initial_window)
+    }
+}
+
+impl<S: Read + Write> Raw<S> {
+    /// Begins HTTP/2 over a stream; gives the server's settings, too.
+    pub(crate) fn over(stream: S, initial_window: u32) -> (Raw<S>, Vec<u8>) {
         let mut raw = Raw { stream, input: Vec::new() };
         let settings = [&[0, 4][..], &initial_window.to_be_bytes()].concat();
         raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
