@@ -476,6 +476,12 @@ impl Exchange {
         }
     }
 
+    /// Logs that the request's body is longer than allowed, and gives the status of the answer.
+    pub fn refuse_long_body(&self, length: u64) -> Status {
+        self.log(Level::Error, &format!("client intended to send too large body: {length} bytes"));
+        Status::CONTENT_TOO_LARGE
+    }
+
     /// Reports a step to the debug log or to an explanation. Without either, `event` is not called.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.connection.debug || self.scope.policy.error_log.shows(Level::Debug) {

@@ -313,9 +313,7 @@ impl Flow {
             && length > limit
             && !is_discarded
         {
-            let message = format!("client intended to send too large body: {length} bytes");
-            self.exchange.log(Level::Error, &message);
-            return Some(Step::Finish(Status::CONTENT_TOO_LARGE));
+            return Some(Step::Finish(self.exchange.refuse_long_body(length)));
         }
         self.reach(Phase::Rewrite)
     }

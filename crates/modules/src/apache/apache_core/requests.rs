@@ -4,7 +4,6 @@ use crate::shared::apache::{in_file, last, variables, wrong};
 use conf::{Arity, Diagnostic};
 use contract::{Args, Directive, Exchange, Handler, Loading, Phase, ScopeBuilder, Step, View};
 use http::Status;
-use journal::Level;
 
 /// `LimitRequestBody BYTES`
 pub(crate) static LIMIT_REQUEST_BODY: Directive<u64> =
@@ -14,9 +13,9 @@ pub(crate) static LIMIT_REQUEST_BODY: Directive<u64> =
 
 /// `AcceptPathInfo On | Off | Default`
 pub(crate) static ACCEPT_PATH_INFO: Directive<bool> =
-    in_file(Directive::new("AcceptPathInfo", parse_path_info))
-        .args(Arity::Exactly(1))
-        .help("With `Off`, a path that goes on behind a program's file is 404.");
+    in_file(Directive::new("AcceptPathInfo", parse_path_info)).args(Arity::Exactly(1)).help(
+        "`Off` answers 404 where the path continues after the name of a file, as in `/index.php/page`.",
+    );
 
 fn parse_limit(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {
     let word = args.word(0)?;
@@ -52,11 +51,7 @@ struct Limit {
 impl Handler for Limit {
     fn run(&self, exchange: &mut Exchange) -> Step {
         match exchange.request.content_length {
-            Some(length) if length > self.limit => {
-                let message = format!("client intended to send too large body: {length} bytes");
-                exchange.log(Level::Error, &message);
-                Step::Finish(Status::CONTENT_TOO_LARGE)
-            }
+            Some(length) if length > self.limit => Step::Finish(exchange.refuse_long_body(length)),
             _ => Step::Next,
         }
     }

@@ -102,9 +102,7 @@ impl Upload {
     /// Judges what came.
     fn check(&mut self, exchange: &Exchange) -> Result<(), Status> {
         if self.refused.is_none() && self.limit.is_some_and(|limit| self.received > limit) {
-            let text = format!("client intended to send too large body: {} bytes", self.received);
-            exchange.log(Level::Error, &text);
-            self.refuse(Status::CONTENT_TOO_LARGE);
+            self.refuse(exchange.refuse_long_body(self.received));
         }
         if self.is_wrong() && !self.content.is_empty() {
             exchange.log(Level::Info, "client sent a body of another length than it announced");
