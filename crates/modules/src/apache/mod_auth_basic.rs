@@ -54,8 +54,8 @@
 //! ```
 
 use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
-use crate::authorization::auth_basic::Failure;
 use crate::authorization::auth_basic::asking::{self, Progress};
+use crate::authorization::auth_basic::{Failure, read};
 use crate::shared::apache::{in_file, last, wrong};
 use crate::shared::files;
 use conf::value::choice;
@@ -63,7 +63,6 @@ use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
 use http::Status;
 use journal::Level;
-use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// Users and passwords of `.htaccess` files.
@@ -122,7 +121,7 @@ static HTACCESS_USER_FILES: Directive<Box<[PathBuf]>> =
         .help("Directories outside of the root whose files `AuthUserFile` and `AuthGroupFile` may name.");
 
 /// The most bytes of a file of groups, or of users of `AuthType Digest`.
-const GROUPS_LIMIT: u64 = 1024 * 1024;
+const FILE_LIMIT: u64 = 1024 * 1024;
 
 /// How users prove who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,15 +188,17 @@ struct Checked {
 }
 
 /// Checks an answer. This blocks for the disk.
-fn check(users: &Path, claim: Claim) -> io::Result<Checked> {
-    let (found, proof) = claim.check(&read(users)?);
+fn check(users: &Path, claim: Claim) -> Result<Checked, Failure> {
+    let (text, _) = read(users, FILE_LIMIT)?;
+    let (found, proof) = claim.check(&text);
     Ok(Checked { claim, found, proof })
 }
 
 /// A user whose password is right, and the file of groups.
 struct Members {
     user: Vec<u8>,
-    groups: io::Result<Vec<u8>>,
+    path: PathBuf,
+    groups: Result<Vec<u8>, Failure>,
 }
 
 impl Basic {
@@ -238,7 +239,7 @@ impl Basic {
         let outcome = match outcome {
             Outcome::Job(result) => match result.downcast::<Members>() {
                 Ok(members) => return found(exchange, *members),
-                Err(result) => match result.downcast::<io::Result<Checked>>() {
+                Err(result) => match result.downcast::<Result<Checked, Failure>>() {
                     Ok(checked) => return self.conclude(exchange, *checked, needs_groups),
                     Err(result) => Outcome::Job(result),
                 },
@@ -257,9 +258,18 @@ impl Basic {
     }
 
     /// Ends the check of an answer to `AuthType Digest`.
-    fn conclude(&self, exchange: &mut Exchange, checked: io::Result<Checked>, needs_groups: bool) -> Proof {
-        let (Ok(Checked { claim, found, proof }), Some(digest)) = (checked, &self.digest) else {
-            return broken(exchange, "the file of users cannot be read");
+    fn conclude(
+        &self,
+        exchange: &mut Exchange,
+        checked: Result<Checked, Failure>,
+        needs_groups: bool,
+    ) -> Proof {
+        let (Some(digest), Some(users)) = (&self.digest, &self.users) else {
+            return Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR));
+        };
+        let Checked { claim, found, proof } = match checked {
+            Ok(checked) => checked,
+            Err(failure) => return failed(exchange, users, &failure),
         };
         match digest.conclude(exchange, &claim, found) {
             Err(step) => Proof::Step(step),
@@ -279,14 +289,7 @@ impl Basic {
             Progress::Checked(checked) => match asking::conclude(exchange, &checked) {
                 Ok(true) => self.find_groups(exchange, checked.user, needs_groups),
                 Ok(false) => Proof::Step(self.challenge(exchange)),
-                Err(Failure::Busy) => {
-                    exchange.log(Level::Error, "too many passwords wait to be checked");
-                    Proof::Step(Step::Finish(Status::SERVICE_UNAVAILABLE))
-                }
-                Err(failure) => {
-                    let path = checked.path.display();
-                    broken(exchange, &format!("the file of users \"{path}\" cannot be read ({failure:?})"))
-                }
+                Err(failure) => failed(exchange, &checked.path, failure),
             },
         }
     }
@@ -298,7 +301,10 @@ impl Basic {
         if !self.may_name(exchange, &path) {
             return outside(exchange, &path);
         }
-        Proof::Step(Step::Await(Work::Job(Box::new(move || Box::new(Members { user, groups: read(&path) })))))
+        Proof::Step(Step::Await(Work::Job(Box::new(move || {
+            let groups = read(&path, FILE_LIMIT).map(|(text, _)| text);
+            Box::new(Members { user, path, groups })
+        }))))
     }
 
     /// Whether a file is below the root, or below a directory that the server's configuration names.
@@ -324,8 +330,13 @@ fn found(exchange: &Exchange, members: Members) -> Proof {
             let groups = groups_of(&text, &members.user);
             Proof::User(members.user, groups)
         }
-        Err(error) => broken(exchange, &format!("the file of groups cannot be read ({error})")),
+        Err(failure) => failed(exchange, &members.path, &failure),
     }
+}
+
+/// A file that cannot be read, or a password that cannot be checked: nobody passes.
+fn failed(exchange: &Exchange, path: &Path, failure: &Failure) -> Proof {
+    Proof::Step(Step::Finish(asking::fail(exchange, path, failure)))
 }
 
 fn outside(exchange: &Exchange, path: &Path) -> Proof {
@@ -340,20 +351,6 @@ fn outside(exchange: &Exchange, path: &Path) -> Proof {
 fn broken(exchange: &Exchange, message: &str) -> Proof {
     exchange.log(Level::Error, message);
     Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR))
-}
-
-/// Reads a file of groups or users without waiting for the writer of a pipe. This blocks for the disk.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > GROUPS_LIMIT {
-        return Err(io::Error::other("it is not a regular file, or longer than 1 MiB"));
-    }
-    let mut text = Vec::new();
-    file.take(GROUPS_LIMIT).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// The groups of a user. A line has the name of a group, a colon, and users with spaces between them.

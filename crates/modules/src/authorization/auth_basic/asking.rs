@@ -1,6 +1,7 @@
 //! The check of the password that a request gives, step by step. `auth_basic` and `.htaccess` files share it.
 
 use super::check::{self, Checked, Failure, Given, Stage, Verdict};
+use crate::shared::files;
 use crate::values::variables::user;
 use contract::{Eventually, Exchange, Outcome, Step, Work};
 use http::Status;
@@ -80,6 +81,24 @@ pub(crate) fn conclude<'c>(exchange: &Exchange, checked: &'c Checked) -> Result<
     };
     exchange.log(Level::Error, &complaint);
     Ok(false)
+}
+
+/// Logs why a file could not be read or a password not be checked, and gives the status of the answer.
+pub(crate) fn fail(exchange: &Exchange, path: &Path, failure: &Failure) -> Status {
+    let path = path.as_os_str().as_encoded_bytes();
+    let (status, message) = match failure {
+        Failure::Busy => (Status::SERVICE_UNAVAILABLE, "too many passwords wait to be checked".to_owned()),
+        Failure::Open(error) => (Status::INTERNAL_SERVER_ERROR, files::failed("open", path, error)),
+        Failure::Read(error) => (Status::INTERNAL_SERVER_ERROR, files::failed("pread", path, error)),
+        Failure::NoFile => {
+            let path = String::from_utf8_lossy(path);
+            let message = format!("\"{path}\" is not a regular file, or it is too long");
+            (Status::INTERNAL_SERVER_ERROR, message)
+        }
+    };
+    let is_mild = failure.is_missing() || matches!(failure, Failure::Busy);
+    exchange.log(if is_mild { Level::Error } else { Level::Crit }, &message);
+    status
 }
 
 /// Rejects a request without the right password, and asks for one. The realm becomes a quoted string (RFC 9110,

@@ -41,10 +41,17 @@ pub(crate) enum Verdict {
 pub(crate) enum Failure {
     Open(io::Error),
     Read(io::Error),
-    /// Something else than a file, or a file of more than `FILE_LIMIT`.
+    /// Neither a regular file nor a directory, or a file that is longer than allowed.
     NoFile,
     /// Too many checks wait.
     Busy,
+}
+
+impl Failure {
+    /// Whether the file does not exist.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Failure::Open(error) if error.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 /// How far a check came.
@@ -83,7 +90,7 @@ pub(super) struct Given {
 
 /// Looks for a user in a file. This blocks.
 pub(super) fn look(path: PathBuf, given: Given) -> Stage {
-    match read(&path) {
+    match read(&path, FILE_LIMIT) {
         Ok((text, identity)) => find((&text, identity), path, given),
         Err(failure) => Stage::Done(Checked { user: given.user, path, verdict: Err(failure) }),
     }
@@ -146,7 +153,8 @@ fn entries(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-fn read(path: &Path) -> Result<(Vec<u8>, FileIdentity), Failure> {
+/// Reads a file of at most so many bytes. This blocks.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<(Vec<u8>, FileIdentity), Failure> {
     use rustix::fs::{Mode, OFlags};
     // A pipe without a writer must not hold the thread.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -156,11 +164,11 @@ fn read(path: &Path) -> Result<(Vec<u8>, FileIdentity), Failure> {
     if metadata.is_dir() {
         return Err(Failure::Read(rustix::io::Errno::ISDIR.into()));
     }
-    if !metadata.is_file() || metadata.len() > FILE_LIMIT {
+    if !metadata.is_file() || metadata.len() > limit {
         return Err(Failure::NoFile);
     }
     let mut text = Vec::new();
-    file.take(FILE_LIMIT).read_to_end(&mut text).map_err(Failure::Read)?;
+    file.take(limit).read_to_end(&mut text).map_err(Failure::Read)?;
     Ok((text, FileIdentity::new(&metadata)))
 }
 

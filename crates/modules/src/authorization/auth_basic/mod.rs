@@ -72,7 +72,7 @@ mod recent;
 
 use crate::shared::files;
 use asking::Progress;
-pub(crate) use check::Failure;
+pub(crate) use check::{Failure, read};
 use conf::{Contexts, Diagnostic, Span};
 use contract::{
     Args, Directive, Event, Exchange, Handler, Loading, Module, Outcome, Phase, ScopeBuilder, Step, Template,
@@ -177,8 +177,9 @@ impl AuthBasic {
                 exchange.log(Level::Info, "no user/password was provided for basic authentication");
                 Ok(false)
             }
-            Progress::Checked(checked) => asking::conclude(exchange, checked)
-                .map_err(|failure| fail(exchange, checked.path.as_os_str().as_encoded_bytes(), failure)),
+            Progress::Checked(checked) => {
+                asking::conclude(exchange, checked).map_err(|failure| fail(exchange, &checked.path, failure))
+            }
             Progress::Await(_) | Progress::Lost => Err(Step::Finish(Status::INTERNAL_SERVER_ERROR)),
         };
         match (progress, is_right) {
@@ -195,30 +196,10 @@ impl AuthBasic {
     }
 }
 
-/// Logs why nothing could be checked.
-fn fail(exchange: &Exchange, path: &[u8], failure: &Failure) -> Step {
-    let shown = String::from_utf8_lossy(path);
-    let (level, message, status) = match failure {
-        Failure::Open(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            (Level::Error, files::failed("open", path, error), Status::FORBIDDEN)
-        }
-        Failure::Open(error) => {
-            (Level::Crit, files::failed("open", path, error), Status::INTERNAL_SERVER_ERROR)
-        }
-        Failure::Read(error) => {
-            (Level::Crit, files::failed("pread", path, error), Status::INTERNAL_SERVER_ERROR)
-        }
-        Failure::NoFile => {
-            let message = format!("\"{shown}\" is no file of passwords, or too long");
-            (Level::Crit, message, Status::INTERNAL_SERVER_ERROR)
-        }
-        Failure::Busy => {
-            let message = "too many passwords wait to be checked".to_owned();
-            (Level::Error, message, Status::SERVICE_UNAVAILABLE)
-        }
-    };
-    exchange.log(level, &message);
-    Step::Finish(status)
+/// Why nothing could be checked, as a step. A file that does not exist is 403, as in nginx.
+fn fail(exchange: &Exchange, path: &Path, failure: &Failure) -> Step {
+    let status = asking::fail(exchange, path, failure);
+    Step::Finish(if failure.is_missing() { Status::FORBIDDEN } else { status })
 }
 
 #[cfg(test)]
