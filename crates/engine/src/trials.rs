@@ -371,12 +371,14 @@ fn a_body_is_read_whole_or_as_far_as_it_is_there() {
 #[derive(Clone, Default)]
 struct Far(Rc<RefCell<Said>>);
 
-/// What the far end was sent, what it has to say, and whether it has ended.
+/// What the far end was sent, what it has to say, and how it is.
 #[derive(Default)]
 struct Said {
     got: Vec<u8>,
     says: VecDeque<Bytes>,
     ended: bool,
+    /// Whether it takes nothing at present.
+    is_blocked: bool,
 }
 
 impl Duplex for Far {
@@ -393,18 +395,28 @@ impl Duplex for Far {
     }
 
     fn poll_write(&mut self, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.borrow_mut().got.extend_from_slice(bytes);
+        let mut far = self.0.borrow_mut();
+        if far.is_blocked {
+            return Poll::Pending;
+        }
+        far.got.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
+}
+
+/// A request that has become a tunnel to this end.
+fn tunnel(far: &Far) -> Request {
+    let mut request = request("location / { }");
+    let tunnel =
+        Tunnel { far: Box::new(far.clone()), first: Bytes::from("first "), idle: Duration::from_secs(1) };
+    request.start(Progress::Respond(Body::Tunnel(tunnel)));
+    request
 }
 
 #[test]
 fn a_tunnel_moves_bytes_both_ways_until_one_side_ends() {
     let (far, mut end) = (Far::default(), Memory::new(100));
-    let mut request = request("location / { }");
-    let tunnel =
-        Tunnel { far: Box::new(far.clone()), first: Bytes::from("first "), idle: Duration::from_secs(1) };
-    request.start(Progress::Respond(Body::Tunnel(tunnel)));
+    let mut request = tunnel(&far);
     end.upload.push_back(Bytes::from("question"));
     assert!(poll(&mut request, &mut end).is_pending());
     assert_eq!((far.0.borrow().got.as_slice(), end.text()), (&b"question"[..], "first "));
@@ -413,6 +425,38 @@ fn a_tunnel_moves_bytes_both_ways_until_one_side_ends() {
     assert_eq!(end.text(), "first answer");
     far.0.borrow_mut().ended = true;
     assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+}
+
+#[test]
+fn a_tunnel_whose_client_ends_first_moves_all_that_the_client_sent() {
+    let (far, mut end) = (Far::default(), Memory::new(100));
+    let mut request = tunnel(&far);
+    far.0.borrow_mut().is_blocked = true;
+    end.upload.extend([Bytes::from("last "), Bytes::from("words")]);
+    end.upload_ended = true;
+    assert!(poll(&mut request, &mut end).is_pending());
+    far.0.borrow_mut().says.push_back(Bytes::from("answer"));
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!(end.text(), "first answer", "the other way waits for the blocked one");
+    assert!(far.0.borrow().got.is_empty());
+    far.0.borrow_mut().is_blocked = false;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!(far.0.borrow().got, b"last words");
+}
+
+#[test]
+fn a_tunnel_reads_no_further_for_a_client_that_takes_nothing() {
+    let (far, mut end) = (Far::default(), Memory::new(0));
+    let mut request = tunnel(&far);
+    far.0.borrow_mut().says.extend([Bytes::from("one "), Bytes::from("two "), Bytes::from("three")]);
+    far.0.borrow_mut().ended = true;
+    end.upload.push_back(Bytes::from("question"));
+    assert!(poll(&mut request, &mut end).is_pending());
+    assert_eq!(far.0.borrow().says.len(), 2, "more is read than there is room for");
+    assert_eq!(far.0.borrow().got, b"question", "the other way waits for the blocked one");
+    end.window = 100;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!(end.text(), "first one two three");
 }
 
 /// A source that breaks.
