@@ -161,20 +161,20 @@ fn scope(
 
 fn take(exchange: &mut Exchange, scope: Arc<Scope>) -> Step {
     let below = std::mem::replace(&mut exchange.scope, Arc::clone(&scope));
-    exchange.attach_own(Lying { scope, below });
+    exchange.attach_own(Overlaid { scope, below });
     Step::Next
 }
 
 /// The settings that a request has, and the scope of the location that they lie over.
-struct Lying {
+struct Overlaid {
     scope: Arc<Scope>,
     below: Arc<Scope>,
 }
 
 /// The scope of a location without the settings beside the content that lie over it.
 pub fn without_settings(exchange: &Exchange) -> Arc<Scope> {
-    match exchange.attached::<Lying>() {
-        Some(lying) if Arc::ptr_eq(&lying.scope, &exchange.scope) => Arc::clone(&lying.below),
+    match exchange.attached::<Overlaid>() {
+        Some(overlaid) if Arc::ptr_eq(&overlaid.scope, &exchange.scope) => Arc::clone(&overlaid.below),
         _ => Arc::clone(&exchange.scope),
     }
 }

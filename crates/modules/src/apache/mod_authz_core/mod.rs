@@ -163,7 +163,7 @@ impl Required {
         Some(Kind::Any.judge(counting.map(|requirement| requirement.verdict(asker))))
     }
 
-    /// Lets a user pass who may.
+    /// Goes on if the user meets the requirements, and asks for another user if not.
     fn act(&self, exchange: &mut Exchange, basic: &Basic, proof: Proof) -> Step {
         let (user, groups) = match proof {
             Proof::User(user, groups) => (user, groups),

@@ -80,6 +80,7 @@ pub(crate) fn encode<E: Encoder>(
     pass_fields: bool,
     out: &mut E,
 ) -> Result<(), E::Error> {
+    let is_kept = cached::is_kept(exchange);
     let mut environment = crate::shared::apache::environment::for_programs(exchange);
     let sets_host = params.iter().any(|param| param.name.eq_ignore_ascii_case(HOST));
     if !sets_host && out.write(HOST, false, |value| host_and_port(exchange, value))? {
@@ -93,7 +94,6 @@ pub(crate) fn encode<E: Encoder>(
     if pass_fields {
         let own: Vec<&[u8]> =
             params.iter().map(|param| &*param.name).filter(|name| name.starts_with(PREFIX)).collect();
-        let is_kept = cached::is_kept(exchange);
         let is_replaced = environment.iter().any(|(name, _)| **name == *AUTHORIZATION);
         each_meta_variable(&exchange.request.head.fields, |variable, text| {
             let is_left_out = is_replaced && variable == AUTHORIZATION;
@@ -110,7 +110,7 @@ pub(crate) fn encode<E: Encoder>(
             out.write(variable, true, |value| value.extend_from_slice(text)).map(drop)
         })?;
     }
-    if cached::is_kept(exchange) {
+    if is_kept {
         let sets = |name: &[u8]| params.iter().any(|param| param.name.eq_ignore_ascii_case(name));
         for (name, (_, value)) in CONDITIONS.iter().zip(cached::conditions()).filter(|(name, _)| !sets(name))
         {
