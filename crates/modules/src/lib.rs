@@ -127,9 +127,11 @@ pub mod transform {
 
 /// Variables.
 pub mod values {
+    pub mod browser;
     pub mod geo;
     pub mod map;
     pub mod split_clients;
+    pub mod userid;
     pub mod variables;
 }
 
@@ -152,6 +154,7 @@ mod shared {
     pub(crate) mod networks;
     pub(crate) mod scratch;
     pub(crate) mod secured;
+    pub(crate) mod store;
     pub(crate) mod syslog;
     pub(crate) mod trust;
     pub(crate) mod validators;
@@ -237,12 +240,14 @@ pub static ALL: &[&Module] = &[
     &authorization::secure_link::MODULE,
     &values::geo::MODULE,
     &values::split_clients::MODULE,
+    &values::browser::MODULE,
     // Filters of the response. What changes the head comes first, and before that what makes one response of several. Then the body is decompressed, changed, compressed, and
     // cut into ranges.
     &transform::slice::MODULE,
     &transform::not_modified::MODULE,
     &transform::headers_more::MODULE,
     &transform::headers::MODULE,
+    &values::userid::MODULE,
     &transform::gunzip::MODULE,
     &transform::sub_filter::MODULE,
     &transform::charset::MODULE,

@@ -2,7 +2,7 @@
 
 use crate::group::{Group, Members, Server};
 use crate::method::{Draw, Method};
-use crate::tier::{Search, Tier};
+use crate::tier::{Counted, Ended, Search, Tier};
 use journal::clock::Time;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Choice {
         let (tier, index) = primary.or_else(|| turn(&members.backup, search(1)).map(|index| (1, index)))?;
         tried[tier].push(index);
         let (group, live) = (Arc::clone(group), live.clone());
-        Some(Lease { group, live, is_backup: tier == 1, index, is_single, failed: false })
+        Some(Lease { group, live, is_backup: tier == 1, index, is_single, failed: false, started_ms: now_ms })
     }
 
     /// Takes the members that there are now. All of them may be asked: which of them were tried is not known.
@@ -105,6 +105,8 @@ pub struct Lease {
     index: usize,
     is_single: bool,
     failed: bool,
+    /// When it was chosen, in milliseconds of uptime.
+    started_ms: u64,
 }
 
 impl Lease {
@@ -121,7 +123,17 @@ impl Lease {
     /// Takes note that the server failed; tells whether it is left alone from now on.
     pub fn fail(&mut self) -> bool {
         self.failed = true;
-        self.tier().done(self.index, true, self.is_single, Time::now().uptime_ms)
+        self.tier().done(self.index, self.ended())
+    }
+
+    /// Counts a connection to the server that was opened.
+    pub(crate) fn count_connection(&self) -> Counted {
+        self.tier().count_connection(self.index)
+    }
+
+    fn ended(&self) -> Ended {
+        let Lease { failed, is_single, started_ms, .. } = *self;
+        Ended { is_failed: failed, is_single, now_ms: Time::now().uptime_ms, started_ms }
     }
 
     fn tier(&self) -> &Tier {
@@ -133,7 +145,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if !self.failed {
-            self.tier().done(self.index, false, self.is_single, Time::now().uptime_ms);
+            self.tier().done(self.index, self.ended());
         }
     }
 }
@@ -142,6 +154,7 @@ impl Drop for Lease {
 mod tests {
     use super::Choice;
     use crate::group::{Group, Keepalive, Server};
+    use crate::tier::ServerState;
     use net::SocketAddress;
     use std::sync::Arc;
     use std::time::Duration;
@@ -204,6 +217,24 @@ mod tests {
         for _ in 0..3 {
             assert!(!Choice::new(&group, Vec::new(), 0).choose().unwrap().fail());
         }
+    }
+
+    #[test]
+    fn figures_of_servers() {
+        let group = group(vec![server(1), Server { down: true, ..server(2) }, server(3)]);
+        let mut first = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+        let connection = first.count_connection();
+        let second = Choice::new(&group, Vec::new(), 0).choose().unwrap();
+        first.fail();
+        let all = group.figures();
+        let figures = |index: usize| (all[index].requests, all[index].active, all[index].failures);
+        assert_eq!([figures(0), figures(1), figures(2)], [(1, 0, 1), (0, 0, 0), (1, 1, 0)]);
+        let states: Vec<_> = all.iter().map(|figures| figures.state).collect();
+        assert_eq!(states, [ServerState::Failed, ServerState::Down, ServerState::Up]);
+        assert_eq!((all[0].opened, all[0].connections), (1, 1));
+        drop((first, second, connection));
+        let all = group.figures();
+        assert_eq!((all[0].opened, all[0].connections, all[2].active), (1, 0, 0));
     }
 
     #[test]

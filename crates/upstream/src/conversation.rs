@@ -255,7 +255,8 @@ impl<D: Dialogue> Conversation<D> {
                 let secured = self.call.secured.clone();
                 let opened_ms = Time::now().uptime_ms;
                 let local = self.call.local;
-                let parked = Parked { transport, secured, local, requests: 0, opened_ms };
+                let counted = lease.count_connection();
+                let parked = Parked { transport, secured, local, requests: 0, opened_ms, counted };
                 self.ask(parked, lease, clock);
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),

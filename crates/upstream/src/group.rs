@@ -3,9 +3,10 @@
 use crate::live::{Configured, Live};
 use crate::method::{Method, Point, ring};
 use crate::resolver::Resolving;
-use crate::tier::Tier;
+use crate::tier::{Figures, Tier};
 use conf::{Inputs, value};
 use contract::{Exchange, Identity, Origin};
+use journal::clock::Time;
 use net::SocketAddress;
 use std::ffi::OsStr;
 use std::net::IpAddr;
@@ -157,7 +158,7 @@ impl Group {
         Group::of(name, members, keepalive)
     }
 
-    fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
+    pub(crate) fn of(name: &str, members: Arc<Members>, keepalive: Keepalive) -> Group {
         let method = Method::RoundRobin;
         Group { name: name.into(), keepalive, method, members, live: None, unresolved: None }
     }
@@ -190,6 +191,13 @@ impl Group {
     /// The members at this time, if they are replaced while requests are served.
     pub(crate) fn live_members(&self) -> Option<Arc<Members>> {
         self.live.as_ref().map(|live| live.members())
+    }
+
+    /// What its servers did so far and do now: those that do the work first, then the backups.
+    pub fn figures(&self) -> Vec<Figures> {
+        let members = self.live_members().unwrap_or_else(|| Arc::clone(&self.members));
+        let now_ms = Time::now().uptime_ms;
+        [&members.primary, &members.backup].into_iter().flat_map(|tier| tier.figures(now_ms)).collect()
     }
 
     /// What the servers of a request are chosen by.

@@ -15,6 +15,8 @@ pub enum Kind {
     Date,
     /// `ETag`
     Etag,
+    /// `Expires`
+    Expires,
     /// `Last-Modified`
     LastModified,
     /// `Location`
@@ -39,6 +41,7 @@ impl Kind {
             6 if field.is("Server") => Kind::Server,
             7 if field.is("Upgrade") => Kind::Upgrade,
             7 if field.is("Refresh") => Kind::Refresh,
+            7 if field.is("Expires") => Kind::Expires,
             8 if field.is("Location") => Kind::Location,
             10 if field.is("Connection") || field.is("Keep-Alive") => Kind::Own,
             12 if field.is("Content-Type") => Kind::ContentType,

@@ -7,6 +7,7 @@ use crate::failure::{Failure, READING_HEAD, SENDING};
 use crate::patience::Wait;
 use crate::pool::{self, Parked};
 use crate::secured::Secured;
+use crate::tier::Counted;
 use crate::upload::{Lost, Rest};
 use contract::{Duplex, Tunnel, Turn};
 use http::Status;
@@ -34,6 +35,8 @@ pub(crate) struct Line {
     clock: Clock,
     /// When the connection was opened, in milliseconds of uptime.
     opened_ms: u64,
+    /// The connection is counted while it is open.
+    counted: Counted,
     /// How many requests the connection served before.
     requests: u64,
     /// How many bytes of the request were sent.
@@ -93,7 +96,7 @@ impl Line {
     pub(crate) fn new(parked: Parked, lease: Lease, clock: Clock) -> Line {
         let elapsed = clock.elapsed();
         clock.note(|attempt| attempt.connect_time = Some(elapsed));
-        let Parked { transport, secured, local, requests, opened_ms } = parked;
+        let Parked { transport, secured, local, requests, opened_ms, counted } = parked;
         Line {
             transport,
             secured,
@@ -104,6 +107,7 @@ impl Line {
             lease,
             clock,
             opened_ms,
+            counted,
             requests,
             written: 0,
             broken: None,
@@ -243,8 +247,8 @@ impl Line {
             self.transport.say_goodbye();
             return;
         }
-        let Line { transport, secured, local, lease, opened_ms, .. } = self;
-        pool::put(&lease, tag, Parked { transport, secured, local, requests, opened_ms });
+        let Line { transport, secured, local, lease, opened_ms, counted, .. } = self;
+        pool::put(&lease, tag, Parked { transport, secured, local, requests, opened_ms, counted });
     }
 
     /// The connection changes its protocol.

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 57] = [
+const ENDINGS: [&str; 59] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -33,6 +33,8 @@ const ENDINGS: [&str; 57] = [
     "pass_header",
     "ignore_headers",
     "force_ranges",
+    "store",
+    "store_access",
     "cache_path",
     "cache",
     "cache_key",

@@ -10,6 +10,7 @@ use crate::bind::{self, Bind};
 use crate::cache_options::CacheOptions;
 use crate::names::Names;
 use crate::settings::{Failures, Ignored};
+use crate::store_options::{self, StorePath};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Amount, AnyDirective, Args, Directive, Loading, Rule};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many directives [`Options`] has.
-pub const OPTION_COUNT: usize = 27 + CacheOptions::COUNT;
+pub const OPTION_COUNT: usize = 29 + CacheOptions::COUNT;
 
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
@@ -49,6 +50,8 @@ pub struct Options {
     pub pass_header: Directive<Box<[u8]>>,
     pub ignore_headers: Directive<Ignored>,
     pub force_ranges: Directive<bool>,
+    pub store: Directive<StorePath>,
+    pub store_access: Directive<u32>,
     /// Those about keeping responses.
     pub cache: CacheOptions,
 }
@@ -94,6 +97,13 @@ impl Options {
                 .args(Arity::AtLeast(1))
                 .rule(Rule::List),
             force_ranges: flag(names.of("force_ranges"), "off", RANGES),
+            store: of(Directive::new(names.of("store"), store_options::parse_store), STORE).default("off"),
+            store_access: of(
+                Directive::new(names.of("store_access"), store_options::parse_access),
+                STORE_ACCESS,
+            )
+            .args(Arity::Range(1, 3))
+            .default("user:rw"),
             cache: CacheOptions::new(names),
         }
     }
@@ -142,6 +152,8 @@ impl Options {
             &self.pass_header,
             &self.ignore_headers,
             &self.force_ranges,
+            &self.store,
+            &self.store_access,
             &self.cache.path,
             &self.cache.cache,
             &self.cache.key,
@@ -179,6 +191,10 @@ const RATE: &str = "How many bytes a second a response that is buffered is read 
 const HIDE: &str = "A field of responses that is not passed on.";
 const PASS: &str = "A field of responses that is passed on although it usually is not.";
 const RANGES: &str = "Whether ranges are cut out of a response that has no `Accept-Ranges`.";
+const STORE: &str =
+    "Whether responses are stored in files that stay: by `root` or `alias`, or under this name.";
+const STORE_ACCESS: &str =
+    "Who else may read or write the stored files: `user:`, `group:`, `all:` with `r` or `rw`.";
 const IGNORE: &str = "Fields of responses that are not acted upon.";
 
 pub(crate) const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {

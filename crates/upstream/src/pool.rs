@@ -4,6 +4,7 @@
 use crate::balance::Lease;
 use crate::call::Call;
 use crate::secured::Secured;
+use crate::tier::Counted;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
 use net::SocketAddress;
@@ -27,6 +28,8 @@ pub(crate) struct Parked {
     pub(crate) requests: u64,
     /// When it was opened, in milliseconds of uptime.
     pub(crate) opened_ms: u64,
+    /// It is counted while it is open.
+    pub(crate) counted: Counted,
 }
 
 struct Idle {

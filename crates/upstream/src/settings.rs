@@ -1,11 +1,13 @@
 //! What the options of a protocol come to in one scope.
 
 use crate::bind::Bind;
+use crate::cache_options::UsedZone;
 use crate::cache_settings::{CacheSettings, stores};
 use crate::kind::Kind;
 use crate::options::Options;
+use crate::store_options::StorePath;
 use conf::{Diagnostic, Span};
-use contract::{Amount, Directive, View};
+use contract::{Amount, Directive, View, Written};
 use http::{Field, Fields, Status};
 use net::ConnectOptions;
 use std::collections::HashSet;
@@ -161,6 +163,8 @@ pub struct Settings {
     pub limit_rate: Option<Amount>,
     pub ignored: Ignored,
     pub force_ranges: bool,
+    /// Where responses are stored, if they are, and the permissions of their files.
+    pub store: Option<(StorePath, u32)>,
     /// How responses are kept, if they are.
     pub cache: Option<Arc<CacheSettings>>,
     /// Fields of responses that are not passed on, in lower case.
@@ -210,9 +214,13 @@ impl Settings {
             limit_rate: None,
             ignored: Ignored(0),
             force_ranges: false,
+            store: store(view, options)?,
             cache: CacheSettings::new(view, &options.cache)?.map(Arc::new),
             hidden: hidden(view, options),
         };
+        if settings.store.is_some() {
+            settings.cache = None;
+        }
         settings.assign(view, options);
         Ok(settings)
     }
@@ -255,6 +263,27 @@ impl Settings {
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
     }
+}
+
+/// Where responses are stored. Of this and a cache the inner level counts.
+fn store(view: &View<'_>, options: &Options) -> Result<Option<(StorePath, u32)>, Diagnostic> {
+    let stores = |written: &Written<'_, StorePath>| !matches!(written.value, StorePath::Off);
+    let Some(written) = view.written(&options.store).filter(stores) else { return Ok(None) };
+    let keeps = |used: &UsedZone| !matches!(used, UsedZone::Off);
+    let depth = |level: Option<View<'_>>| level.map_or(0, |level| level.depth());
+    let cache =
+        view.level_of(&options.cache.cache).filter(|_| view.get(&options.cache.cache).is_some_and(keeps));
+    let (inner, outer) = (depth(view.level_of(&options.store)), depth(cache));
+    if cache.is_some() && inner < outer {
+        return Ok(None);
+    }
+    if cache.is_some() && inner == outer {
+        let [store, cache]: [&dyn contract::AnyDirective; 2] = [&options.store, &options.cache.cache];
+        let message = format!("\"{}\" is incompatible with \"{}\"", store.info().name, cache.info().name);
+        return Err(Diagnostic::emerg(message).at(written.span));
+    }
+    let access = view.get(&options.store_access).copied().unwrap_or(0o600);
+    Ok(Some((written.value.clone(), access)))
 }
 
 /// The size of a buffer of the system, unless the system chooses it.

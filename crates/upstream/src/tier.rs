@@ -2,6 +2,7 @@
 //! while, and comes back with a small share at first.
 
 use crate::group::Server;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +36,77 @@ pub(crate) struct Search<'a> {
     pub(crate) now_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// How a request to a server ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) is_failed: bool,
+    /// No other server could be asked, so failures do not count.
+    pub(crate) is_single: bool,
+    /// In milliseconds of uptime.
+    pub(crate) now_ms: u64,
+    /// When the server was chosen, in the same.
+    pub(crate) started_ms: u64,
+}
+
+/// Whether a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// It is.
+    Up,
+    /// It failed too often, and is left alone for a while.
+    Failed,
+    /// The configuration says `down`.
+    Down,
+}
+
+/// What a server did so far and does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Its address as logs show it.
+    pub name: Arc<str>,
+    /// Whether it is asked.
+    pub state: ServerState,
+    /// How many requests it was asked, those in progress included.
+    pub requests: u64,
+    /// How many requests are in progress.
+    pub active: u64,
+    /// How many requests failed, so that another server could be asked.
+    pub failures: u64,
+    /// How long the requests took that are over, all together.
+    pub time: Duration,
+    /// How many connections are open, the idle ones included.
+    pub connections: u64,
+    /// How many connections were opened.
+    pub opened: u64,
+}
+
+/// The connections to a server.
+#[derive(Debug, Default)]
+struct Connections {
+    opened: AtomicU64,
+    open: AtomicU64,
+}
+
+/// A connection to a server that is open. It is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<Connections>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What was counted of a server since it is known.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    requests: u64,
+    failures: u64,
+    time_ms: u64,
+    connections: Arc<Connections>,
+}
+
+#[derive(Clone, Debug)]
 struct State {
     current: i64,
     effective: i64,
@@ -45,6 +116,7 @@ struct State {
     failed: Option<u64>,
     /// When its failures were looked at last, in the same.
     checked: Option<u64>,
+    sums: Sums,
 }
 
 impl Tier {
@@ -56,6 +128,7 @@ impl Tier {
             fails: 0,
             failed: None,
             checked: None,
+            sums: Sums::default(),
         };
         let states = Mutex::new(servers.iter().map(state).collect());
         let weight = servers.iter().map(|server| u64::from(server.weight)).sum();
@@ -76,7 +149,7 @@ impl Tier {
         let places: Box<[_]> = self.servers.iter().map(&mut place_of).collect();
         for (state, place) in states.iter().zip(&places) {
             if let Some(theirs) = place.and_then(|place| theirs.get_mut(place)) {
-                *theirs = *state;
+                *theirs = state.clone();
             }
         }
         // The lock is held until here: no request ends in between.
@@ -155,32 +228,63 @@ impl Tier {
     }
 
     /// Takes note of how a request went; tells whether the server is left alone from now on.
-    pub(crate) fn done(&self, index: usize, failed: bool, is_single: bool, now: u64) -> bool {
+    pub(crate) fn done(&self, index: usize, ended: Ended) -> bool {
         let mut states = self.lock();
         if let Some(Heir { tier, places }) = self.heir.get() {
             drop(states);
             let place = places.get(index).copied().flatten();
-            return place.is_some_and(|place| tier.done(place, failed, is_single, now));
+            return place.is_some_and(|place| tier.done(place, ended));
         }
         let (state, server) = (&mut states[index], &self.servers[index]);
+        let Ended { is_failed, is_single, now_ms, started_ms } = ended;
         state.requests = state.requests.saturating_sub(1);
+        state.sums.failures += u64::from(is_failed);
+        state.sums.time_ms += now_ms.saturating_sub(started_ms);
         if is_single {
             return false;
         }
-        if !failed {
+        if !is_failed {
             if state.failed < state.checked {
                 state.fails = 0;
             }
             return false;
         }
         state.fails += 1;
-        (state.failed, state.checked) = (Some(now), Some(now));
+        (state.failed, state.checked) = (Some(now_ms), Some(now_ms));
         if server.max_fails == 0 {
             return false;
         }
         let loss = i64::from(server.weight) / i64::from(server.max_fails);
         state.effective = (state.effective - loss).max(0);
         state.fails >= server.max_fails
+    }
+
+    /// Counts a connection that was opened.
+    pub(crate) fn count_connection(&self, index: usize) -> Counted {
+        let connections = Arc::clone(&self.lock()[index].sums.connections);
+        connections.opened.fetch_add(1, Relaxed);
+        connections.open.fetch_add(1, Relaxed);
+        Counted(connections)
+    }
+
+    /// What each server did so far and does now.
+    pub(crate) fn figures(&self, now_ms: u64) -> Vec<Figures> {
+        let states = self.lock();
+        let figures = |(server, state): (&Server, &State)| Figures {
+            name: Arc::clone(&server.name),
+            state: match server.down {
+                true => ServerState::Down,
+                false if state.is_failed(server, now_ms) => ServerState::Failed,
+                false => ServerState::Up,
+            },
+            requests: state.sums.requests,
+            active: state.requests.into(),
+            failures: state.sums.failures,
+            time: Duration::from_millis(state.sums.time_ms),
+            connections: state.sums.connections.open.load(Relaxed),
+            opened: state.sums.connections.opened.load(Relaxed),
+        };
+        self.servers.iter().zip(&*states).map(figures).collect()
     }
 
     fn is_free(&self, states: &[State], index: usize, search: Search<'_>) -> bool {
@@ -227,6 +331,7 @@ impl Tier {
     fn take(&self, states: &mut [State], index: usize, now: u64) {
         let state = &mut states[index];
         state.requests += 1;
+        state.sums.requests += 1;
         let limit = self.servers[index].fail_timeout;
         if state.checked.is_none_or(|checked| since(now, checked) > limit) {
             state.checked = Some(now);

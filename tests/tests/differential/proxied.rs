@@ -664,3 +664,63 @@ fn reasons_and_fields_of_answers() {
         ],
     );
 }
+
+#[test]
+fn addresses_that_are_configured_elsewhere_need_no_resolver() {
+    let site = Site::new(
+        "server {
+            listen 127.0.0.1:%%PORT%%;
+            listen [::1]:%%PORT%%;
+            location / { proxy_pass http://localhost:%%PORT%%/stub; }
+            location /var { proxy_pass http://$arg_b/stub; }
+            location /ip { proxy_pass http://127.0.0.1:%%PORT%%/stub; }
+            location /stub { return 200 '$uri $http_host'; }
+        }",
+    );
+    agree(
+        &site,
+        &[
+            "GET /",
+            "GET /var?b=localhost:%%PORT%%",
+            "GET /var?b=LOCALHOST:%%PORT%%",
+            "GET /var?b=127.0.0.1:%%PORT%%",
+            "GET /var?b=localhost",
+            "GET /var?b=localhost:1",
+        ],
+    );
+}
+
+#[test]
+fn fields_about_upgrades_expiry_and_cookies() {
+    let origin = Origin::start(|asked| {
+        let fields = match asked.target.as_str() {
+            "/upgrade" => "Upgrade: a/1\r\nConnection: upgrade",
+            "/expires" => "Expires: foo\r\nExpires: bar",
+            "/tab" => "Set-Cookie: a\t=\tb",
+            "/spaces" => "Set-Cookie: A =  b c  ; d",
+            "/empty" => "Set-Cookie: a=\r\nSet-Cookie: a=b",
+            "/late" => "Set-Cookie: x=y; a=b\r\nSet-Cookie: a=second",
+            "/longer" => "Set-Cookie: ab=c",
+            _ => "X-A: b",
+        };
+        raw(&format!("HTTP/1.1 426 Other\r\n{fields}\r\nContent-Length: 0\r\n\r\n"), After::Keep)
+    });
+    let configuration = "server {
+            listen 127.0.0.1:%%PORT%%;
+            location / { proxy_pass http://127.0.0.1:ORIGIN; add_header X-Cookie <$upstream_cookie_a> always; }
+        }";
+    let site = Site::new(&configuration.replace("ORIGIN", &origin.address().port().to_string()));
+    agree(
+        &site,
+        &[
+            "GET /upgrade",
+            "GET /upgrade HTTP/1.0",
+            "GET /expires",
+            "GET /tab",
+            "GET /spaces",
+            "GET /empty",
+            "GET /late",
+            "GET /longer",
+        ],
+    );
+}

@@ -72,11 +72,12 @@
 //! no name server answers
 //! ```
 
-use ::upstream::{Group, Keepalive, NameServers, Resolver, Resolving, Server, resolve};
+use ::upstream::{Group, Keepalive, NameServers, Registry, Resolver, Resolving, Server, resolve};
 use conf::value::{Address, Host, endpoint, flag, time_s};
 use conf::{Arity, Contexts, Diagnostic, Inputs, Word};
 use contract::inputs::System;
-use contract::{Args, Directive, Loading, Module, View};
+use contract::{Args, Directive, Loading, Module, Origin, View};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,32 +159,62 @@ fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> R
     Ok(true)
 }
 
-/// How a scope looks names up, if it can.
-pub(crate) fn resolving(view: &View<'_>) -> Option<Resolving> {
-    let resolver = Arc::clone(view.get(&RESOLVER)?);
-    let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(TIMEOUT);
-    Some(Resolving { resolver, timeout })
+/// How a scope finds the servers of an address that a variable holds.
+#[derive(Default)]
+pub(crate) struct Finder {
+    /// The groups of addresses that the configuration names.
+    named: Arc<Registry>,
+    /// How other names are looked up, if they can be.
+    resolving: Option<Resolving>,
 }
 
-/// The group of an address that a variable holds. A name is looked up when the group is asked.
-///
-/// # Errors
-/// The message for the log: the scope cannot look names up.
-pub(crate) fn group(name: &str, address: &Address, resolving: Option<&Resolving>) -> Result<Group, String> {
-    if let Host::Name(host) = &address.host {
-        let resolving = resolving.ok_or_else(|| format!("{NO_RESOLVER} {host}"))?;
-        return Ok(Group::of_host(name, (host, address.port), resolving));
+impl Finder {
+    pub(crate) fn new(view: &View<'_>) -> Finder {
+        let resolving = |resolver: &Arc<Resolver>| {
+            let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(TIMEOUT);
+            Resolving { resolver: Arc::clone(resolver), timeout }
+        };
+        Finder { named: Registry::of(view.origin()), resolving: view.get(&RESOLVER).map(resolving) }
     }
-    known(name, address, &System)
+
+    /// The group of an address that a variable holds: the one of the same host and port that the configuration names
+    /// elsewhere, as in nginx, or a name that is looked up when the group is asked.
+    ///
+    /// # Errors
+    /// The message for the log: the scope cannot look names up.
+    pub(crate) fn group(&self, name: &str, address: &Address) -> Result<Arc<Group>, String> {
+        if let Some(group) = self.named.find(&key(name, address)) {
+            return Ok(group);
+        }
+        if let Host::Name(host) = &address.host {
+            let resolving = self.resolving.as_ref().ok_or_else(|| format!("{NO_RESOLVER} {host}"))?;
+            return Ok(Arc::new(Group::of_host(name, (host, address.port), resolving)));
+        }
+        Ok(Arc::new(Group::new(name, servers(address, &System)?, Keepalive::NONE)))
+    }
+}
+
+/// Host and port of an address that is written so.
+fn key(name: &str, address: &Address) -> String {
+    match &address.host {
+        Host::Name(host) => format!("{host}:{}", address.port),
+        Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]:{}", address.port),
+        Host::Ip(ip) => format!("{ip}:{}", address.port),
+        Host::Unix(_) => name.to_owned(),
+    }
 }
 
 /// The group of an address that is known when the configuration is read. A name is looked up at once.
 ///
 /// # Errors
 /// The name is not known.
-pub(crate) fn known(name: &str, address: &Address, inputs: &dyn Inputs) -> Result<Group, String> {
-    let servers = resolve(address, inputs)?.into_iter().map(Server::new).collect();
-    Ok(Group::new(name, servers, Keepalive::NONE))
+pub(crate) fn known(name: &str, address: &Address, origin: &Origin) -> Result<Arc<Group>, String> {
+    let servers = servers(address, &*origin.inputs)?;
+    Ok(Registry::of(origin).implicit((&key(name, address), name), servers, origin))
+}
+
+fn servers(address: &Address, inputs: &dyn Inputs) -> Result<Vec<Server>, String> {
+    Ok(resolve(address, inputs)?.into_iter().map(Server::new).collect())
 }
 
 /// With what the message begins where a scope cannot look names up.

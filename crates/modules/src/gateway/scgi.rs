@@ -12,6 +12,7 @@
 //! The body of a request is read whole before the application is asked. With `scgi_request_buffering off` it goes on as
 //! it comes; a body in chunks is still read whole, since its length has to be known.
 //!
+//! `scgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `scgi_cache` keeps responses for further requests; it needs a `scgi_cache_key` ([caching](../caching.md)).
 //!
 //! ```conf

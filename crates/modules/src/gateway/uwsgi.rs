@@ -16,6 +16,7 @@
 //! The body of a request is read whole before the application is asked. With `uwsgi_request_buffering off` it goes on as
 //! it comes; a body in chunks is still read whole, since the application has to know its length (`CONTENT_LENGTH`).
 //!
+//! `uwsgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `uwsgi_cache` keeps responses for further requests; it needs a `uwsgi_cache_key` ([caching](../caching.md)).
 //!
 //! ```conf

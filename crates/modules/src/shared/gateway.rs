@@ -2,6 +2,7 @@
 
 use crate::shared::cached::answer::Answer;
 use crate::shared::cached::{self, Cached, Next, Waited};
+use crate::shared::store::Filing;
 use bytes::Bytes;
 use cache::{Object, ReadError};
 use conf::value::size_in_text;
@@ -144,7 +145,8 @@ impl<P: Protocol> Gateway<P> {
         match self.0.ask(exchange) {
             // A response that others get does not end with the client.
             Ok(Work::Upstream { task, lasts }) => {
-                Step::Await(Work::Upstream { task, lasts: lasts || cached::is_kept(exchange) })
+                let lasts = lasts || cached::is_kept(exchange) || self.0.settings().store.is_some();
+                Step::Await(Work::Upstream { task, lasts })
             }
             Ok(work) => Step::Await(work),
             Err(status) => Step::Finish(status),
@@ -252,7 +254,16 @@ impl<P: Protocol> Gateway<P> {
                 conversation.without_content(exchange, known);
                 Step::Respond(Body::Empty)
             }
-            (Ok(()), None) => Step::Respond(conversation.into_body(exchange, is_buffered)),
+            (Ok(()), None) => {
+                // As in nginx, only what is buffered is stored.
+                let filing =
+                    is_buffered.then(|| Filing::begin(settings, exchange, (status, &sent))).flatten();
+                let body = conversation.into_body(exchange, is_buffered);
+                Step::Respond(match filing {
+                    Some(filing) => filing.pass(exchange, body),
+                    None => body,
+                })
+            }
             (Ok(()), Some((writer, cached))) => {
                 cached::answer::judge_here(exchange);
                 let body = conversation.into_body(exchange, true);

@@ -18,6 +18,7 @@
 //! <?php
 //! ```
 //!
+//! `fastcgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `fastcgi_cache` keeps responses for further requests; it needs a `fastcgi_cache_key` ([caching](../caching.md)).
 //!
 //! ```conf

@@ -65,6 +65,26 @@
 //! `proxy_cache` keeps responses for further requests in the directory of a `proxy_cache_path`; [the page on
 //! caching](../caching.md) says which ones, for how long, and how they are removed.
 //!
+//! `proxy_store` writes the content of buffered responses with status 200 to files that stay, such as files that never
+//! change: with `on` to the path that `root` or `alias` gives, or to the path that its value is. The file gets its name,
+//! the time in `Last-Modified`, and the permissions of `proxy_store_access` when it is whole, also without the client.
+//! Directories are made. Until then it is in `proxy_temp_path`, which should be on the same file system. A path with a
+//! `..` that comes from a variable is refused. Nothing removes the files, and `Cache-Control` does not count.
+//!
+//! ```nginx
+//! location /images/ {
+//!     root /data;
+//!     error_page 404 = @fetch;
+//! }
+//! location @fetch {
+//!     internal;
+//!     root /data;
+//!     proxy_pass http://backend;
+//!     proxy_store on;
+//!     proxy_store_access group:rw all:r;
+//! }
+//! ```
+//!
 //! ```conf
 //! proxy_cache_path kept levels=1:2 keys_zone=pages:1m;
 //! server {

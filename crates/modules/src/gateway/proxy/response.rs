@@ -6,7 +6,7 @@ use super::redirect::{rewrite, rewrite_refresh};
 use crate::shared::gateway::{Counting, media_type, reason};
 use contract::Exchange;
 use h1::tokens;
-use http::{Fields, Status};
+use http::{Fields, Status, Version};
 use journal::Level;
 use upstream::Kind;
 
@@ -31,8 +31,13 @@ pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut Ht
         has_server |= kind == Kind::Server;
         has_date |= kind == Kind::Date;
         let is_listed = || tokens(fields, "Connection").any(|token| field.name.eq_ignore_ascii_case(token));
-        let is_dropped = kind == Kind::Own || (has_list && is_listed());
-        if is_dropped && !(is_switch && kind == Kind::Upgrade) || hidden.has_field(kind, &field) {
+        let is_dropped = match kind {
+            Kind::Own => true,
+            // A server may ask for another protocol (RFC 9110, section 15.5.22), but not in HTTP/2.
+            Kind::Upgrade => !is_switch && exchange.request.head.version > Version::Http11,
+            _ => has_list && is_listed(),
+        };
+        if is_dropped || hidden.has_field(kind, &field) {
             continue;
         }
         let value = match kind {

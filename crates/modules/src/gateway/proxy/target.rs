@@ -1,8 +1,8 @@
 //! What `proxy_pass` says: a server or a group, and the URI that takes the place of the location's.
 
-use crate::gateway::resolver;
+use crate::gateway::resolver::{self, Finder};
 use crate::shared::secured::Policies;
-use ::upstream::{ClientTls, Group, Resolving, TlsOptions};
+use ::upstream::{ClientTls, Group, TlsOptions};
 use conf::value::{self, Host};
 use conf::{Contexts, Diagnostic};
 use contract::{Args, Exchange, Loading, LocationKind, Template, View};
@@ -23,14 +23,14 @@ pub struct Pass {
 /// What a host in a variable can be, besides an address.
 pub(super) struct Hosts {
     groups: Box<[Arc<Group>]>,
-    /// How other names are looked up.
-    resolving: Option<Resolving>,
+    /// How other hosts are found.
+    finder: Finder,
 }
 
 impl Hosts {
     pub(super) fn new(view: &View<'_>) -> Hosts {
         let groups = crate::gateway::upstream::groups(view).into();
-        Hosts { groups, resolving: resolver::resolving(view) }
+        Hosts { groups, finder: Finder::new(view) }
     }
 }
 
@@ -122,20 +122,16 @@ impl Pass {
         }
         let groups = crate::gateway::upstream::groups(view);
         let (scheme, rest) = split_scheme(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
-        target((scheme, rest), &groups, |name, address| {
-            resolver::known(name, address, &*view.origin().inputs)
-        })
-        .map(Some)
-        .map_err(Diagnostic::emerg)
+        target((scheme, rest), &groups, |name, address| resolver::known(name, address, view.origin()))
+            .map(Some)
+            .map_err(Diagnostic::emerg)
     }
 
     /// The target for one request.
     pub(super) fn dynamic(&self, exchange: &Exchange, hosts: &Hosts) -> Result<Target, Status> {
         let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
         let found = split_scheme(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
-            target((scheme, rest), &hosts.groups, |name, address| {
-                resolver::group(name, address, hosts.resolving.as_ref())
-            })
+            target((scheme, rest), &hosts.groups, |name, address| hosts.finder.group(name, address))
         });
         found.map_err(|message| {
             exchange.log(Level::Error, &message);
@@ -166,7 +162,7 @@ impl Pass {
 fn target(
     (scheme, rest): (Scheme, &[u8]),
     groups: &[Arc<Group>],
-    look_up: impl Fn(&str, &value::Address) -> Result<Group, String>,
+    look_up: impl Fn(&str, &value::Address) -> Result<Arc<Group>, String>,
 ) -> Result<Target, String> {
     let (address, uri) = value::target(rest, scheme.port()).map_err(|error| error.to_string())?;
     let uri = uri.to_vec();
@@ -190,7 +186,7 @@ fn target(
         None => {
             let group =
                 if matches!(address.host, Host::Unix(_)) { shown.trim_end_matches(':') } else { &host };
-            Arc::new(look_up(group, &address)?)
+            look_up(group, &address)?
         }
     };
     Ok(Target { scheme, name: name.into(), group, host: host.into(), port: port.into(), uri })
@@ -199,7 +195,7 @@ fn target(
 /// A word without a place, for tests.
 #[cfg(test)]
 pub(super) fn example(text: &str) -> Result<Target, String> {
-    target((Scheme::Http, text.as_bytes()), &[], |name, address| resolver::group(name, address, None))
+    target((Scheme::Http, text.as_bytes()), &[], |name, address| Finder::default().group(name, address))
 }
 
 #[cfg(test)]

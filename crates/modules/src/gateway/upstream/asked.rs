@@ -61,11 +61,12 @@ fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Opt
 /// The value of a cookie that the server set.
 fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let Some(fields) = Attempts::known(exchange).map(|attempts| attempts.fields()) else { return false };
+    let after_spaces = |text: &[u8]| text.iter().position(|&byte| byte != b' ').unwrap_or(text.len());
     let value = fields.all("Set-Cookie").find_map(|field| {
-        let pair = field.split(|&byte| byte == b';').next()?;
-        let at = pair.iter().position(|&byte| byte == b'=')?;
-        let found = pair[..at].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
-        found.then(|| pair[at + 1..].trim_ascii())
+        let (start, rest) = field.split_at_checked(name.len())?;
+        let rest = rest[after_spaces(rest)..].strip_prefix(b"=")?;
+        let value = rest[after_spaces(rest)..].split(|&byte| byte == b';').next()?;
+        start.eq_ignore_ascii_case(name.as_bytes()).then_some(value)
     });
     value.inspect(|value| out.extend_from_slice(value)).is_some()
 }

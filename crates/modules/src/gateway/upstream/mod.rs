@@ -95,7 +95,7 @@ mod method;
 mod server;
 
 use super::resolver;
-use ::upstream::{Configured, Group, Keepalive, Renewal, Resolver, Resolving};
+use ::upstream::{Configured, Group, Keepalive, Registry, Renewal, Resolver, Resolving};
 use conf::value::{number, size};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
@@ -332,7 +332,10 @@ fn group(http: &View<'_>, block: &Block) -> Arc<Group> {
     inside.assign(&KEEPALIVE_TIMEOUT, &mut keepalive.timeout);
     let method =
         inside.all(&method::LEAST_CONN).last().map(|written| written.value.clone()).unwrap_or_default();
-    Arc::new(Group::configured(&block.name, servers, keepalive, http.origin()).chosen_by(method))
+    let group = Group::configured(&block.name, servers, keepalive, http.origin()).chosen_by(method);
+    let group = Arc::new(group);
+    Registry::of(http.origin()).add(&group);
+    group
 }
 
 #[cfg(test)]

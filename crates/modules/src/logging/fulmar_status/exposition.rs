@@ -1,5 +1,6 @@
 //! The metrics as text (OpenMetrics 1.0).
 
+use super::servers::Servers;
 use super::tally::{self, BUCKETS_S, Key, Sums};
 use contract::counters::{Count, total};
 use contract::reloads;
@@ -9,19 +10,21 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
+use upstream::Registry as Groups;
 
 /// The media type of [`text`].
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Every metric with its value.
+/// Every metric with its value; the servers are those of these groups.
 ///
 /// # Errors
 /// None that a text in memory has.
-pub(super) fn text() -> Result<String, fmt::Error> {
+pub(super) fn text(groups: &Groups) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("fulmar");
     registry.register_collector(Box::new(Process));
     registry.register_collector(Box::new(Configuration));
     registry.register_collector(Box::new(Places(tally::all())));
+    registry.register_collector(Box::new(Servers::of(groups)));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -145,14 +148,14 @@ impl Collector for Places {
 #[cfg(test)]
 mod tests {
     use super::super::tally::place;
-    use super::text;
+    use super::{Groups, text};
     use std::time::Duration;
 
     #[test]
     fn metrics_of_a_place() {
         let place = place("a.example", "~ \"\\.php$\"");
         place.count(200, 1_000, Duration::from_millis(2));
-        let text = text().unwrap();
+        let text = text(&Groups::default()).unwrap();
         let labels = "server=\"a.example\",location=\"~ \\\"\\\\.php$\\\"\"";
         for line in [
             format!("fulmar_responses_total{{{labels},status=\"200\"}} 1"),

@@ -3,7 +3,13 @@
 //! A client that accepts `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
 //! from elsewhere. On a narrow screen each location is a block of its figures instead of a row. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
 //! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
-//! latencies, hits and misses of `open_file_cache`.
+//! latencies, hits and misses of `open_file_cache`, and the servers that requests are passed to.
+//!
+//! Each server has its group, which is an `upstream` block or the address that `proxy_pass` or one of its kin names, and
+//! its address. A server is `up`, or `failed` while it is left alone after failures, or `down` by the configuration. Its
+//! requests are those that it was asked, so that a request which went to two servers counts for both. A failure is what
+//! another server may be asked after (`proxy_next_upstream`). The time is the sum over the requests that are over, from
+//! the choice of the server to the end of its response. The idle connections count among those that are open.
 //!
 //! Only clients on this machine are let in, by a loopback address or a Unix socket, and none whom another server names
 //! (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`). Where another server on this machine passes requests on without
@@ -41,6 +47,7 @@
 //! ```
 
 mod exposition;
+mod servers;
 mod tally;
 
 use crate::connection::real_ip;
@@ -53,6 +60,7 @@ use contract::{
 use http::{Method, Status};
 use journal::Level;
 use std::sync::Arc;
+use upstream::Registry;
 
 /// Metrics and the status page.
 pub static MODULE: Module =
@@ -89,7 +97,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Ok(());
     }
     if let Some(&audience) = view.get(&FULMAR_STATUS) {
-        builder.content(view.place(&FULMAR_STATUS), Shown(audience));
+        let groups = Registry::of(view.origin());
+        builder.content(view.place(&FULMAR_STATUS), Shown { audience, groups });
     }
     let location = builder.name.as_ref().map(as_written).unwrap_or_default();
     builder.handle(Phase::Log, Counted(tally::place(&server_name(view), &location)));
@@ -128,20 +137,24 @@ impl Handler for Counted {
 }
 
 /// Shows the figures.
-struct Shown(Audience);
+struct Shown {
+    audience: Audience,
+    /// The groups of servers that requests are passed to.
+    groups: Arc<Registry>,
+}
 
 impl Handler for Shown {
     fn run(&self, exchange: &mut Exchange) -> Step {
         if !matches!(exchange.request.method, Method::Get | Method::Head) {
             return Step::Finish(Status::METHOD_NOT_ALLOWED);
         }
-        if self.0 == Audience::Local && !is_from_here(exchange) {
+        if self.audience == Audience::Local && !is_from_here(exchange) {
             exchange.log(Level::Error, "\"fulmar_status\" is for clients on this machine");
             return Step::Finish(Status::FORBIDDEN);
         }
         let accepted = exchange.request.head.fields.get("Accept").unwrap_or_default();
         let wants_page = memmem(accepted, b"text/html");
-        let (media_type, content) = match (wants_page, exposition::text()) {
+        let (media_type, content) = match (wants_page, exposition::text(&self.groups)) {
             (true, _) => ("text/html; charset=utf-8", PAGE.into()),
             (false, Ok(text)) => (exposition::MEDIA_TYPE, text),
             (false, Err(_)) => return Step::Finish(Status::INTERNAL_SERVER_ERROR),

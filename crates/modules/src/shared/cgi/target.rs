@@ -1,6 +1,6 @@
 //! What `fastcgi_pass`, `scgi_pass` and `uwsgi_pass` say: an address or a group, after a scheme where there is one.
 
-use crate::gateway::resolver;
+use crate::gateway::resolver::{self, Finder};
 use crate::shared::secured::Policies;
 use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
@@ -9,7 +9,7 @@ use http::Status;
 use journal::Level;
 use std::borrow::Cow;
 use std::sync::Arc;
-use upstream::{ClientTls, Group, Resolving, TlsOptions};
+use upstream::{ClientTls, Group, TlsOptions};
 
 /// How a protocol is spoken to a server, and how logs call that.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct Chosen {
     template: Template,
     schemes: Schemes,
     groups: Vec<Arc<Group>>,
-    resolving: Option<Resolving>,
+    finder: Finder,
 }
 
 /// Where a request goes.
@@ -94,11 +94,10 @@ impl Pass {
                 template: template.clone(),
                 schemes: self.schemes,
                 groups,
-                resolving: resolver::resolving(view),
+                finder: Finder::new(view),
             })),
             None => {
-                let known =
-                    |name: &str, address: &Address| resolver::known(name, address, &*view.origin().inputs);
+                let known = |name: &str, address: &Address| resolver::known(name, address, view.origin());
                 find(&self.text, self.schemes, &groups, known).map(Target::Fixed)
             }
         }
@@ -113,9 +112,8 @@ impl Target {
             Target::Chosen(chosen) => chosen,
         };
         let text = chosen.template.evaluate(exchange);
-        let found = find(&text, chosen.schemes, &chosen.groups, |name, address| {
-            resolver::group(name, address, chosen.resolving.as_ref())
-        });
+        let found =
+            find(&text, chosen.schemes, &chosen.groups, |name, address| chosen.finder.group(name, address));
         found.map(Cow::Owned).map_err(|message| {
             exchange.log(Level::Error, &message);
             let unknown = message.starts_with(resolver::NO_RESOLVER);
@@ -130,7 +128,7 @@ fn find(
     text: &[u8],
     schemes: Schemes,
     groups: &[Arc<Group>],
-    group: impl Fn(&str, &Address) -> Result<Group, String>,
+    group: impl Fn(&str, &Address) -> Result<Arc<Group>, String>,
 ) -> Result<Place, String> {
     let (scheme, text) = split(text, schemes);
     let address = address(text).map_err(|error| error.to_string())?;
@@ -146,7 +144,7 @@ fn find(
         Host::Name(name) => (&**name).into(),
         Host::Ip(_) => shown.rsplit_once(':').map_or(&*shown, |(ip, _)| ip).into(),
     };
-    Ok(Place { group: Arc::new(group(&shown, &address)?), scheme, host })
+    Ok(Place { group: group(&shown, &address)?, scheme, host })
 }
 
 /// The scheme, and the address after it.
@@ -169,7 +167,7 @@ fn address(text: &[u8]) -> Result<Address, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::{Scheme, find};
-    use crate::gateway::resolver::group;
+    use crate::gateway::resolver::Finder;
     use std::sync::Arc;
     use upstream::{Group, Keepalive, Server};
 
@@ -182,7 +180,7 @@ mod tests {
     fn groups_and_addresses() {
         let server = Server::new(net::SocketAddress::Inet("127.0.0.1:1".parse().unwrap()));
         let groups = [Arc::new(Group::new("php", vec![server], Keepalive::DEFAULT))];
-        let found = |name: &str, address: &conf::value::Address| group(name, address, None);
+        let found = |name: &str, address: &conf::value::Address| Finder::default().group(name, address);
         let name = |text: &str| {
             find(text.as_bytes(), SCHEMES, &groups, found).map(|place| place.group.name.to_string())
         };

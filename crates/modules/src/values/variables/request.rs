@@ -31,7 +31,7 @@ fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
     start.eq_ignore_ascii_case(name.as_bytes()).then(|| rest.strip_prefix(b"="))?
 }
 
-pub(super) fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+pub(crate) fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
     let fields = exchange.request.head.fields.all("cookie");
     let mut crumbs = fields.flat_map(|field| field.split(|&byte| byte == b';'));
     put_some(crumbs.find_map(|pair| crumb(pair, name)), out)
