@@ -414,6 +414,64 @@ fn requests_purge_what_is_kept() {
     running.stop();
 }
 
+/// The file of the only object.
+fn only_file(running: &Running) -> PathBuf {
+    files(&running.log_path("cache")).remove(0)
+}
+
+#[test]
+fn a_response_that_is_asked_for_often_is_sent_from_memory() {
+    let counter = Counter::start(numbered);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    (0..2).for_each(|_| assert_eq!(kept(&running, "/a"), pair("HIT", "number 1")));
+    fs::write(only_file(&running), "damage in the same file").unwrap();
+    for _ in 0..5 {
+        assert_eq!(kept(&running, "/a"), pair("HIT", "number 1"), "the file is not read");
+    }
+    let request = b"GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=7-\r\nConnection: close\r\n\r\n";
+    let part = running.ask_bytes(request).last().clone();
+    assert_eq!((part.status, part.text().as_str()), (206, "1"));
+    fs::remove_file(only_file(&running)).unwrap();
+    assert!(wait::until(LIMIT, || kept(&running, "/a") == pair("MISS", "number 2")), "the file is gone");
+    running.stop();
+}
+
+#[test]
+fn nothing_is_kept_in_memory_where_there_is_no_room() {
+    let counter = Counter::start(numbered);
+    let mut site = with("").replace("proxy_cache one", "proxy_cache none");
+    site.insert_str(0, "proxy_cache_path %%LOGS%%/none keys_zone=none:1m memory=0; ");
+    let running = counter.site(&site).start(Server::Fulmar);
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 1"));
+    (0..4).for_each(|_| assert_eq!(kept(&running, "/a"), pair("HIT", "number 1")));
+    let path = files(&running.log_path("none")).remove(0);
+    fs::write(path, "damage in the same file").unwrap();
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 2"));
+    running.stop_alerted();
+}
+
+#[test]
+fn a_content_that_a_power_failure_has_lost_is_asked_for_again() {
+    for length in [100, 200_000] {
+        let counter = Counter::start(move |_, _| long(length));
+        let site = counter.site(&with(""));
+        let running = site.start(Server::Fulmar);
+        assert_eq!(kept(&running, "/a").1.len(), length);
+        let path = only_file(&running);
+        running.stop();
+        let mut bytes = fs::read(&path).unwrap();
+        let start = bytes.len() - length / 2;
+        bytes[start..].fill(0);
+        fs::write(&path, bytes).unwrap();
+        let running = site.start(Server::Fulmar);
+        let (status, content) = kept(&running, "/a");
+        assert_eq!((status.as_str(), content), ("MISS", "x".repeat(length)));
+        assert_eq!(kept(&running, "/a").0, "HIT");
+        running.stop_alerted();
+    }
+}
+
 #[test]
 fn what_has_no_room_is_removed() {
     const LENGTH: usize = 100_000;

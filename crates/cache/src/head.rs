@@ -1,7 +1,8 @@
 //! The start of a file: what is known of the response whose content follows.
 //!
 //! All numbers are little-endian. A digest protects the head, and the head has the length of the content: a file that was
-//! cut off, or was written by another program, is found by that.
+//! cut off, or was written by another program, is found by that. A checksum of the content finds what a power failure left
+//! of a file whose content had not reached the disk.
 
 use crate::freshness::Freshness;
 use crate::key::Key;
@@ -9,13 +10,13 @@ use http::{Fields, Status};
 use md5::{Digest, Md5};
 
 /// How the files of this format start. Another format has another number.
-const MAGIC: &[u8; 8] = b"FULMARc1";
+const MAGIC: &[u8; 8] = b"FULMARc2";
 
 /// How long the digest of a head is, in bytes.
 const DIGEST: usize = 8;
 
 /// The bytes before the texts.
-const FIXED: usize = MAGIC.len() + DIGEST + 4 + 8 * 5 + 2 + 2 + 4 + 2 + 4 + 16;
+const FIXED: usize = MAGIC.len() + DIGEST + 4 + 8 * 5 + 4 + 2 + 2 + 4 + 2 + 4 + 16;
 
 /// How long a head may be, in bytes. A response with a longer one is not kept.
 const HEAD_MAX: usize = 128 * 1024;
@@ -35,6 +36,8 @@ pub struct Head {
     pub date: i64,
     /// How long the content is, in bytes.
     pub length: u64,
+    /// The CRC-32 of the content.
+    pub checksum: u32,
     /// The text of the key.
     pub key: Box<[u8]>,
     /// The key of the variant, if the response has `Vary`.
@@ -79,6 +82,7 @@ impl Head {
         for number in [valid_until, updating_s, error_s, &self.date] {
             out.extend_from_slice(&number.to_le_bytes());
         }
+        out.extend_from_slice(&self.checksum.to_le_bytes());
         out.extend_from_slice(&self.status.0.to_le_bytes());
         out.extend_from_slice(&u16::try_from(vary.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&u32::try_from(self.key.len()).ok()?.to_le_bytes());
@@ -120,6 +124,7 @@ impl Head {
         }
         let content = numbers.u64();
         let [valid_until, updating_s, error_s, date] = [(); 4].map(|()| numbers.i64());
+        let checksum = u32::from_le_bytes(numbers.take());
         let (status, vary, key) = (numbers.u16(), numbers.u16(), numbers.u32());
         let (reason, fields) = (numbers.u16(), numbers.u32());
         let variant = Key(numbers.take());
@@ -140,6 +145,7 @@ impl Head {
             freshness: Freshness { valid_until, updating_s, error_s, vary: vary.into() },
             date,
             length: content,
+            checksum,
             key: key.into(),
             variant: (!vary.is_empty()).then_some(variant),
             status: Status(status),
@@ -210,6 +216,7 @@ mod tests {
             freshness: Freshness { valid_until: 7, updating_s: 8, error_s: 9, vary: b"X".as_slice().into() },
             date: 5,
             length: 10,
+            checksum: 11,
             key: b"http://a/".as_slice().into(),
             variant: Some(Key::of(b"y")),
             status: Status(404),
@@ -252,7 +259,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_head_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::decode(&bytes);
-            let _ = Head::decode(&[&b"FULMARc1"[..], &bytes].concat());
+            let _ = Head::decode(&[&b"FULMARc2"[..], &bytes].concat());
         }
     }
 }

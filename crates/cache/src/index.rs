@@ -18,6 +18,12 @@ pub(crate) struct Entry {
     pub(crate) uses: u32,
     /// Whether there is a file.
     pub(crate) has_file: bool,
+    /// Whether the content of the file was written by this process, or was compared with its checksum.
+    pub(crate) is_checked: bool,
+    /// A number that changes with the file.
+    pub(crate) version: u32,
+    /// Where the object is among those that are ready to be sent.
+    pub(crate) resident: Option<u32>,
     /// A failure of the other server that is kept in place of a response: its status and how long it is kept.
     pub(crate) failure: Option<(Status, i64)>,
 }
@@ -61,6 +67,14 @@ impl Index {
     /// What is known of a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
         self.places.get(key).and_then(|&at| self.nodes.get(at as usize)).map(|node| &node.entry)
+    }
+
+    /// Changes where an object is ready to be sent. The order stays.
+    pub(crate) fn place(&mut self, key: &Key, resident: Option<u32>) {
+        let node = self.places.get(key).and_then(|&at| self.nodes.get_mut(at as usize));
+        if let Some(node) = node {
+            node.entry.resident = resident;
+        }
     }
 
     /// Changes what is known of a key, which becomes the newest. `None` where nothing is known.

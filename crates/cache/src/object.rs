@@ -1,20 +1,50 @@
 //! An object that is there to be sent.
 
 use crate::head::{Head, HeadError, STARTS_MAX};
-use std::fs::File;
+use bytes::Bytes;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A response that is kept, with its file.
+/// A response that is kept.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// What is known of it.
     pub head: Head,
-    /// The file that holds the content.
-    pub file: Arc<File>,
-    /// Where the content starts in the file.
+    /// Where the content starts in its file.
     pub start: u64,
+    /// The content.
+    pub content: Content,
+    /// Device and inode of the file.
+    pub(crate) file: FileId,
+}
+
+/// The content of an object.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Its bytes.
+    Memory(Bytes),
+    /// The file that holds it after the head.
+    File(Arc<File>),
+}
+
+/// Device and inode: a file that took the place of another one has other numbers.
+pub(crate) type FileId = (u64, u64);
+
+pub(crate) fn file_id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
+/// How much of a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Whether the content has to be compared with its checksum.
+    pub checks: bool,
+    /// How long a content may be that is read into memory, in bytes; 0 reads none.
+    pub loads: u64,
+    /// Whether reading may take its time.
+    pub may_block: bool,
 }
 
 /// Why a file gives no object.
@@ -31,12 +61,34 @@ pub enum ReadError {
 /// Reads bytes of a file from an offset on, and tells how many there were; `None` where it would have to wait.
 pub type Read<'a> = dyn FnMut(&File, &mut [u8], u64) -> io::Result<Option<usize>> + 'a;
 
+/// How much content is read at once, in bytes. More than this is only checked where reading may take its time.
+const PART: u64 = 64 * 1024;
+
 impl Object {
-    /// Reads the head of a file.
+    /// Reads a file: its head, and as much of its content as is demanded.
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub fn read(file: Arc<File>, read: &mut Read<'_>) -> Result<Object, ReadError> {
+    pub fn read(file: Arc<File>, demand: Demand, read: &mut Read<'_>) -> Result<Object, ReadError> {
+        let mut object = Object::read_head(file, read)?;
+        let loads = (1..=demand.loads).contains(&object.head.length);
+        if demand.checks && object.head.length > PART && !demand.may_block {
+            return Err(ReadError::Waits);
+        }
+        if !loads && !demand.checks {
+            return Ok(object);
+        }
+        match object.read_content(loads, read) {
+            Ok(Some(bytes)) => object.content = Content::Memory(bytes.into()),
+            // The content is sent from the file this time.
+            Err(ReadError::Waits) if !demand.checks => {}
+            Err(error) => return Err(error),
+            Ok(None) => {}
+        }
+        Ok(object)
+    }
+
+    fn read_head(file: Arc<File>, read: &mut Read<'_>) -> Result<Object, ReadError> {
         let mut wanted = STARTS_MAX;
         loop {
             let mut bytes = vec![0; wanted];
@@ -45,14 +97,48 @@ impl Object {
             match Head::decode(&bytes) {
                 Ok((head, start)) => {
                     let start = start as u64;
-                    let size = file.metadata().map_err(ReadError::Io)?.size();
-                    let is_whole = start.checked_add(head.length) == Some(size);
-                    return if is_whole { Ok(Object { head, file, start }) } else { Err(ReadError::Damaged) };
+                    let metadata = file.metadata().map_err(ReadError::Io)?;
+                    let is_whole = start.checked_add(head.length) == Some(metadata.size());
+                    let id = file_id(&metadata);
+                    let object = Object { head, start, content: Content::File(file), file: id };
+                    return if is_whole { Ok(object) } else { Err(ReadError::Damaged) };
                 }
                 Err(HeadError::Short(length)) if length > wanted => wanted = length,
                 Err(_) => return Err(ReadError::Damaged),
             }
         }
+    }
+
+    /// Compares the content with its checksum; returns the content if it is to be loaded.
+    fn read_content(&self, loads: bool, read: &mut Read<'_>) -> Result<Option<Vec<u8>>, ReadError> {
+        let Content::File(file) = &self.content else { return Ok(None) };
+        let mut checksum = crc32fast::Hasher::new();
+        let mut all = Vec::new();
+        let mut part = vec![0; usize::try_from(PART.min(self.head.length)).unwrap_or(0)];
+        let mut done = 0;
+        while done < self.head.length {
+            let wanted = usize::try_from(self.head.length - done).unwrap_or(usize::MAX).min(part.len());
+            let buffer = &mut part[..wanted];
+            let count = read(file, buffer, self.start + done).map_err(ReadError::Io)?;
+            let count = count.ok_or(ReadError::Waits)?;
+            if count == 0 {
+                return Err(ReadError::Damaged);
+            }
+            checksum.update(&buffer[..count]);
+            if loads {
+                all.extend_from_slice(&buffer[..count]);
+            }
+            done += count as u64;
+        }
+        if checksum.finalize() != self.head.checksum {
+            return Err(ReadError::Damaged);
+        }
+        Ok(loads.then_some(all))
+    }
+
+    /// Whether the content is in memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.content, Content::Memory(_))
     }
 
     /// How much of the disk the file takes, in bytes.

@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::Object;
+use crate::object::{Content, Object, file_id};
 use crate::zone::Zone;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -22,6 +22,7 @@ pub struct Writer {
     zone: Arc<Zone>,
     key: Key,
     head: Head,
+    checksum: crc32fast::Hasher,
     file: Arc<File>,
     /// The temporary name; none when the file has its own.
     name: Option<String>,
@@ -44,6 +45,7 @@ impl Writer {
             zone: Arc::clone(zone),
             key,
             head: Head { length: 0, ..head },
+            checksum: crc32fast::Hasher::new(),
             file,
             name: Some(name),
             start,
@@ -59,6 +61,7 @@ impl Writer {
     /// Those of writing, such as a full disk.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.start + self.head.length)?;
+        self.checksum.update(bytes);
         self.head.length += bytes.len() as u64;
         Ok(())
     }
@@ -78,6 +81,7 @@ impl Writer {
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
     pub fn finish(mut self, inactive_s: i64, now: i64) -> io::Result<Object> {
+        self.head.checksum = std::mem::take(&mut self.checksum).finalize();
         let bytes =
             self.head.encode().ok_or_else(|| io::Error::other("the head of the response is too long"))?;
         self.file.write_all_at(&bytes, 0)?;
@@ -85,7 +89,9 @@ impl Writer {
             self.zone.rename(name, &self.key)?;
         }
         self.name = None;
-        let object = Object { head: self.head.clone(), file: Arc::clone(&self.file), start: self.start };
+        let file = file_id(&self.file.metadata()?);
+        let content = Content::File(Arc::clone(&self.file));
+        let object = Object { head: self.head.clone(), start: self.start, content, file };
         self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
         Ok(object)
     }

@@ -1,25 +1,20 @@
 //! The cache of one `keys_zone`, which all threads share.
 
-use crate::freshness::Freshness;
-use crate::head::Head;
+mod files;
+mod fills;
+
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
 use crate::object::Object;
+use crate::residents::{Moves, Residents};
+pub use fills::Fill;
+use fills::Filling;
 use http::Status;
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statvfs, unlinkat,
-};
-use rustix::io::Errno;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 
 /// The cache of one `keys_zone`.
 #[derive(Debug)]
@@ -38,33 +33,53 @@ pub struct Zone {
 #[derive(Debug)]
 struct State {
     index: Index,
+    residents: Residents,
     fills: HashMap<Key, Filling>,
     last_ticket: u64,
+    last_version: u32,
     /// Whether there was no room for an object since the manager looked.
     was_full: bool,
 }
 
-/// An object that one request gets from the other server.
-#[derive(Debug)]
-struct Filling {
-    ticket: u64,
-    /// When another request may do the same.
-    until: Instant,
-    waiting: Vec<Waker>,
+/// A request that looks for a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// A response is kept at this request for it.
+    pub min_uses: u32,
+    /// Whether the request counts. One that waited has been counted.
+    pub counts: bool,
+    /// Until when the object stays if nothing else uses it, in seconds since 1970.
+    pub expires: i64,
+    /// Seconds since 1970.
+    pub now: i64,
 }
 
 /// What a zone says about a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Look {
     /// The other server failed a while ago, with this status.
     Failed(Status),
+    /// The object is ready to be sent.
+    Ready(Arc<Object>),
     /// There may be an object.
     Known {
         /// Whether a file may be there.
         has_file: bool,
         /// Whether a response may be kept if there is no file.
         may_store: bool,
+        /// How the file is read.
+        reading: Reading,
     },
+}
+
+/// How the file of a key is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Whether the content is known to be what was written.
+    pub is_checked: bool,
+    /// Whether the object is to be ready for further requests.
+    pub admits: bool,
+    version: u32,
 }
 
 /// How much a zone holds.
@@ -74,12 +89,27 @@ pub struct Totals {
     pub objects: usize,
     /// How much of the disk the files take, in bytes.
     pub disk_bytes: u64,
+    /// How many objects are ready to be sent.
+    pub ready_objects: usize,
+    /// How much memory these take, in bytes.
+    pub memory_bytes: usize,
 }
 
+/// How often an object is asked for until it is made ready for further requests: once to be kept, and twice after that.
+const ADMITTED_USES: u32 = 3;
+
 impl Zone {
-    /// A zone that knows nothing of what is in its directory yet.
-    pub fn new(directory: &Path, levels: Levels, capacity: usize) -> Zone {
-        let state = State { index: Index::new(), fills: HashMap::new(), last_ticket: 0, was_full: false };
+    /// A zone that knows nothing of what is in its directory yet, with room for so many objects and for so many bytes of
+    /// objects in memory.
+    pub fn new(directory: &Path, levels: Levels, capacity: usize, memory_bytes: usize) -> Zone {
+        let state = State {
+            index: Index::new(),
+            residents: Residents::new(memory_bytes),
+            fills: HashMap::new(),
+            last_ticket: 0,
+            last_version: 0,
+            was_full: false,
+        };
         Zone {
             directory: directory.to_path_buf(),
             levels,
@@ -113,31 +143,49 @@ impl Zone {
     /// How much it holds.
     pub fn totals(&self) -> Totals {
         let state = self.lock();
-        Totals { objects: state.index.len(), disk_bytes: state.index.disk_bytes() }
+        let (memory_bytes, ready_objects) = state.residents.totals();
+        let (objects, disk_bytes) = (state.index.len(), state.index.disk_bytes());
+        Totals { objects, disk_bytes, ready_objects, memory_bytes }
     }
 
-    /// Looks for a key on behalf of a request. A response is kept at the `min_uses`-th request.
-    pub fn look(&self, key: &Key, min_uses: u32, expires: i64, now: i64) -> Look {
-        let (look, evicted) = self.look_locked(key, min_uses, expires, now);
+    /// Looks for a key on behalf of a request.
+    pub fn look(&self, key: &Key, asking: &Asking) -> Look {
+        let (look, must_check, evicted) = self.look_locked(key, asking);
         evicted.iter().for_each(|key| self.remove_file(key));
-        look
+        match look {
+            Look::Ready(object) if must_check && !self.is_current(key, &object) => {
+                // Another program has removed or replaced the file.
+                self.note_changed(key);
+                Look::Known { has_file: true, may_store: true, reading: Reading::default() }
+            }
+            look => look,
+        }
     }
 
-    fn look_locked(&self, key: &Key, min_uses: u32, expires: i64, now: i64) -> (Look, Option<Key>) {
+    fn look_locked(&self, key: &Key, asking: &Asking) -> (Look, bool, Option<Key>) {
+        let Asking { min_uses, counts, expires, now } = *asking;
         let is_cold = self.is_cold();
         let mut state = self.lock();
-        let look = state.index.touch(key, |entry| {
-            entry.uses = entry.uses.saturating_add(1);
+        let State { index, residents, .. } = &mut *state;
+        let may_admit = residents.max_bytes() > 0;
+        let look = index.touch(key, |entry| {
+            entry.uses = entry.uses.saturating_add(u32::from(counts));
             entry.expires = expires;
             match entry.failure {
-                Some((status, until)) if until >= now => return Look::Failed(status),
+                Some((status, until)) if until >= now => return (Look::Failed(status), false),
                 Some(_) => entry.failure = None,
                 None => {}
             }
-            Look::Known { has_file: entry.has_file, may_store: entry.has_file || entry.uses >= min_uses }
+            if let Some((object, must_check)) = entry.resident.and_then(|at| residents.hit(at, now)) {
+                return (Look::Ready(object), must_check);
+            }
+            let admits = may_admit && entry.uses >= ADMITTED_USES;
+            let reading = Reading { is_checked: entry.is_checked, admits, version: entry.version };
+            let may_store = entry.has_file || entry.uses >= min_uses;
+            (Look::Known { has_file: entry.has_file, may_store, reading }, false)
         });
-        if let Some(look) = look {
-            return (look, None);
+        if let Some((look, must_check)) = look {
+            return (look, must_check, None);
         }
         let may_store = min_uses <= 1;
         // Counting uses needs a place at once. Without that a key gets one when there is a file.
@@ -145,50 +193,39 @@ impl Zone {
             true => None,
             false => state.insert(*key, Entry { uses: 1, expires, ..Entry::default() }, self.capacity),
         };
-        (Look::Known { has_file: is_cold, may_store }, evicted)
+        (Look::Known { has_file: is_cold, may_store, reading: Reading::default() }, false, evicted)
     }
 
-    /// Opens the file of a key, if there is one.
-    ///
-    /// # Errors
-    /// Those of opening.
-    pub fn open(&self, key: &Key) -> io::Result<Option<File>> {
-        match self.open_file(&self.levels.path(key), OFlags::RDONLY) {
-            Ok(file) => Ok(Some(file)),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(error.into()),
+    /// Notes that the file of a key was read, and makes the object ready for further requests where that is wanted.
+    pub fn note_read(&self, key: &Key, object: &Arc<Object>, reading: Reading, asking: &Asking) {
+        if reading.is_checked && !reading.admits {
+            return;
         }
-    }
-
-    /// Takes the filling of an object for a request, unless another request has it and did not take longer than its
-    /// `age`.
-    pub fn fill(self: &Arc<Self>, key: &Key, age: Duration, now: Instant) -> Option<Fill> {
         let mut state = self.lock();
-        if state.fills.get(key).is_some_and(|filling| now < filling.until) {
-            return None;
+        let known = state.index.get(key).map(|entry| (entry.version, entry.resident.is_some()));
+        match known {
+            Some((version, _)) if version != reading.version => {}
+            Some((_, is_resident)) => {
+                state.index.touch(key, |entry| entry.is_checked = true);
+                if reading.admits && !is_resident {
+                    let (at, moves) = state.residents.add(*key, object, asking.now);
+                    state.note_moves(moves);
+                    state.index.place(key, at);
+                }
+            }
+            None => {
+                drop(state);
+                self.note(key, object.disk_bytes(), asking.expires, true);
+            }
         }
-        state.last_ticket += 1;
-        let ticket = state.last_ticket;
-        let waiting = state.fills.remove(key).map(|filling| filling.waiting).unwrap_or_default();
-        state.fills.insert(*key, Filling { ticket, until: now + age, waiting });
-        Some(Fill { zone: Arc::clone(self), key: *key, ticket })
     }
 
-    /// How long the filling of an object may still take before another request may do it; `None` where no request fills
-    /// it.
-    pub fn fill_left(&self, key: &Key, now: Instant) -> Option<Duration> {
-        let state = self.lock();
-        state.fills.get(key).map(|filling| filling.until.saturating_duration_since(now))
-    }
-
-    /// Ready when no request fills an object; the task is woken then.
-    pub fn poll_filled(&self, key: &Key, cx: &mut Context<'_>) -> Poll<()> {
+    /// Notes that the file of a key is not what it was.
+    pub(crate) fn note_changed(&self, key: &Key) {
         let mut state = self.lock();
-        let Some(filling) = state.fills.get_mut(key) else { return Poll::Ready(()) };
-        if !filling.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            filling.waiting.push(cx.waker().clone());
-        }
-        Poll::Pending
+        let version = state.next_version();
+        state.index.touch(key, |entry| entry.version = version);
+        state.dismiss(key);
     }
 
     /// Keeps a failure of the other server in place of a response.
@@ -206,17 +243,32 @@ impl Zone {
         evicted.iter().for_each(|key| self.remove_file(key));
     }
 
-    /// Notes that the file of a key is there.
+    /// Notes that the file of a key was written.
     pub fn note_file(&self, key: &Key, disk_bytes: u64, expires: i64) {
+        self.note(key, disk_bytes, expires, true);
+    }
+
+    fn note(&self, key: &Key, disk_bytes: u64, expires: i64, is_checked: bool) {
         let mut state = self.lock();
+        state.dismiss(key);
+        let version = state.next_version();
         let noted = state.index.touch(key, |entry| {
             (entry.has_file, entry.disk_bytes, entry.failure) = (true, disk_bytes, None);
-            entry.expires = expires;
+            (entry.expires, entry.is_checked, entry.version) = (expires, is_checked, version);
         });
         let evicted = match noted {
             Some(()) => None,
             None => {
-                let entry = Entry { uses: 1, expires, has_file: true, disk_bytes, ..Entry::default() };
+                let uses = 1;
+                let entry = Entry {
+                    uses,
+                    expires,
+                    has_file: true,
+                    is_checked,
+                    version,
+                    disk_bytes,
+                    ..Entry::default()
+                };
                 state.insert(*key, entry, self.capacity)
             }
         };
@@ -228,18 +280,20 @@ impl Zone {
     pub fn note_found(&self, key: &Key, disk_bytes: u64, expires: i64) {
         let is_known = self.lock().index.get(key).is_some_and(|entry| entry.has_file);
         if !is_known {
-            self.note_file(key, disk_bytes, expires);
+            self.note(key, disk_bytes, expires, false);
         }
     }
 
     /// Notes that a file is not there, contrary to what the index says.
     pub fn note_missing(&self, key: &Key) {
-        self.lock().index.touch(key, |entry| (entry.has_file, entry.disk_bytes) = (false, 0));
+        let mut state = self.lock();
+        state.dismiss(key);
+        state.index.touch(key, |entry| (entry.has_file, entry.disk_bytes) = (false, 0));
     }
 
     /// Forgets a key and removes its file. Tells whether there was one.
     pub fn purge(&self, key: &Key) -> bool {
-        let entry = self.lock().index.remove(key);
+        let entry = self.lock().forget(key);
         let is_removed = self.unlink(key).is_ok();
         is_removed || entry.is_some_and(|entry| entry.failure.is_some())
     }
@@ -256,7 +310,7 @@ impl Zone {
         };
         let expired = due(&state);
         for key in &expired {
-            state.index.remove(key);
+            state.forget(key);
         }
         let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires);
         drop(state);
@@ -284,107 +338,10 @@ impl Zone {
         count
     }
 
-    /// How many bytes of the file system are free.
-    ///
-    /// # Errors
-    /// Those of `statvfs`.
-    pub fn free_bytes(&self) -> io::Result<u64> {
-        let stat = statvfs(&self.directory)?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-    }
-
     /// Forgets the object that was used longest ago and removes its file; tells whether there was one.
     pub fn evict_one(&self) -> bool {
         let evicted = self.lock().evict();
         evicted.inspect(|key| self.remove_file(key)).is_some()
-    }
-
-    /// Writes a later freshness into the file of an object, if it is still the key's file.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub fn refresh(&self, key: &Key, object: &Object, freshness: &Freshness, now: i64) -> io::Result<()> {
-        let freshness = Freshness { vary: object.head.freshness.vary.clone(), ..freshness.clone() };
-        let head = Head { freshness, date: now, ..object.head.clone() };
-        let Some(bytes) = head.encode().filter(|bytes| bytes.len() as u64 == object.start) else {
-            return Ok(());
-        };
-        let file = self.open_file(&self.levels.path(key), OFlags::WRONLY)?;
-        let (theirs, ours) = (file.metadata()?, object.file.metadata()?);
-        if (theirs.dev(), theirs.ino()) != (ours.dev(), ours.ino()) {
-            return Ok(());
-        }
-        file.write_all_at(&bytes, 0)
-    }
-
-    /// Makes a file with a temporary name.
-    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let create = |root: &OwnedFd| openat(root, name, flags, Mode::RUSR | Mode::WUSR);
-        match create(&*self.root()?) {
-            // Somebody has replaced the directory.
-            Err(Errno::NOENT) => {
-                *self.root.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                Ok(create(&*self.root()?)?.into())
-            }
-            made => Ok(made?.into()),
-        }
-    }
-
-    /// Gives a file with a temporary name the name of a key.
-    pub(crate) fn rename(&self, name: &str, key: &Key) -> io::Result<()> {
-        let (root, path) = (self.root()?, self.levels.path(key));
-        match renameat(&*root, name, &*root, &path) {
-            Err(Errno::NOENT) => {}
-            done => return Ok(done?),
-        }
-        let mut directory = PathBuf::new();
-        for level in self.levels.directories(&key.digits()) {
-            directory.push(level);
-            match mkdirat(&*root, &directory, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(renameat(&*root, name, &*root, &path)?)
-    }
-
-    pub(crate) fn remove_temporary(&self, name: &str) {
-        if let Ok(root) = self.root() {
-            // The file may be gone with its directory.
-            let _ = unlinkat(&*root, name, AtFlags::empty());
-        }
-    }
-
-    fn remove_file(&self, key: &Key) {
-        // A file that is not there any more is as good as removed; another failure leaves it to the next start.
-        let _ = self.unlink(key);
-    }
-
-    fn unlink(&self, key: &Key) -> io::Result<()> {
-        Ok(unlinkat(&*self.root()?, self.levels.path(key), AtFlags::empty())?)
-    }
-
-    /// Opens a file below the root. No link is followed.
-    fn open_file(&self, path: &Path, flags: OFlags) -> Result<File, Errno> {
-        let root = self.root().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(&*root, path, flags, Mode::empty(), resolve) {
-            // An old kernel, or a sandbox that does not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => openat(&*root, path, flags, Mode::empty()).map(File::from),
-            opened => opened.map(File::from),
-        }
-    }
-
-    fn root(&self) -> io::Result<Arc<OwnedFd>> {
-        let mut root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(root) = &*root {
-            return Ok(Arc::clone(root));
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(CWD, &self.directory, flags, Mode::empty())?;
-        Ok(Arc::clone(root.insert(Arc::new(opened))))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -410,32 +367,36 @@ impl State {
 
     /// Forgets the object that was used longest ago, but none that a request is getting anew.
     fn evict(&mut self) -> Option<Key> {
-        let State { index, fills, .. } = self;
+        let State { index, fills, .. } = &*self;
         let mut oldest = index.oldest_first().take(EVICTION_LOOKS).map(|(key, _)| *key);
         let key = oldest.find(|key| !fills.contains_key(key))?;
         drop(oldest);
-        index.remove(&key);
+        self.forget(&key);
         Some(key)
     }
-}
 
-/// The right of one request to fill an object, while others wait or get what there was before. It ends when this is
-/// dropped.
-#[derive(Debug)]
-pub struct Fill {
-    zone: Arc<Zone>,
-    key: Key,
-    ticket: u64,
-}
+    /// Forgets a key.
+    fn forget(&mut self, key: &Key) -> Option<Entry> {
+        self.dismiss(key);
+        self.index.remove(key)
+    }
 
-impl Drop for Fill {
-    fn drop(&mut self) {
-        let mut state = self.zone.lock();
-        let is_own = state.fills.get(&self.key).is_some_and(|filling| filling.ticket == self.ticket);
-        // Another request may have taken the filling over.
-        let filling = if is_own { state.fills.remove(&self.key) } else { None };
-        drop(state);
-        filling.into_iter().flat_map(|filling| filling.waiting).for_each(Waker::wake);
+    /// Forgets an object that is ready to be sent. Its file stays.
+    fn dismiss(&mut self, key: &Key) {
+        if let Some(at) = self.index.get(key).and_then(|entry| entry.resident) {
+            let moves = self.residents.remove(at);
+            self.note_moves(moves);
+        }
+    }
+
+    fn note_moves(&mut self, moves: Moves) {
+        moves.gone.iter().for_each(|key| self.index.place(key, None));
+        moves.moved.iter().for_each(|(key, at)| self.index.place(key, Some(*at)));
+    }
+
+    fn next_version(&mut self) -> u32 {
+        self.last_version = self.last_version.wrapping_add(1);
+        self.last_version
     }
 }
 

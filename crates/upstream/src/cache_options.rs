@@ -44,6 +44,8 @@ pub struct CachePath {
     pub levels: Levels,
     /// How many objects there may be.
     pub capacity: usize,
+    /// How much memory objects may take that are ready to be sent, in bytes.
+    pub memory: usize,
     /// For how many seconds an object stays that nothing uses.
     pub inactive_s: i64,
     /// How much of the disk the files may take, in bytes.
@@ -140,7 +142,7 @@ impl CacheOptions {
 }
 
 const PATH: &str = "A directory where responses are kept, with the zone that knows them: `levels=`, `keys_zone=NAME:SIZE`, \
-     `inactive=`, `max_size=`, `min_free=`, `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
+     `inactive=`, `max_size=`, `min_free=`, `memory=` (this server's own; 32m unless given), `use_temp_path=`, `loader_files=`, `loader_sleep=`, `loader_threshold=`, \
      `manager_files=`, `manager_sleep=`, `manager_threshold=`.";
 const CACHE: &str = "The zone whose responses are used and where responses are kept; `off` keeps none.";
 const KEY: &str = "The text that a response is found by.";
@@ -238,12 +240,16 @@ const ZONE_LEAST: u64 = 8192;
 /// The fewest objects that a zone has room for.
 const CAPACITY_LEAST: u64 = 16;
 
+/// How much memory the objects of a zone take that are ready to be sent, in bytes, unless the configuration says more.
+const MEMORY_DEFAULT: usize = 32 << 20;
+
 fn parse_path(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<CachePath>, Diagnostic> {
     let mut path = CachePath {
         name: Box::default(),
         directory: loading.directory(args.word(0)?, args.node.span),
         levels: Levels::default(),
         capacity: 0,
+        memory: MEMORY_DEFAULT,
         inactive_s: 600,
         max_size: u64::MAX,
         min_free: 0,
@@ -281,6 +287,10 @@ impl Parameter<'_> {
             b"keys_zone=" => self.read_zone(path)?,
             b"use_temp_path=" => self.check_temp_path()?,
             b"inactive=" => path.inactive_s = self.signed(self.parse("inactive", value::time_s)?),
+            b"memory=" => {
+                let bytes = self.parse("memory", value::size)?;
+                path.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
+            }
             b"max_size=" => path.max_size = self.parse("max_size", value::offset)?,
             b"min_free=" => path.min_free = self.parse("min_free", value::offset)?,
             b"loader_files=" => path.loader.files = self.count("loader_files")?,

@@ -132,21 +132,25 @@ pub fn stores(view: &View<'_>, options: &CacheOptions) -> Result<Vec<Arc<Store>>
             let message = format!("duplicate zone \"{}\"", String::from_utf8_lossy(&path.name));
             return Err(Diagnostic::emerg(message).at(one.span));
         }
-        let make = || Ok::<_, Infallible>(Zone::new(&path.directory, path.levels.clone(), path.capacity));
+        let make = || {
+            let levels = path.levels.clone();
+            Ok::<_, Infallible>(Zone::new(&path.directory, levels, path.capacity, path.memory))
+        };
         let Ok(zone) = view.origin().share(identity(options, path), make);
         stores.push(Arc::new(Store { path: Arc::clone(path), zone }));
     }
     Ok(stores)
 }
 
-/// A zone outlives a reload while its name, its directory and its size stay the same.
+/// A zone outlives a reload while its name, its directory and its sizes stay the same.
 fn identity(options: &CacheOptions, path: &CachePath) -> Identity {
-    let CachePath { name, directory, levels, capacity, .. } = path;
+    let CachePath { name, directory, levels, capacity, memory, .. } = path;
     let mut identity = Identity::default()
         .bytes(directive(&options.path))
         .bytes(name)
         .bytes(directory.as_os_str().as_encoded_bytes())
-        .number(*capacity as u128);
+        .number(*capacity as u128)
+        .number(*memory as u128);
     for &digits in levels.digits() {
         identity = identity.number(digits as u128);
     }

@@ -1,5 +1,5 @@
-use super::{Look, Zone};
-use crate::{Batch, Fill, Freshness, Head, Key, Levels, Object, ReadError, Walk, Writer};
+use super::{Asking, Look, Zone};
+use crate::{Batch, Content, Demand, Fill, Freshness, Head, Key, Levels, Object, ReadError, Walk, Writer};
 use http::{Fields, Status};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 
 const NOW: i64 = 1000;
 
+/// How many bytes of objects may be in memory.
+const MEMORY: usize = 8192;
+
 fn zone(directory: &Path, capacity: usize) -> Arc<Zone> {
-    Arc::new(Zone::new(directory, Levels::parse(b"1:2").unwrap(), capacity))
+    Arc::new(Zone::new(directory, Levels::parse(b"1:2").unwrap(), capacity, MEMORY))
 }
 
 fn head(key: &str) -> Head {
@@ -19,6 +22,7 @@ fn head(key: &str) -> Head {
         freshness: Freshness { valid_until: NOW + 10, ..Freshness::default() },
         date: NOW,
         length: 0,
+        checksum: 0,
         key: key.as_bytes().into(),
         variant: None,
         status: Status::OK,
@@ -34,14 +38,17 @@ fn store(zone: &Arc<Zone>, key: &str, content: &str) -> Object {
 }
 
 fn read(file: File) -> Result<Object, ReadError> {
-    Object::read(Arc::new(file), &mut |file, buffer, offset| file.read_at(buffer, offset).map(Some))
+    let demand = Demand { checks: true, loads: 4096, may_block: true };
+    Object::read(Arc::new(file), demand, &mut |file, buffer, offset| file.read_at(buffer, offset).map(Some))
 }
 
 fn content(zone: &Zone, key: &str) -> Option<String> {
-    let object = read(zone.open(&Key::of(key.as_bytes())).unwrap()?).ok()?;
-    let mut bytes = vec![0; usize::try_from(object.head.length).unwrap()];
-    object.file.read_exact_at(&mut bytes, object.start).unwrap();
-    Some(String::from_utf8(bytes).unwrap())
+    text(&read(zone.open(&Key::of(key.as_bytes())).unwrap()?).ok()?)
+}
+
+fn text(object: &Object) -> Option<String> {
+    let Content::Memory(bytes) = &object.content else { return None };
+    Some(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
 fn walk(zone: &Arc<Zone>) {
@@ -51,13 +58,47 @@ fn walk(zone: &Arc<Zone>) {
     zone.warmed();
 }
 
-fn look(zone: &Zone, key: &str, min_uses: u32) -> Look {
-    zone.look(&Key::of(key.as_bytes()), min_uses, NOW + 60, NOW)
+fn asking(min_uses: u32, now: i64) -> Asking {
+    Asking { min_uses, counts: true, expires: NOW + 60, now }
 }
 
-const MISSING: Look = Look::Known { has_file: false, may_store: true };
-const SCARCE: Look = Look::Known { has_file: false, may_store: false };
-const THERE: Look = Look::Known { has_file: true, may_store: true };
+/// What the zone says: whether there is a file, and whether a response may be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Said {
+    Failed(Status),
+    Ready(Option<String>),
+    Known(bool, bool),
+}
+
+fn look_at(zone: &Zone, key: &str, asking: &Asking) -> Said {
+    match zone.look(&Key::of(key.as_bytes()), asking) {
+        Look::Failed(status) => Said::Failed(status),
+        Look::Ready(object) => Said::Ready(text(&object)),
+        Look::Known { has_file, may_store, .. } => Said::Known(has_file, may_store),
+    }
+}
+
+fn look(zone: &Zone, key: &str, min_uses: u32) -> Said {
+    look_at(zone, key, &asking(min_uses, NOW))
+}
+
+/// Asks as a request does, which reads the file.
+fn ask(zone: &Zone, key: &str, now: i64) -> Option<String> {
+    let asking = asking(1, now);
+    let name = Key::of(key.as_bytes());
+    let (has_file, reading) = match zone.look(&name, &asking) {
+        Look::Ready(object) => return text(&object),
+        Look::Failed(_) => return None,
+        Look::Known { has_file, reading, .. } => (has_file, reading),
+    };
+    let object = Arc::new(read(zone.open(&name).unwrap().filter(|_| has_file)?).ok()?);
+    zone.note_read(&name, &object, reading, &asking);
+    text(&object)
+}
+
+const MISSING: Said = Said::Known(false, true);
+const SCARCE: Said = Said::Known(false, false);
+const THERE: Said = Said::Known(true, true);
 
 #[test]
 fn an_object_is_found_once_it_is_whole() {
@@ -87,8 +128,10 @@ fn uses_are_counted_before_an_object_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let zone = zone(directory.path(), 10);
     zone.warmed();
-    let looks: Vec<_> = (0..3).map(|_| look(&zone, "a", 3)).collect();
-    assert_eq!(looks, [SCARCE, SCARCE, MISSING]);
+    assert_eq!((look(&zone, "a", 3), look(&zone, "a", 3)), (SCARCE, SCARCE));
+    let waited = Asking { counts: false, ..asking(3, NOW) };
+    assert_eq!(look_at(&zone, "a", &waited), SCARCE, "a request that waited counts once");
+    assert_eq!(look(&zone, "a", 3), MISSING);
 }
 
 #[test]
@@ -98,8 +141,8 @@ fn failures_are_kept_for_a_while() {
     zone.warmed();
     let key = Key::of(b"a");
     zone.note_failure(&key, (Status::BAD_GATEWAY, NOW + 5), NOW + 60);
-    assert_eq!(look(&zone, "a", 1), Look::Failed(Status::BAD_GATEWAY));
-    assert_eq!(zone.look(&key, 1, NOW + 60, NOW + 6), MISSING);
+    assert_eq!(look(&zone, "a", 1), Said::Failed(Status::BAD_GATEWAY));
+    assert_eq!(look_at(&zone, "a", &asking(1, NOW + 6)), MISSING);
 }
 
 #[test]
@@ -169,7 +212,7 @@ fn damaged_files_and_links_are_no_objects() {
     let length = file.metadata().unwrap().len();
     file.set_len(length - 1).unwrap();
     assert!(matches!(read(File::open(path("a")).unwrap()), Err(ReadError::Damaged)));
-    file.set_len(length).unwrap();
+    file.write_all_at(b"o", length - 1).unwrap();
     assert!(read(File::open(path("a")).unwrap()).is_ok());
     file.write_all_at(b"x", 40).unwrap();
     assert!(matches!(read(File::open(path("a")).unwrap()), Err(ReadError::Damaged)));
@@ -192,4 +235,70 @@ fn a_later_freshness_is_written_only_to_the_same_file() {
     let new = read(zone.open(&key).unwrap().unwrap()).unwrap();
     zone.refresh(&key, &new, &later, NOW).unwrap();
     assert_eq!((until(&zone), content(&zone, "a").as_deref()), (NOW + 99, Some("a longer one")));
+}
+
+#[test]
+fn an_object_is_in_memory_from_its_second_hit_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    store(&zone, "a", "hello");
+    assert_eq!((ask(&zone, "a", NOW).as_deref(), zone.totals().ready_objects), (Some("hello"), 0));
+    assert_eq!((ask(&zone, "a", NOW).as_deref(), zone.totals().ready_objects), (Some("hello"), 1));
+    assert_eq!(look(&zone, "a", 1), Said::Ready(Some("hello".into())));
+    store(&zone, "a", "again");
+    assert_eq!(zone.totals().ready_objects, 0, "the file has another content");
+    assert_eq!(ask(&zone, "a", NOW).as_deref(), Some("again"));
+    assert_eq!(look(&zone, "a", 1), Said::Ready(Some("again".into())));
+    assert!(zone.purge(&Key::of(b"a")));
+    assert_eq!((ask(&zone, "a", NOW), zone.totals().memory_bytes), (None, 0));
+}
+
+#[test]
+fn an_object_leaves_memory_when_its_file_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    zone.warmed();
+    store(&zone, "a", "hello");
+    (0..2).for_each(|_| drop(ask(&zone, "a", NOW)));
+    std::fs::remove_file(directory.path().join(zone.levels().path(&Key::of(b"a")))).unwrap();
+    assert_eq!(ask(&zone, "a", NOW + 1).as_deref(), Some("hello"), "it is looked for once in a while");
+    assert_eq!((ask(&zone, "a", NOW + 2), zone.totals().ready_objects), (None, 0));
+}
+
+#[test]
+fn what_is_asked_for_once_pushes_nothing_out_of_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 1000);
+    let often: Vec<String> = (0..4).map(|number| format!("often {number}")).collect();
+    let ask_often = || often.iter().for_each(|key| assert_eq!(ask(&zone, key, NOW).as_ref(), Some(key)));
+    often.iter().for_each(|key| drop(store(&zone, key, key)));
+    (0..4).for_each(|_| ask_often());
+    let ready = zone.totals();
+    assert_eq!(ready.ready_objects, often.len());
+    for number in 0..100 {
+        let key = format!("once {number}");
+        store(&zone, &key, &key);
+        (0..2).for_each(|_| assert_eq!(ask(&zone, &key, NOW).as_ref(), Some(&key)));
+        ask_often();
+        assert!(zone.totals().memory_bytes <= MEMORY);
+    }
+    let are_ready = often.iter().filter(|key| matches!(look(&zone, key, 1), Said::Ready(_))).count();
+    assert_eq!(are_ready, often.len());
+}
+
+#[test]
+fn a_content_that_the_disk_has_lost_is_no_object() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = zone(directory.path(), 10);
+    store(&first, "a", "hello");
+    let path = directory.path().join(first.levels().path(&Key::of(b"a")));
+    let length = path.metadata().unwrap().len();
+    File::options().write(true).open(&path).unwrap().write_all_at(&[0; 5], length - 5).unwrap();
+    assert!(matches!(read(File::open(&path).unwrap()), Err(ReadError::Damaged)));
+    let second = zone(directory.path(), 10);
+    walk(&second);
+    let Look::Known { has_file, reading, .. } = second.look(&Key::of(b"a"), &asking(1, NOW)) else {
+        panic!()
+    };
+    assert!(has_file && !reading.is_checked);
 }

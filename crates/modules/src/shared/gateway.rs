@@ -13,6 +13,7 @@ use http::{Field, Fields, Method, Status};
 use journal::Level;
 use std::borrow::Cow;
 use std::rc::Rc;
+use std::sync::Arc;
 use upstream::{Attempts, Conversation, Dialogue, Failures, Ignored, Kind, Settings, Upload};
 
 /// Fields that an internal redirect by `X-Accel-Redirect` keeps.
@@ -60,7 +61,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     fn reason(dialogue: &Self::Dialogue) -> &[u8];
 
     /// Makes the dialogue what it was when the answer came that is kept with this head.
-    fn restore(dialogue: &mut Self::Dialogue, head: cache::Head);
+    fn restore(dialogue: &mut Self::Dialogue, head: &cache::Head);
 
     /// Writes the key of a response that is kept, where the configuration has none. Tells whether there is one.
     ///
@@ -101,7 +102,7 @@ impl<P: Protocol> Handler for Gateway<P> {
         match outcome {
             // The body of the request is there, or a response that is kept is being updated.
             Outcome::Done => match Cached::of(exchange).and_then(|cached| cached.take_object()) {
-                Some(object) => self.serve(exchange, *object),
+                Some(object) => self.serve(exchange, &object),
                 None => self.ask(exchange),
             },
             Outcome::Task(task) => match task.downcast::<Conversation<P::Dialogue>>() {
@@ -134,7 +135,7 @@ impl<P: Protocol> Gateway<P> {
     fn go_on(&self, exchange: &mut Exchange, look: impl FnOnce(&Cached, &Exchange) -> Option<Next>) -> Step {
         match Cached::of(exchange).and_then(|cached| look(&cached, exchange)) {
             Some(Next::Ask) => self.pass(exchange),
-            Some(Next::Serve(object)) => self.serve(exchange, *object),
+            Some(Next::Serve(object)) => self.serve(exchange, &object),
             Some(Next::Wait(work)) => Step::Await(work),
             Some(Next::Finish(status)) => Step::Finish(status),
             None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
@@ -154,11 +155,11 @@ impl<P: Protocol> Gateway<P> {
     }
 
     /// Sends a response that is kept.
-    fn serve(&self, exchange: &mut Exchange, object: Object) -> Step {
+    fn serve(&self, exchange: &mut Exchange, object: &Object) -> Step {
         let mut dialogue = P::Dialogue::default();
-        let body = cached::answer::body(&object);
+        let body = cached::answer::body(object);
         let (status, length) = (object.head.status, object.head.length);
-        P::restore(&mut dialogue, object.head);
+        P::restore(&mut dialogue, &object.head);
         let attempts = Attempts::of(exchange);
         if let Err(step) = self.present(exchange, &mut dialogue, &attempts) {
             return step;
@@ -202,7 +203,7 @@ impl<P: Protocol> Gateway<P> {
         exchange: &Exchange,
         cached: &Cached,
         conversation: &mut Conversation<P::Dialogue>,
-    ) -> Option<Box<Object>> {
+    ) -> Option<Arc<Object>> {
         if conversation.answered().is_err() {
             return conversation.failure().and_then(|failure| cached.stale(failure));
         }
@@ -222,7 +223,7 @@ impl<P: Protocol> Gateway<P> {
         let instead =
             cached.as_ref().and_then(|cached| self.kept_instead(exchange, cached, &mut conversation));
         if let Some(object) = instead {
-            return self.serve(exchange, *object);
+            return self.serve(exchange, &object);
         }
         if let Err(status) = conversation.answered() {
             let is_kept = matches!(status, Status::BAD_GATEWAY | Status::GATEWAY_TIMEOUT);

@@ -252,9 +252,9 @@ impl Protocol for Application {
         &dialogue.head.reason
     }
 
-    fn restore(dialogue: &mut Records, head: cache::Head) {
-        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
-        dialogue.head.reason = head.reason.into();
+    fn restore(dialogue: &mut Records, head: &cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields.clone());
+        dialogue.head.reason = head.reason.to_vec();
         dialogue.length = Some(head.length);
     }
 

@@ -106,9 +106,9 @@ impl Protocol for Proxy {
         &dialogue.head.reason
     }
 
-    fn restore(dialogue: &mut HttpDialogue, head: cache::Head) {
-        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
-        dialogue.head.reason = head.reason.into();
+    fn restore(dialogue: &mut HttpDialogue, head: &cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields.clone());
+        dialogue.head.reason = head.reason.to_vec();
         dialogue.framing.announced = Some(head.length);
     }
 

@@ -3,7 +3,7 @@
 use super::filling::Filling;
 use super::{Cached, any_set};
 use bytes::Bytes;
-use cache::{Freshness, Head, Object, Writer};
+use cache::{Content, Freshness, Head, Object, Writer};
 use contract::{Body, Exchange, Piece};
 use h1::tokens;
 use http::{Fields, Method, Status, parse_date};
@@ -65,6 +65,7 @@ impl Cached {
             freshness,
             date: Time::now().seconds,
             length: 0,
+            checksum: 0,
             key: self.text.clone(),
             variant,
             status: answer.status,
@@ -163,9 +164,12 @@ fn kept_fields(fields: &Fields) -> Fields {
 
 /// The content of an object.
 pub(crate) fn body(object: &Object) -> Body {
-    match object.head.length {
-        0 => Body::Empty,
-        length => Body::Piece(Piece::File { file: Arc::clone(&object.file), offset: object.start, length }),
+    match (&object.content, object.head.length) {
+        (_, 0) => Body::Empty,
+        (Content::Memory(bytes), _) => Body::bytes(bytes.clone()),
+        (Content::File(file), length) => {
+            Body::Piece(Piece::File { file: Arc::clone(file), offset: object.start, length })
+        }
     }
 }
 

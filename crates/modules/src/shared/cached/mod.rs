@@ -5,7 +5,7 @@ pub(crate) mod answer;
 mod filling;
 pub(crate) mod keeper;
 
-use cache::{Fill, Freshness, Key, Look, Object, ReadError};
+use cache::{Asking, Demand, Fill, Freshness, Key, Look, Object, ReadError, Reading};
 use contract::{
     Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
 };
@@ -57,7 +57,7 @@ pub(crate) enum Next {
     /// It asks the other server.
     Ask,
     /// It sends this.
-    Serve(Box<Object>),
+    Serve(Arc<Object>),
     /// It waits.
     Wait(Work),
     /// It ends with a status.
@@ -79,7 +79,11 @@ pub(crate) struct Cached {
     /// The right to get the response, if the request has it.
     fill: RefCell<Option<Fill>>,
     /// What is there already: to be sent, or to be found valid again.
-    object: RefCell<Option<Box<Object>>>,
+    object: RefCell<Option<Arc<Object>>>,
+    /// How the file of the key is read.
+    reading: Cell<Reading>,
+    /// Whether the request was counted among the uses of its key.
+    is_counted: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     is_update: bool,
     /// Until when other requests are waited for.
@@ -98,6 +102,9 @@ pub(crate) struct Waited;
 
 /// How long an update may take before another request tries it, too.
 const UPDATE_AGE: Duration = Duration::from_secs(3600);
+
+/// How long a content may be that is kept in memory, in bytes. The files of longer ones are kept open.
+const LOADED_MAX: u64 = 64 * 1024;
 
 impl Cached {
     /// Begins the look for a response; none if the request uses no cache. `default_key` writes the key where the
@@ -152,6 +159,8 @@ impl Cached {
             is_update: fill.is_some(),
             fill: RefCell::new(fill),
             object: RefCell::default(),
+            reading: Cell::default(),
+            is_counted: Cell::new(false),
             waits_until: Cell::new(None),
             gave_up: Cell::new(false),
         });
@@ -193,7 +202,7 @@ impl Cached {
     }
 
     /// The object that is to be sent after the work that was begun for it.
-    pub(crate) fn take_object(&self) -> Option<Box<Object>> {
+    pub(crate) fn take_object(&self) -> Option<Arc<Object>> {
         let is_sent = matches!(self.found.get(), Found::Stale | Found::Updating | Found::Hit);
         if is_sent { self.object.take() } else { None }
     }
@@ -213,16 +222,22 @@ impl Cached {
     }
 
     fn look(&self, exchange: &Exchange) -> Next {
-        let (zone, path, now) = (&self.store.zone, &self.store.path, Time::now().seconds);
-        let key = self.key.get();
-        let expires = now.saturating_add(path.inactive_s);
-        let (has_file, may_store) = match zone.look(&key, self.settings.min_uses, expires, now) {
+        let (zone, key) = (&self.store.zone, self.key.get());
+        let (has_file, may_store) = match zone.look(&key, &self.asking()) {
             Look::Failed(status) => {
                 self.found.set(Found::Hit);
                 return Next::Finish(status);
             }
-            Look::Known { has_file, may_store } => (has_file, may_store),
+            Look::Ready(object) => {
+                self.is_counted.set(true);
+                return self.judge_key(exchange, object);
+            }
+            Look::Known { has_file, may_store, reading } => {
+                self.reading.set(reading);
+                (has_file, may_store)
+            }
         };
+        self.is_counted.set(true);
         if has_file {
             match zone.open(&key) {
                 Ok(Some(file)) => return self.read(exchange, Arc::new(file)),
@@ -242,6 +257,16 @@ impl Cached {
             return Next::Ask;
         }
         self.lock(exchange)
+    }
+
+    fn asking(&self) -> Asking {
+        let now = Time::now().seconds;
+        Asking {
+            min_uses: self.settings.min_uses,
+            counts: !self.is_counted.get(),
+            expires: now.saturating_add(self.store.path.inactive_s),
+            now,
+        }
     }
 
     /// Gets the right to ask the other server, or waits for the request that has it.
@@ -286,25 +311,27 @@ impl Cached {
             Ready::Unknown => file.read_at(buffer, offset).map(Some),
             Ready::Waits => Ok(None),
         };
-        match Object::read(Arc::clone(&file), &mut { ready }) {
+        let Reading { is_checked, admits, .. } = self.reading.get();
+        let demand =
+            Demand { checks: !is_checked, loads: if admits { LOADED_MAX } else { 0 }, may_block: false };
+        match Object::read(Arc::clone(&file), demand, &mut { ready }) {
             Err(ReadError::Waits) => Next::Wait(Work::Job(Box::new(move || {
                 let mut read =
                     |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
-                Box::new(Object::read(file, &mut read))
+                Box::new(Object::read(file, Demand { may_block: true, ..demand }, &mut read))
             }))),
             read => self.judge_read(exchange, read),
         }
     }
 
     fn judge_read(&self, exchange: &Exchange, read: Result<Object, ReadError>) -> Next {
-        let complain = |what: &str| {
-            let zone = &self.store.zone;
-            let file = zone.directory().join(zone.levels().path(&self.key.get()));
-            exchange.log(Level::Crit, &format!("cache file \"{}\" {what}", file.display()));
-        };
+        let complain = |what: &str| self.complain_of_file(exchange, what);
         match read {
-            Ok(object) if *object.head.key != *self.text => complain("has md5 collision"),
-            Ok(object) => return self.judge(exchange, Box::new(object)),
+            Ok(object) => {
+                let object = Arc::new(object);
+                self.store.zone.note_read(&self.key.get(), &object, self.reading.get(), &self.asking());
+                return self.judge_key(exchange, object);
+            }
             Err(ReadError::Io(error)) => {
                 complain(&format!("cannot be read ({})", net::system_message(&error)));
                 self.stores.set(false);
@@ -317,8 +344,23 @@ impl Cached {
         Next::Ask
     }
 
+    fn complain_of_file(&self, exchange: &Exchange, what: &str) {
+        let zone = &self.store.zone;
+        let file = zone.directory().join(zone.levels().path(&self.key.get()));
+        exchange.log(Level::Crit, &format!("cache file \"{}\" {what}", file.display()));
+    }
+
+    /// Decides about an object that is there, if it is the one of the key and of no other one with the same digest.
+    fn judge_key(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
+        if *object.head.key == *self.text {
+            return self.judge(exchange, object);
+        }
+        self.complain_of_file(exchange, "has md5 collision");
+        Next::Ask
+    }
+
     /// Decides about an object that is there.
-    fn judge(&self, exchange: &Exchange, object: Box<Object>) -> Next {
+    fn judge(&self, exchange: &Exchange, object: Arc<Object>) -> Next {
         let freshness = &object.head.freshness;
         if let Some(variant) = object.head.variant {
             let wanted = self.main.variant(&freshness.vary, &exchange.request.head.fields);
@@ -373,7 +415,7 @@ impl Cached {
     }
 
     /// The stale response to send in place of a failure.
-    pub(crate) fn stale(&self, failure: Failures) -> Option<Box<Object>> {
+    pub(crate) fn stale(&self, failure: Failures) -> Option<Arc<Object>> {
         if self.found.get() != Found::Expired {
             return None;
         }
@@ -394,7 +436,7 @@ impl Cached {
     }
 
     /// The response that the other server says is still valid, if this was asked.
-    pub(crate) fn still_valid(&self, status: Status) -> Option<Box<Object>> {
+    pub(crate) fn still_valid(&self, status: Status) -> Option<Arc<Object>> {
         let was_asked = self.found.get() == Found::Expired && self.settings.revalidate;
         if !was_asked || status != Status::NOT_MODIFIED {
             return None;

@@ -140,9 +140,9 @@ impl<L: Language> Protocol for Application<L> {
         &dialogue.head.reason
     }
 
-    fn restore(dialogue: &mut Block, head: cache::Head) {
-        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields);
-        dialogue.head.reason = head.reason.into();
+    fn restore(dialogue: &mut Block, head: &cache::Head) {
+        (dialogue.head.status, dialogue.head.fields) = (head.status, head.fields.clone());
+        dialogue.head.reason = head.reason.to_vec();
         dialogue.length = Some(head.length);
     }
 

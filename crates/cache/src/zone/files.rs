@@ -1,0 +1,138 @@
+//! The files of a zone. No link below its directory is followed.
+
+use super::Zone;
+use crate::freshness::Freshness;
+use crate::head::Head;
+use crate::key::Key;
+use crate::object::{Object, file_id};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, statvfs, unlinkat,
+};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+impl Zone {
+    /// Opens the file of a key, if there is one.
+    ///
+    /// # Errors
+    /// Those of opening.
+    pub fn open(&self, key: &Key) -> io::Result<Option<File>> {
+        match self.open_file(&self.levels.path(key), OFlags::RDONLY) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How many bytes of the file system are free.
+    ///
+    /// # Errors
+    /// Those of `statvfs`.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let stat = statvfs(&self.directory)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    /// Whether the file of an object is still the key's file. A file that cannot be looked for counts as there.
+    pub(super) fn is_current(&self, key: &Key, object: &Object) -> bool {
+        let Ok(root) = self.root() else { return true };
+        match statat(&*root, self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => (stat.st_dev, stat.st_ino) == object.file,
+            Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
+        }
+    }
+
+    /// Writes a later freshness into the file of an object, if it is still the key's file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn refresh(&self, key: &Key, object: &Object, freshness: &Freshness, now: i64) -> io::Result<()> {
+        let freshness = Freshness { vary: object.head.freshness.vary.clone(), ..freshness.clone() };
+        let head = Head { freshness, date: now, ..object.head.clone() };
+        let Some(bytes) = head.encode().filter(|bytes| bytes.len() as u64 == object.start) else {
+            return Ok(());
+        };
+        let file = self.open_file(&self.levels.path(key), OFlags::WRONLY)?;
+        if file_id(&file.metadata()?) != object.file {
+            return Ok(());
+        }
+        let written = file.write_all_at(&bytes, 0);
+        self.note_changed(key);
+        written
+    }
+
+    /// Makes a file with a temporary name.
+    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let create = |root: &OwnedFd| openat(root, name, flags, Mode::RUSR | Mode::WUSR);
+        match create(&*self.root()?) {
+            // Somebody has replaced the directory.
+            Err(Errno::NOENT) => {
+                *self.root.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                Ok(create(&*self.root()?)?.into())
+            }
+            made => Ok(made?.into()),
+        }
+    }
+
+    /// Gives a file with a temporary name the name of a key.
+    pub(crate) fn rename(&self, name: &str, key: &Key) -> io::Result<()> {
+        let (root, path) = (self.root()?, self.levels.path(key));
+        match renameat(&*root, name, &*root, &path) {
+            Err(Errno::NOENT) => {}
+            done => return Ok(done?),
+        }
+        let mut directory = PathBuf::new();
+        for level in self.levels.directories(&key.digits()) {
+            directory.push(level);
+            match mkdirat(&*root, &directory, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(renameat(&*root, name, &*root, &path)?)
+    }
+
+    pub(crate) fn remove_temporary(&self, name: &str) {
+        if let Ok(root) = self.root() {
+            // The file may be gone with its directory.
+            let _ = unlinkat(&*root, name, AtFlags::empty());
+        }
+    }
+
+    pub(super) fn remove_file(&self, key: &Key) {
+        // A file that is not there any more is as good as removed; another failure leaves it to the next start.
+        let _ = self.unlink(key);
+    }
+
+    pub(super) fn unlink(&self, key: &Key) -> io::Result<()> {
+        Ok(unlinkat(&*self.root()?, self.levels.path(key), AtFlags::empty())?)
+    }
+
+    /// Opens a file below the root. No link is followed.
+    fn open_file(&self, path: &Path, flags: OFlags) -> Result<File, Errno> {
+        let root = self.root().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(&*root, path, flags, Mode::empty(), resolve) {
+            // An old kernel, or a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => openat(&*root, path, flags, Mode::empty()).map(File::from),
+            opened => opened.map(File::from),
+        }
+    }
+
+    fn root(&self) -> io::Result<Arc<OwnedFd>> {
+        let mut root = self.root.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = &*root {
+            return Ok(Arc::clone(root));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(CWD, &self.directory, flags, Mode::empty())?;
+        Ok(Arc::clone(root.insert(Arc::new(opened))))
+    }
+}
