@@ -18,6 +18,7 @@ mod explain;
 mod fastcgi;
 mod filters;
 mod fmt;
+mod following;
 mod gateways;
 mod htaccess;
 mod http2;

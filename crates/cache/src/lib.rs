@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arriving;
 mod freshness;
 mod head;
 mod index;
@@ -17,10 +18,11 @@ mod walk;
 mod writer;
 mod zone;
 
+pub use arriving::{Arrived, Arriving, Follower};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
 pub use head::{Head, HeadError, STARTS_MAX};
 pub use key::{Key, Levels};
 pub use object::{Content, Demand, Object, Read, ReadError};
 pub use walk::{Batch, Walk};
 pub use writer::Writer;
-pub use zone::{Asking, Fill, Look, Reading, Totals, Zone};
+pub use zone::{Asking, Fill, Look, RESULTS, Reading, Totals, Zone};

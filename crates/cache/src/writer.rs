@@ -1,9 +1,10 @@
 //! Writing an object. A file has a temporary name until it is whole.
 
+use crate::arriving::Arriving;
 use crate::head::Head;
 use crate::key::Key;
 use crate::object::{Content, Object, file_id};
-use crate::zone::Zone;
+use crate::zone::{Fill, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
@@ -28,6 +29,8 @@ pub struct Writer {
     name: Option<String>,
     /// Where the content starts in the file.
     start: u64,
+    /// What other requests see of it.
+    shared: Option<Arc<Arriving>>,
 }
 
 impl Writer {
@@ -49,10 +52,19 @@ impl Writer {
             file,
             name: Some(name),
             start,
+            shared: None,
         };
         // A walk through the directory removes temporary files that nobody locks: their writer is dead.
         flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(writer)
+    }
+
+    /// Lets other requests read the content as it comes. The other server says that it will be so long.
+    pub fn share(&mut self, fill: &Fill, announced: Option<u64>) {
+        let content = (Arc::clone(&self.file), self.start);
+        let arriving = Arc::new(Arriving::new(self.head.clone(), announced, content));
+        self.shared = Some(Arc::clone(&arriving));
+        fill.show(arriving);
     }
 
     /// Adds content.
@@ -63,6 +75,9 @@ impl Writer {
         self.file.write_all_at(bytes, self.start + self.head.length)?;
         self.checksum.update(bytes);
         self.head.length += bytes.len() as u64;
+        if let Some(shared) = &self.shared {
+            shared.advance(self.head.length);
+        }
         Ok(())
     }
 
@@ -93,12 +108,18 @@ impl Writer {
         let content = Content::File(Arc::clone(&self.file));
         let object = Object { head: self.head.clone(), start: self.start, content, file };
         self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
+        if let Some(shared) = self.shared.take() {
+            shared.end(true);
+        }
         Ok(object)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.end(false);
+        }
         if let Some(name) = &self.name {
             self.zone.remove_temporary(name);
         }

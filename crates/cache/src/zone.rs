@@ -13,7 +13,7 @@ use http::Status;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The cache of one `keys_zone`.
@@ -28,7 +28,12 @@ pub struct Zone {
     root: Mutex<Option<Arc<OwnedFd>>>,
     /// Whether files may be there that the index does not know.
     is_cold: AtomicBool,
+    /// How many requests there were, by what became of them.
+    counts: [AtomicU64; RESULTS],
 }
+
+/// How many results of requests there may be.
+pub const RESULTS: usize = 8;
 
 #[derive(Debug)]
 struct State {
@@ -37,6 +42,7 @@ struct State {
     fills: HashMap<Key, Filling>,
     last_ticket: u64,
     last_version: u32,
+    evicted: u64,
     /// Whether there was no room for an object since the manager looked.
     was_full: bool,
 }
@@ -93,6 +99,8 @@ pub struct Totals {
     pub ready_objects: usize,
     /// How much memory these take, in bytes.
     pub memory_bytes: usize,
+    /// How many objects were removed so far because nothing used them or there was no room.
+    pub evicted: u64,
 }
 
 /// How often an object is asked for until it is made ready for further requests: once to be kept, and twice after that.
@@ -108,6 +116,7 @@ impl Zone {
             fills: HashMap::new(),
             last_ticket: 0,
             last_version: 0,
+            evicted: 0,
             was_full: false,
         };
         Zone {
@@ -117,6 +126,7 @@ impl Zone {
             state: Mutex::new(state),
             root: Mutex::new(None),
             is_cold: AtomicBool::new(true),
+            counts: Default::default(),
         }
     }
 
@@ -140,12 +150,24 @@ impl Zone {
         self.is_cold.store(false, Ordering::Relaxed);
     }
 
+    /// Counts a request with this result.
+    pub fn count(&self, result: usize) {
+        if let Some(count) = self.counts.get(result) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many requests there were with each result.
+    pub fn counts(&self) -> [u64; RESULTS] {
+        std::array::from_fn(|result| self.counts[result].load(Ordering::Relaxed))
+    }
+
     /// How much it holds.
     pub fn totals(&self) -> Totals {
         let state = self.lock();
         let (memory_bytes, ready_objects) = state.residents.totals();
         let (objects, disk_bytes) = (state.index.len(), state.index.disk_bytes());
-        Totals { objects, disk_bytes, ready_objects, memory_bytes }
+        Totals { objects, disk_bytes, ready_objects, memory_bytes, evicted: state.evicted }
     }
 
     /// Looks for a key on behalf of a request.
@@ -311,6 +333,7 @@ impl Zone {
         let expired = due(&state);
         for key in &expired {
             state.forget(key);
+            state.evicted += 1;
         }
         let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires);
         drop(state);
@@ -372,6 +395,7 @@ impl State {
         let key = oldest.find(|key| !fills.contains_key(key))?;
         drop(oldest);
         self.forget(&key);
+        self.evicted += 1;
         Some(key)
     }
 

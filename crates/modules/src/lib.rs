@@ -111,6 +111,7 @@ pub mod rewriting {
 pub mod transform {
     pub mod addition;
     pub mod brotli;
+    pub mod cache_status;
     pub mod charset;
     pub mod coding;
     pub mod gunzip;
@@ -245,6 +246,7 @@ pub static ALL: &[&Module] = &[
     // cut into ranges.
     &transform::slice::MODULE,
     &transform::not_modified::MODULE,
+    &transform::cache_status::MODULE,
     &transform::headers_more::MODULE,
     &transform::headers::MODULE,
     &values::userid::MODULE,
@@ -272,7 +274,8 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 33] = [
+    const OURS: [&str; 34] = [
+        "cache_status",
         "proxy_cache_purge",
         "fastcgi_cache_purge",
         "scgi_cache_purge",

@@ -1,6 +1,7 @@
 //! Objects that one request gets from the other server, while others wait.
 
 use super::Zone;
+use crate::arriving::Arriving;
 use crate::key::Key;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,6 +13,8 @@ pub(super) struct Filling {
     ticket: u64,
     /// When another request may do the same.
     until: Instant,
+    /// The content, once it comes.
+    arriving: Option<Arc<Arriving>>,
     waiting: Vec<Waker>,
 }
 
@@ -26,7 +29,7 @@ impl Zone {
         state.last_ticket += 1;
         let ticket = state.last_ticket;
         let waiting = state.fills.remove(key).map(|filling| filling.waiting).unwrap_or_default();
-        state.fills.insert(*key, Filling { ticket, until: now + age, waiting });
+        state.fills.insert(*key, Filling { ticket, until: now + age, arriving: None, waiting });
         Some(Fill { zone: Arc::clone(self), key: *key, ticket })
     }
 
@@ -37,10 +40,19 @@ impl Zone {
         state.fills.get(key).map(|filling| filling.until.saturating_duration_since(now))
     }
 
-    /// Ready when no request fills an object; the task is woken then.
+    /// The object that a request is filling, if its content comes already.
+    pub fn arriving(&self, key: &Key) -> Option<Arc<Arriving>> {
+        let arriving = self.lock().fills.get(key)?.arriving.clone();
+        arriving.filter(|arriving| !arriving.is_cut())
+    }
+
+    /// Ready when no request fills an object, or its content comes; the task is woken then.
     pub fn poll_filled(&self, key: &Key, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         let Some(filling) = state.fills.get_mut(key) else { return Poll::Ready(()) };
+        if filling.arriving.as_ref().is_some_and(|arriving| !arriving.is_cut()) {
+            return Poll::Ready(());
+        }
         if !filling.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             filling.waiting.push(cx.waker().clone());
         }
@@ -55,6 +67,20 @@ pub struct Fill {
     zone: Arc<Zone>,
     key: Key,
     ticket: u64,
+}
+
+impl Fill {
+    /// Lets other requests read the content that comes.
+    pub(crate) fn show(&self, arriving: Arc<Arriving>) {
+        let mut state = self.zone.lock();
+        let filling = state.fills.get_mut(&self.key).filter(|filling| filling.ticket == self.ticket);
+        let waiting = filling.map(|filling| {
+            filling.arriving = Some(arriving);
+            std::mem::take(&mut filling.waiting)
+        });
+        drop(state);
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
 }
 
 impl Drop for Fill {

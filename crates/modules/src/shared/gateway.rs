@@ -136,6 +136,13 @@ impl<P: Protocol> Gateway<P> {
         match Cached::of(exchange).and_then(|cached| look(&cached, exchange)) {
             Some(Next::Ask) => self.pass(exchange),
             Some(Next::Serve(object)) => self.serve(exchange, &object),
+            Some(Next::Follow(arriving)) => {
+                let body = match exchange.is_head() {
+                    true => Body::Empty,
+                    false => cached::answer::following(&arriving),
+                };
+                self.serve_as(exchange, (&arriving.head, arriving.announced), body)
+            }
             Some(Next::Wait(work)) => Step::Await(work),
             Some(Next::Finish(status)) => Step::Finish(status),
             None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
@@ -156,16 +163,28 @@ impl<P: Protocol> Gateway<P> {
 
     /// Sends a response that is kept.
     fn serve(&self, exchange: &mut Exchange, object: &Object) -> Step {
+        let length = Some(object.head.length);
+        self.serve_as(exchange, (&object.head, length), cached::answer::body(object))
+    }
+
+    /// Sends content with the head of a response that is kept, and its length if that is known.
+    fn serve_as(
+        &self,
+        exchange: &mut Exchange,
+        (head, length): (&cache::Head, Option<u64>),
+        body: Body,
+    ) -> Step {
+        if let Some(cached) = Cached::of(exchange) {
+            cached.count(Some(head));
+        }
         let mut dialogue = P::Dialogue::default();
-        let body = cached::answer::body(object);
-        let (status, length) = (object.head.status, object.head.length);
-        P::restore(&mut dialogue, &object.head);
+        P::restore(&mut dialogue, head);
         let attempts = Attempts::of(exchange);
         if let Err(step) = self.present(exchange, &mut dialogue, &attempts) {
             return step;
         }
         cached::answer::judge_here(exchange);
-        exchange.response.content_length = (!status.is_bodiless()).then_some(length);
+        exchange.response.content_length = length.filter(|_| !head.status.is_bodiless());
         Step::Respond(body)
     }
 
@@ -220,10 +239,16 @@ impl<P: Protocol> Gateway<P> {
     fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
         let settings = self.0.settings();
         let cached = Cached::of(exchange);
+        if let (Some(cached), Ok(())) = (&cached, conversation.answered()) {
+            cached.note_answer(P::head(&mut conversation.dialogue).0);
+        }
         let instead =
             cached.as_ref().and_then(|cached| self.kept_instead(exchange, cached, &mut conversation));
         if let Some(object) = instead {
             return self.serve(exchange, &object);
+        }
+        if let Some(cached) = &cached {
+            cached.count(None);
         }
         if let Err(status) = conversation.answered() {
             let is_kept = matches!(status, Status::BAD_GATEWAY | Status::GATEWAY_TIMEOUT);

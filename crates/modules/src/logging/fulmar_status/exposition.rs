@@ -2,6 +2,9 @@
 
 use super::servers::Servers;
 use super::tally::{self, BUCKETS_S, Key, Sums};
+use crate::shared::cached::Found;
+use crate::shared::cached::keeper::zones;
+use cache::Totals;
 use contract::counters::{Count, total};
 use contract::reloads;
 use prometheus_client::collector::Collector;
@@ -25,6 +28,8 @@ pub(super) fn text(groups: &Groups) -> Result<String, fmt::Error> {
     registry.register_collector(Box::new(Configuration));
     registry.register_collector(Box::new(Places(tally::all())));
     registry.register_collector(Box::new(Servers::of(groups)));
+    let caches = zones().into_iter().map(|(name, zone)| (name, zone.totals(), zone.counts()));
+    registry.register_collector(Box::new(Caches(caches.collect())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -96,6 +101,49 @@ impl Collector for Configuration {
             encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)?;
         }
         Ok(())
+    }
+}
+
+/// What caches hold, and what became of requests: name, sizes, and how many had each result.
+#[derive(Debug)]
+struct Caches(Vec<(Box<str>, Totals, [u64; cache::RESULTS])>);
+
+impl Collector for Caches {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (name, help) =
+            ("cache_requests", "Requests for responses that may be kept, by what became of them");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (zone, _, counts) in &self.0 {
+            for (status, count) in Found::TEXTS.iter().zip(counts).filter(|(_, count)| **count > 0) {
+                let labels = [("zone", &**zone), ("status", status.unwrap_or("none"))];
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            }
+        }
+        let (name, help) = ("cache_evictions", "Responses that were removed for lack of use or of room");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (zone, totals, _) in &self.0 {
+            let labels = [("zone", &**zone)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&totals.evicted, None)?;
+        }
+        let mut gauge = |name, help, unit: Option<&Unit>, tiers: &dyn Fn(&Totals) -> [u64; 2]| {
+            let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+            for (zone, totals, _) in &self.0 {
+                for (tier, value) in ["disk", "memory"].into_iter().zip(tiers(totals)) {
+                    let labels = [("zone", &**zone), ("tier", tier)];
+                    family.encode_family(&labels)?.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))?;
+                }
+            }
+            Ok(())
+        };
+        gauge(
+            "cache_objects",
+            "Responses that are kept; those in memory are on the disk, too",
+            None,
+            &|totals| [totals.objects as u64, totals.ready_objects as u64],
+        )?;
+        gauge("cache_size", "How much room they take", Some(&Unit::Bytes), &|totals| {
+            [totals.disk_bytes, totals.memory_bytes as u64]
+        })
     }
 }
 

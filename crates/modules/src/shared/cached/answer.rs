@@ -1,9 +1,10 @@
 //! What a response that is kept, or is going to be, means for the answer to the client.
 
 use super::filling::Filling;
+use super::following::Following;
 use super::{Cached, any_set};
 use bytes::Bytes;
-use cache::{Content, Freshness, Head, Object, Writer};
+use cache::{Arriving, Content, Freshness, Head, Object, Writer};
 use contract::{Body, Exchange, Piece};
 use h1::tokens;
 use http::{Fields, Method, Status, parse_date};
@@ -48,6 +49,7 @@ impl Cached {
         let freshness = self.freshness(settings, answer).filter(|_| !lacks_content);
         let freshness = freshness.filter(|_| !any_set(&self.settings.no_cache, exchange));
         let writer = freshness.and_then(|freshness| self.writer(exchange, answer, freshness));
+        self.is_stored.set(writer.is_some());
         if writer.is_none() {
             self.release();
         }
@@ -87,13 +89,16 @@ impl Cached {
     pub(crate) fn fill(
         self: &Rc<Self>,
         exchange: &mut Exchange,
-        writer: Writer,
+        mut writer: Writer,
         body: Body,
         buffers: usize,
     ) -> Body {
         match body {
             Body::Source(source) => {
                 exchange.wire.outlasts = true;
+                if let Some(fill) = &*self.fill.borrow() {
+                    writer.share(fill, exchange.response.content_length);
+                }
                 Body::Source(Box::new(Filling::new(Rc::clone(self), writer, source, buffers)))
             }
             Body::Tunnel(_) => body,
@@ -171,6 +176,11 @@ pub(crate) fn body(object: &Object) -> Body {
             Body::Piece(Piece::File { file: Arc::clone(file), offset: object.start, length })
         }
     }
+}
+
+/// The content of an object that another request is getting.
+pub(crate) fn following(arriving: &Arc<Arriving>) -> Body {
+    Body::Source(Box::new(Following::new(arriving)))
 }
 
 /// Makes this server judge the conditions of the request, and cut the content to ranges: the other server was asked for

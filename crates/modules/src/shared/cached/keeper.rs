@@ -1,13 +1,13 @@
 //! The work on a cache besides requests: finding the files after a start, and removing what is not used or has no room.
 
-use cache::{Batch, Walk};
+use cache::{Batch, Walk, Zone};
 use conf::Diagnostic;
 use contract::{AnyDirective, Identity, ScopeBuilder, Service, Threads, View};
 use journal::clock::Time;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use upstream::{Options, Store, stores};
 use wire::{Job, Timer};
@@ -19,6 +19,7 @@ pub(crate) fn serve(
     options: &Options,
 ) -> Result<(), Diagnostic> {
     for store in stores(view, &options.cache)? {
+        register(&store);
         let identity = |kind: &str| Identity::default().bytes(kind).bytes(format!("{:?}", store.path));
         let name = options.cache.path.info().name;
         let Ok(loader) = view
@@ -31,6 +32,23 @@ pub(crate) fn serve(
         builder.serve(Threads::One, manager);
     }
     Ok(())
+}
+
+/// The zones of the configurations in use, by name.
+static ZONES: Mutex<Vec<(Box<str>, Weak<Zone>)>> = Mutex::new(Vec::new());
+
+/// Notes a zone for the metrics. It takes the place of one with its name.
+fn register(store: &Store) {
+    let name: Box<str> = String::from_utf8_lossy(&store.path.name).into();
+    let mut zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
+    zones.retain(|(other, zone)| *other != name && zone.strong_count() > 0);
+    zones.push((name, Arc::downgrade(&store.zone)));
+}
+
+/// The zones of the configurations in use, by name.
+pub(crate) fn zones() -> Vec<(Box<str>, Arc<Zone>)> {
+    let zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
+    zones.iter().filter_map(|(name, zone)| Some((name.clone(), zone.upgrade()?))).collect()
 }
 
 /// Finds the files of a zone.

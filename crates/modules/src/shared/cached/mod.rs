@@ -3,9 +3,10 @@
 
 pub(crate) mod answer;
 mod filling;
+mod following;
 pub(crate) mod keeper;
 
-use cache::{Asking, Demand, Fill, Freshness, Key, Look, Object, ReadError, Reading};
+use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading};
 use contract::{
     Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
 };
@@ -38,7 +39,19 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    fn text(self) -> Option<&'static str> {
+    /// The words, in the order of the numbers.
+    pub(crate) const TEXTS: [Option<&'static str>; 8] = [
+        Found::Unasked.text(),
+        Found::Miss.text(),
+        Found::Bypass.text(),
+        Found::Expired.text(),
+        Found::Stale.text(),
+        Found::Updating.text(),
+        Found::Revalidated.text(),
+        Found::Hit.text(),
+    ];
+
+    const fn text(self) -> Option<&'static str> {
         Some(match self {
             Found::Unasked => return None,
             Found::Miss => "MISS",
@@ -58,6 +71,8 @@ pub(crate) enum Next {
     Ask,
     /// It sends this.
     Serve(Arc<Object>),
+    /// It sends this as it comes.
+    Follow(Arc<Arriving>),
     /// It waits.
     Wait(Work),
     /// It ends with a status.
@@ -84,6 +99,13 @@ pub(crate) struct Cached {
     reading: Cell<Reading>,
     /// Whether the request was counted among the uses of its key.
     is_counted: Cell<bool>,
+    /// The status that the other server answered, and whether its response is being kept.
+    answered: Cell<Option<Status>>,
+    is_stored: Cell<bool>,
+    /// Until when the response is valid that is sent, in seconds since 1970.
+    valid_until: Cell<Option<i64>>,
+    /// Whether the response is one that another request was getting.
+    is_collapsed: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     is_update: bool,
     /// Until when other requests are waited for.
@@ -161,6 +183,10 @@ impl Cached {
             object: RefCell::default(),
             reading: Cell::default(),
             is_counted: Cell::new(false),
+            answered: Cell::default(),
+            is_stored: Cell::new(false),
+            valid_until: Cell::default(),
+            is_collapsed: Cell::new(false),
             waits_until: Cell::new(None),
             gave_up: Cell::new(false),
         });
@@ -259,6 +285,28 @@ impl Cached {
         self.lock(exchange)
     }
 
+    /// Sends the response that another request is getting, if it is the one for this request.
+    fn follow(&self, exchange: &Exchange, arriving: Arc<Arriving>) -> Next {
+        let head = &arriving.head;
+        let wanted =
+            head.variant.map(|_| self.main.variant(&head.freshness.vary, &exchange.request.head.fields));
+        if *head.key == *self.text && wanted == head.variant {
+            self.found.set(Found::Hit);
+            self.is_collapsed.set(true);
+            return Next::Follow(arriving);
+        }
+        match wanted.filter(|_| *head.key == *self.text && self.key.get() == self.main) {
+            Some(wanted) => {
+                self.key.set(wanted);
+                self.look(exchange)
+            }
+            None => {
+                self.stores.set(false);
+                Next::Ask
+            }
+        }
+    }
+
     fn asking(&self) -> Asking {
         let now = Time::now().seconds;
         Asking {
@@ -276,6 +324,9 @@ impl Cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
+        if let Some(arriving) = zone.arriving(&key) {
+            return self.follow(exchange, arriving);
+        }
         if let Some(fill) = zone.fill(&key, settings.lock_age, now) {
             self.fill.replace(Some(fill));
             return Next::Ask;
@@ -394,6 +445,11 @@ impl Cached {
                 self.found.set(Found::Updating);
                 return Next::Serve(object);
             }
+            None if self.settings.lock && !self.is_update => {
+                if let Some(arriving) = self.store.zone.arriving(&self.key.get()) {
+                    return self.follow(exchange, arriving);
+                }
+            }
             None => {}
         }
         self.found.set(Found::Expired);
@@ -444,6 +500,51 @@ impl Cached {
         let object = self.object.take()?;
         self.found.set(Found::Revalidated);
         Some(object)
+    }
+
+    /// Notes what the other server answered.
+    pub(crate) fn note_answer(&self, status: Status) {
+        self.answered.set(Some(status));
+    }
+
+    /// Counts what became of the request; the head of this object is sent, or an answer of the other server.
+    pub(crate) fn count(&self, head: Option<&Head>) {
+        self.valid_until.set(head.map(|head| head.freshness.valid_until));
+        self.store.zone.count(self.found.get() as usize);
+    }
+
+    /// Writes the parameters of `Cache-Status` (RFC 9211). Tells whether there are any.
+    pub(crate) fn write_status(&self, out: &mut Vec<u8>) -> bool {
+        let forwarded = match self.found.get() {
+            Found::Unasked => return false,
+            Found::Miss => Some("uri-miss"),
+            Found::Bypass => Some("bypass"),
+            Found::Expired | Found::Revalidated => Some("stale"),
+            Found::Hit if self.is_collapsed.get() => Some("uri-miss"),
+            Found::Stale | Found::Updating | Found::Hit => None,
+        };
+        let mut add = |text: &str| out.extend_from_slice(text.as_bytes());
+        match forwarded {
+            None => {
+                add("; hit");
+                if let Some(until) = self.valid_until.get() {
+                    add(&format!("; ttl={}", until.saturating_sub(Time::now().seconds)));
+                }
+            }
+            Some(reason) => {
+                add(&format!("; fwd={reason}"));
+                if let Some(status) = self.answered.get() {
+                    add(&format!("; fwd-status={}", status.0));
+                }
+            }
+        }
+        if self.is_stored.get() {
+            add("; stored");
+        }
+        if self.is_collapsed.get() {
+            add("; collapsed");
+        }
+        true
     }
 
     /// Keeps a failure of the other server, if the configuration gives it a time.
