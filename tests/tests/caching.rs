@@ -561,3 +561,89 @@ fn a_response_is_kept_although_its_client_takes_no_content() {
         running.stop();
     }
 }
+
+/// A response with a tag that is named after its target.
+fn tagged(asked: &Asked, number: usize) -> Reply {
+    let tag = asked.target.trim_start_matches('/');
+    let body = format!("number {number}");
+    let length = body.len();
+    let fields =
+        format!("Cache-Control: max-age=600\r\nSurrogate-Key: all {tag}\r\nContent-Length: {length}");
+    raw(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}"), After::Keep)
+}
+
+#[test]
+fn responses_are_listed_and_removed_over_http() {
+    let counter = Counter::start(tagged);
+    let text = with("proxy_cache_use_stale updating; proxy_cache_background_update on;")
+        .replace("location / {", "location = /cache { cache_api; } location / {");
+    let running = counter.site(&text).start(Server::Fulmar);
+    let ask = |method: &str, query: &str| {
+        let request = format!("{method} /cache?{query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let response = running.ask_bytes(request.as_bytes()).last().clone();
+        (response.status, response.text())
+    };
+    for target in ["/a", "/b", "/c"] {
+        (0..3).for_each(|_| drop(kept(&running, target)));
+    }
+    let (_, zones) = ask("GET", "");
+    assert!(zones.contains("\"zone\":\"one\",\"responses\":3,"), "{zones}");
+    assert!(zones.contains("\"responses_in_memory\":3,"), "{zones}");
+    let (_, list) = ask("GET", "list&tag=a");
+    assert!(list.contains("/a\",\"status\":200,\"bytes\":8,") && !list.contains("/b\""), "{list}");
+    assert_eq!(ask("DELETE", "zone=one&tag=a"), (200, "{\"removed\":1}".to_owned()));
+    assert_eq!((kept(&running, "/a").0.as_str(), kept(&running, "/b").0.as_str()), ("MISS", "HIT"));
+    let prefix = format!("prefix=http%3a//127.0.0.1:{}/b", counter.origin.address().port());
+    assert_eq!(ask("DELETE", &format!("{prefix}&soft")), (200, "{\"outdated\":1}".to_owned()));
+    assert_eq!(kept(&running, "/b"), pair("STALE", "number 2"), "it is sent while there is a new one");
+    assert_eq!(ask("DELETE", "host=127.0.0.1"), (200, "{\"removed\":3}".to_owned()));
+    assert_eq!(kept(&running, "/c").0, "MISS");
+    assert_eq!(ask("DELETE", "").0, 400);
+    running.stop();
+}
+
+#[test]
+fn responses_are_listed_and_removed_by_the_program() {
+    let counter = Counter::start(tagged);
+    let running = counter.site(&with("")).start(Server::Fulmar);
+    for target in ["/a", "/b"] {
+        (0..3).for_each(|_| drop(kept(&running, target)));
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(Server::Fulmar.path());
+        command.arg("cache").arg(arguments[0]).arg(running.log_path("cache")).args(&arguments[1..]);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (status, list) = run(&["list"]);
+    assert!(status == Some(0) && list.lines().count() == 2 && list.contains("/a\n"), "{list}");
+    let (_, json) = run(&["list", "--json", "--tag", "b"]);
+    assert!(json.lines().count() == 1 && json.contains("\"bytes\":8"), "{json}");
+    assert!(run(&["stat"]).1.starts_with("responses  2\n"));
+    assert_eq!(run(&["purge"]).0, Some(1), "it removes nothing without being told what");
+    assert_eq!(run(&["purge", "--tag", "a"]), (Some(0), "1 response\n".to_owned()));
+    assert!(wait::until(LIMIT, || kept(&running, "/a").0 == "MISS"), "the server notices");
+    assert_eq!(run(&["purge", "--soft", "--tag", "b"]).1, "1 response\n");
+    assert!(wait::until(LIMIT, || kept(&running, "/b").0 == "EXPIRED"), "the server notices");
+    assert_eq!(run(&["purge", "--all"]).1, "2 responses\n");
+    running.stop();
+}
+
+#[test]
+fn requests_are_counted_by_what_became_of_them() {
+    let counter = Counter::start(numbered);
+    let text = with("").replace("location / {", "location = /metrics { fulmar_status; } location / {");
+    let running = counter.site(&text).start(Server::Fulmar);
+    (0..3).for_each(|_| drop(kept(&running, "/a")));
+    let metrics = get(&running, "/metrics").text();
+    for line in [
+        "fulmar_cache_requests_total{zone=\"one\",status=\"MISS\"} 1",
+        "fulmar_cache_requests_total{zone=\"one\",status=\"HIT\"} 2",
+        "fulmar_cache_objects{zone=\"one\",tier=\"disk\"} 1",
+        "fulmar_cache_objects{zone=\"one\",tier=\"memory\"} 1",
+        "fulmar_cache_size_bytes{zone=\"one\",tier=\"disk\"} 4096",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "{line} is not in\n{metrics}");
+    }
+    running.stop();
+}

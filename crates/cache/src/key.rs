@@ -2,7 +2,7 @@
 
 use http::Fields;
 use md5::{Digest, Md5};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The MD5 digest of a key's text, as in nginx: it names the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,6 +77,17 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(Vec<usize>);
 
+/// A directory that may be a level, and how many digits name it.
+fn first_level(directory: &Path) -> Option<(PathBuf, usize)> {
+    let mut entries = std::fs::read_dir(directory).ok()?.flatten();
+    entries.find_map(|entry| {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let is_level = matches!(name.len(), 1 | 2) && name.iter().all(u8::is_ascii_hexdigit);
+        (is_level && entry.file_type().ok()?.is_dir()).then(|| (entry.path(), name.len()))
+    })
+}
+
 /// How many levels there may be.
 const LEVELS_MAX: usize = 3;
 
@@ -90,6 +101,18 @@ impl Levels {
         };
         let levels: Option<Vec<_>> = text.split(|&byte| byte == b':').map(level).collect();
         levels.filter(|levels| levels.len() <= LEVELS_MAX).map(Levels)
+    }
+
+    /// Those that the files of a directory have: of the first directories on the way down that may be levels.
+    pub fn found_in(directory: &Path) -> Levels {
+        let (mut levels, mut directory) = (Vec::new(), directory.to_path_buf());
+        while levels.len() < LEVELS_MAX
+            && let Some((next, digits)) = first_level(&directory)
+        {
+            levels.push(digits);
+            directory = next;
+        }
+        Levels(levels)
     }
 
     /// How many there are.

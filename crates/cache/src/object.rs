@@ -18,6 +18,8 @@ pub struct Object {
     pub content: Content,
     /// Device and inode of the file.
     pub(crate) file: FileId,
+    /// When the file was last changed: seconds and nanoseconds since 1970.
+    pub(crate) modified: (i64, i64),
 }
 
 /// The content of an object.
@@ -99,8 +101,8 @@ impl Object {
                     let start = start as u64;
                     let metadata = file.metadata().map_err(ReadError::Io)?;
                     let is_whole = start.checked_add(head.length) == Some(metadata.size());
-                    let id = file_id(&metadata);
-                    let object = Object { head, start, content: Content::File(file), file: id };
+                    let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
+                    let object = Object { head, start, content: Content::File(file), file: id, modified };
                     return if is_whole { Ok(object) } else { Err(ReadError::Damaged) };
                 }
                 Err(HeadError::Short(length)) if length > wanted => wanted = length,

@@ -35,6 +35,26 @@ impl Walk {
         Walk { zone: Arc::clone(zone), open: read_dir(zone.directory()).into_iter().collect() }
     }
 
+    /// The zone.
+    pub fn zone(&self) -> &Arc<Zone> {
+        &self.zone
+    }
+
+    /// The next key that has a file; `None` at the end. It blocks.
+    pub fn next_key(&mut self) -> Option<Key> {
+        while let Some(directory) = self.open.last_mut() {
+            match directory.next() {
+                Some(Ok(entry)) => {
+                    if let Some(key) = self.see(&entry) {
+                        return Some(key);
+                    }
+                }
+                Some(Err(_)) | None => drop(self.open.pop()),
+            }
+        }
+        None
+    }
+
     /// Notes the files of a batch in the index. Tells whether there are more. It blocks.
     pub fn go_on(&mut self, batch: Batch) -> bool {
         let (started, mut files) = (Instant::now(), 0);
@@ -45,7 +65,9 @@ impl Walk {
             match directory.next() {
                 Some(Ok(entry)) => {
                     files += 1;
-                    self.see(&entry, batch.expires);
+                    if let (Some(key), Ok(metadata)) = (self.see(&entry), entry.metadata()) {
+                        self.zone.note_found(&key, disk_bytes(metadata.size()), batch.expires);
+                    }
                 }
                 // What cannot be read is left alone.
                 Some(Err(_)) | None => drop(self.open.pop()),
@@ -54,10 +76,11 @@ impl Walk {
         false
     }
 
-    /// Looks at a file or a directory. Links are neither: the type is that of the entry itself.
-    fn see(&mut self, entry: &DirEntry, expires: i64) {
-        let (name, kind) = (entry.file_name(), entry.file_type());
-        let (Some(name), Ok(kind)) = (name.to_str(), kind) else { return };
+    /// Looks at a file or a directory, and returns the key of a file that is named as an object and lies where this
+    /// belongs. Links are neither: the type is that of the entry itself.
+    fn see(&mut self, entry: &DirEntry) -> Option<Key> {
+        let (name, kind) = (entry.file_name(), entry.file_type().ok()?);
+        let name = name.to_str()?;
         let depth = self.open.len() - 1;
         let is_level = self.zone.levels().digits().get(depth).is_some_and(|&digits| name.len() == digits);
         if kind.is_dir() && is_level {
@@ -65,17 +88,11 @@ impl Walk {
         } else if kind.is_file() && depth == 0 && name.starts_with(TEMPORARY) {
             remove_abandoned(entry);
         } else if kind.is_file() && depth == self.zone.levels().depth() {
-            self.find(entry, name, expires);
+            let key = Key::parse(name.as_bytes())?;
+            let place = self.zone.directory().join(self.zone.levels().path(&key));
+            return (entry.path() == place).then_some(key);
         }
-    }
-
-    /// Notes a file that is named as an object, and lies where this belongs.
-    fn find(&self, entry: &DirEntry, name: &str, expires: i64) {
-        let Some(key) = Key::parse(name.as_bytes()) else { return };
-        let is_in_place = entry.path() == self.zone.directory().join(self.zone.levels().path(&key));
-        if let (true, Ok(metadata)) = (is_in_place, entry.metadata()) {
-            self.zone.note_found(&key, disk_bytes(metadata.size()), expires);
-        }
+        None
     }
 }
 

@@ -8,7 +8,7 @@ use crate::zone::{Fill, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,9 +104,10 @@ impl Writer {
             self.zone.rename(name, &self.key)?;
         }
         self.name = None;
-        let file = file_id(&self.file.metadata()?);
+        let metadata = self.file.metadata()?;
+        let (file, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
         let content = Content::File(Arc::clone(&self.file));
-        let object = Object { head: self.head.clone(), start: self.start, content, file };
+        let object = Object { head: self.head.clone(), start: self.start, content, file, modified };
         self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
         if let Some(shared) = self.shared.take() {
             shared.end(true);

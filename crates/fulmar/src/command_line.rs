@@ -120,12 +120,13 @@ impl Flags {
 const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
 
 /// Words that stand for an option or a command, and how these are written.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 15] = [
     ("serve", "serve"),
     ("proxy", "proxy"),
     ("explain", "explain"),
     ("lint", "lint"),
     ("fmt", "fmt"),
+    ("cache", "cache"),
     ("format", "fmt"),
     ("stop", "-s stop"),
     ("quit", "-s quit"),

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+mod cache;
 mod certificates;
 mod command_line;
 mod configuration;
@@ -55,6 +56,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some("proxy") => return proxy::run(&arguments),
         Some("explain") => return explain::run(&arguments),
         Some("lint") => return lint::run(&arguments),
+        Some("cache") => return cache::run(&arguments),
         Some("fmt") => return fmt::run(&arguments),
         _ => {}
     }

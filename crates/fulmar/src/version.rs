@@ -35,6 +35,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
        fulmar fmt [--write | --check] file...
+       fulmar cache list | stat | purge directory
 
   -?, -h         show this help
   -v             show the version
@@ -55,6 +56,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   explain        what would become of a request, and why; see fulmar explain --help
   lint           traps in a configuration; see fulmar lint --help
   fmt            configuration files in one layout; see fulmar fmt --help
+  cache          responses that are kept; see fulmar cache --help
 ",
         version()
     )

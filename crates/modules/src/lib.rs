@@ -73,6 +73,7 @@ pub mod files {
 
 /// Servers that Fulmar passes requests on to.
 pub mod gateway {
+    pub mod cache_api;
     pub mod early_hints;
     pub mod fastcgi;
     pub mod mirror;
@@ -264,6 +265,7 @@ pub static ALL: &[&Module] = &[
     // Pages about the server, and the log.
     &logging::stub_status::MODULE,
     &logging::fulmar_status::MODULE,
+    &gateway::cache_api::MODULE,
     &logging::access_log::MODULE,
 ];
 
@@ -274,7 +276,8 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 34] = [
+    const OURS: [&str; 35] = [
+        "cache_api",
         "cache_status",
         "proxy_cache_purge",
         "fastcgi_cache_purge",

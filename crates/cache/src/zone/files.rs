@@ -4,7 +4,7 @@ use super::Zone;
 use crate::freshness::Freshness;
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::{Object, file_id};
+use crate::object::{Demand, Object, ReadError, file_id};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, statat, statvfs, unlinkat,
 };
@@ -38,11 +38,47 @@ impl Zone {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Whether the file of an object is still the key's file. A file that cannot be looked for counts as there.
+    /// Reads the head of a key's file; `None` where there is no object. It blocks.
+    ///
+    /// # Errors
+    /// Those of opening and reading.
+    pub fn read_head(&self, key: &Key) -> io::Result<Option<Object>> {
+        let Some(file) = self.open(key)? else { return Ok(None) };
+        let demand = Demand { checks: false, loads: 0, may_block: true };
+        let mut read = |file: &File, buffer: &mut [u8], offset| file.read_at(buffer, offset).map(Some);
+        match Object::read(Arc::new(file), demand, &mut read) {
+            Ok(object) => Ok(Some(object)),
+            Err(ReadError::Io(error)) => Err(error),
+            Err(ReadError::Damaged | ReadError::Waits) => Ok(None),
+        }
+    }
+
+    /// Makes an object one that is no longer valid.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn outdate(&self, key: &Key, object: &Object, now: i64) -> io::Result<()> {
+        let freshness = &object.head.freshness;
+        let valid_until = freshness.valid_until.min(now.saturating_sub(1));
+        self.refresh(key, object, &Freshness { valid_until, ..freshness.clone() }, object.head.date)
+    }
+
+    /// Removes the file of a key.
+    ///
+    /// # Errors
+    /// Those of removing.
+    pub fn remove(&self, key: &Key) -> io::Result<()> {
+        self.unlink(key)
+    }
+
+    /// Whether the file of an object is still the key's file, and has not changed. A file that cannot be looked for counts as there.
     pub(super) fn is_current(&self, key: &Key, object: &Object) -> bool {
         let Ok(root) = self.root() else { return true };
         match statat(&*root, self.levels.path(key), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => (stat.st_dev, stat.st_ino) == object.file,
+            Ok(stat) => {
+                let modified = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+                (stat.st_dev, stat.st_ino) == object.file && modified == object.modified
+            }
             Err(error) => !matches!(error, Errno::NOENT | Errno::NOTDIR),
         }
     }

@@ -176,7 +176,7 @@ fn memmem(text: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// Whether the peer is on this machine, and asks for itself.
-fn is_from_here(exchange: &Exchange) -> bool {
+pub(crate) fn is_from_here(exchange: &Exchange) -> bool {
     let fields = &exchange.request.head.fields;
     let is_passed_on =
         ["Forwarded", "X-Forwarded-For", "X-Real-IP"].iter().any(|name| fields.get(name).is_some());

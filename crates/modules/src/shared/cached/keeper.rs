@@ -37,18 +37,26 @@ pub(crate) fn serve(
 /// The zones of the configurations in use, by name.
 static ZONES: Mutex<Vec<(Box<str>, Weak<Zone>)>> = Mutex::new(Vec::new());
 
-/// Notes a zone for the metrics. It takes the place of one with its name.
+/// Notes a zone for the metrics and for control.
 fn register(store: &Store) {
-    let name: Box<str> = String::from_utf8_lossy(&store.path.name).into();
+    let zone = Arc::downgrade(&store.zone);
     let mut zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
-    zones.retain(|(other, zone)| *other != name && zone.strong_count() > 0);
-    zones.push((name, Arc::downgrade(&store.zone)));
+    zones.retain(|(_, other)| other.strong_count() > 0);
+    if !zones.iter().any(|(_, other)| other.ptr_eq(&zone)) {
+        zones.push((String::from_utf8_lossy(&store.path.name).into(), zone));
+    }
 }
 
-/// The zones of the configurations in use, by name.
+/// The zones of the configurations in use, by name. Of two with one name the later one counts.
 pub(crate) fn zones() -> Vec<(Box<str>, Arc<Zone>)> {
-    let zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
-    zones.iter().filter_map(|(name, zone)| Some((name.clone(), zone.upgrade()?))).collect()
+    let mut found: Vec<(Box<str>, Arc<Zone>)> = Vec::new();
+    for (name, zone) in ZONES.lock().unwrap_or_else(PoisonError::into_inner).iter().rev() {
+        if let Some(zone) = zone.upgrade().filter(|_| found.iter().all(|(other, _)| other != name)) {
+            found.push((name.clone(), zone));
+        }
+    }
+    found.reverse();
+    found
 }
 
 /// Finds the files of a zone.
