@@ -2,10 +2,11 @@
 
 use crate::head::{Head, HeadError, STARTS_MAX};
 use bytes::Bytes;
+use std::any::Any;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A response that is kept.
 #[derive(Clone, Debug)]
@@ -20,7 +21,12 @@ pub struct Object {
     pub(crate) file: FileId,
     /// When the file was last changed: seconds and nanoseconds since 1970.
     pub(crate) modified: (i64, i64),
+    pub(crate) derived: Derived,
 }
+
+/// What a user of this crate makes of an object once, for further requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Derived(Arc<Mutex<Option<Arc<dyn Any + Send + Sync>>>>);
 
 /// The content of an object.
 #[derive(Clone, Debug)]
@@ -102,7 +108,14 @@ impl Object {
                     let metadata = file.metadata().map_err(ReadError::Io)?;
                     let is_whole = start.checked_add(head.length) == Some(metadata.size());
                     let (id, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
-                    let object = Object { head, start, content: Content::File(file), file: id, modified };
+                    let object = Object {
+                        head,
+                        start,
+                        content: Content::File(file),
+                        file: id,
+                        modified,
+                        derived: Derived::default(),
+                    };
                     return if is_whole { Ok(object) } else { Err(ReadError::Damaged) };
                 }
                 Err(HeadError::Short(length)) if length > wanted => wanted = length,
@@ -136,6 +149,16 @@ impl Object {
             return Err(ReadError::Damaged);
         }
         Ok(loads.then_some(all))
+    }
+
+    /// What was made of the object for further requests.
+    pub fn derived(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.derived.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what was made of the object, in place of what there was before.
+    pub fn derive(&self, derived: Arc<dyn Any + Send + Sync>) {
+        *self.derived.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(derived);
     }
 
     /// Whether the content is in memory.

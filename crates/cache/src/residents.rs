@@ -82,7 +82,8 @@ impl Residents {
     /// Adds an object if there is room, and returns its place.
     pub(crate) fn add(&mut self, key: Key, object: &Arc<Object>, now: i64) -> (Option<u32>, Moves) {
         let in_memory = if object.is_in_memory() { object.head.length } else { 0 };
-        let bytes = usize::try_from(object.start.saturating_add(in_memory)).unwrap_or(usize::MAX);
+        // What is derived from the object takes about as much as its head.
+        let bytes = usize::try_from((2 * object.start).saturating_add(in_memory)).unwrap_or(usize::MAX);
         let bytes = bytes.saturating_add(OVERHEAD);
         let opens = usize::from(!object.is_in_memory());
         let mut moves = Moves::default();

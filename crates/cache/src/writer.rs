@@ -3,7 +3,7 @@
 use crate::arriving::Arriving;
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::{Content, Object, file_id};
+use crate::object::{Content, Derived, Object, file_id};
 use crate::zone::{Fill, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -107,7 +107,14 @@ impl Writer {
         let metadata = self.file.metadata()?;
         let (file, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
         let content = Content::File(Arc::clone(&self.file));
-        let object = Object { head: self.head.clone(), start: self.start, content, file, modified };
+        let object = Object {
+            head: self.head.clone(),
+            start: self.start,
+            content,
+            file,
+            modified,
+            derived: Derived::default(),
+        };
         self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
         if let Some(shared) = self.shared.take() {
             shared.end(true);

@@ -1,6 +1,7 @@
 //! Passing a request on to another server and its answer on to the client, whatever the protocol.
 
 use crate::shared::cached::answer::Answer;
+use crate::shared::cached::prepared::Prepared;
 use crate::shared::cached::{self, Cached, Next, Waited};
 use crate::shared::store::Filing;
 use bytes::Bytes;
@@ -162,9 +163,20 @@ impl<P: Protocol> Gateway<P> {
     }
 
     /// Sends a response that is kept.
-    fn serve(&self, exchange: &mut Exchange, object: &Object) -> Step {
-        let length = Some(object.head.length);
-        self.serve_as(exchange, (&object.head, length), cached::answer::body(object))
+    fn serve(&self, exchange: &mut Exchange, object: &Arc<Object>) -> Step {
+        let (length, body) = (object.head.length, cached::answer::body(object));
+        if let (Some(prepared), Some(cached)) = (Prepared::find(object, exchange), Cached::of(exchange)) {
+            cached.count_sent(object);
+            prepared.apply(exchange);
+            exchange.response.content_length = Some(length);
+            return Step::Respond(body);
+        }
+        let prepares = object.is_in_memory() && Prepared::is_usual(exchange);
+        let step = self.serve_as(exchange, (&object.head, Some(length)), body);
+        if prepares && matches!(step, Step::Respond(_)) {
+            Prepared::keep(object, exchange);
+        }
+        step
     }
 
     /// Sends content with the head of a response that is kept, and its length if that is known.

@@ -13,14 +13,15 @@
 //! server {
 //!     listen 8080;
 //!     location / {
-//!         proxy_pass http://127.0.0.1:8080/origin/;
+//!         proxy_pass http://127.0.0.1:8081;
 //!         proxy_cache pages;
 //!         proxy_cache_valid 10m;
 //!         cache_status Fulmar;
 //!     }
-//!     location /origin/ {
-//!         return 200 page;
-//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     return 200 page;
 //! }
 //! ```
 //!

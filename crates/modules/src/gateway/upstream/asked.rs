@@ -1,8 +1,9 @@
 //! The servers that were asked on behalf of a request, and what variables tell of them.
 
-use crate::shared::cached;
+use crate::shared::cached::{self, Cached};
 use ::upstream::{Attempt, Attempts};
 use contract::{Exchange, Variable};
+use http::Fields;
 use std::time::Duration;
 
 pub(super) static VARIABLES: &[Variable] = &[
@@ -31,8 +32,8 @@ pub(super) static VARIABLES: &[Variable] = &[
         listed(exchange, out, |attempt| Some(attempt.sent.to_string()))
     }),
     Variable::family("upstream_http_", |exchange, name, out| {
-        let fields = Attempts::known(exchange).map(|attempts| attempts.fields());
-        fields.is_some_and(|fields| crate::values::variables::joined(&fields, name, b", ", out))
+        with_fields(exchange, |fields| crate::values::variables::joined(fields, name, b", ", out))
+            .unwrap_or(false)
     }),
     Variable::family("upstream_cookie_", cookie),
     Variable::new("upstream_cache_status", cached::status),
@@ -60,15 +61,25 @@ fn listed(exchange: &Exchange, out: &mut Vec<u8>, tell: impl Fn(&Attempt) -> Opt
 
 /// The value of a cookie that the server set.
 fn cookie(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(fields) = Attempts::known(exchange).map(|attempts| attempts.fields()) else { return false };
     let after_spaces = |text: &[u8]| text.iter().position(|&byte| byte != b' ').unwrap_or(text.len());
-    let value = fields.all("Set-Cookie").find_map(|field| {
-        let (start, rest) = field.split_at_checked(name.len())?;
-        let rest = rest[after_spaces(rest)..].strip_prefix(b"=")?;
-        let value = rest[after_spaces(rest)..].split(|&byte| byte == b';').next()?;
-        start.eq_ignore_ascii_case(name.as_bytes()).then_some(value)
+    let found = with_fields(exchange, |fields| {
+        let value = fields.all("Set-Cookie").find_map(|field| {
+            let (start, rest) = field.split_at_checked(name.len())?;
+            let rest = rest[after_spaces(rest)..].strip_prefix(b"=")?;
+            let value = rest[after_spaces(rest)..].split(|&byte| byte == b';').next()?;
+            start.eq_ignore_ascii_case(name.as_bytes()).then_some(value)
+        });
+        value.inspect(|value| out.extend_from_slice(value)).is_some()
     });
-    value.inspect(|value| out.extend_from_slice(value)).is_some()
+    found.unwrap_or(false)
+}
+
+/// Looks at the fields of the last response: a server's, or one that is kept.
+fn with_fields<T>(exchange: &Exchange, look: impl FnOnce(&Fields) -> T) -> Option<T> {
+    match Attempts::known(exchange) {
+        Some(attempts) => Some(look(&attempts.fields())),
+        None => Cached::with_sent(exchange, look),
+    }
 }
 
 #[cfg(test)]

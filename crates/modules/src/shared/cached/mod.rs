@@ -5,12 +5,13 @@ pub(crate) mod answer;
 mod filling;
 mod following;
 pub(crate) mod keeper;
+pub(crate) mod prepared;
 
 use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading};
 use contract::{
     Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
 };
-use http::{Method, Status};
+use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
 use std::cell::{Cell, RefCell};
@@ -106,6 +107,8 @@ pub(crate) struct Cached {
     valid_until: Cell<Option<i64>>,
     /// Whether the response is one that another request was getting.
     is_collapsed: Cell<bool>,
+    /// The object that is sent with a head that was made before.
+    sent: RefCell<Option<Arc<Object>>>,
     /// Whether this request updates a response that another one has sent.
     is_update: bool,
     /// Until when other requests are waited for.
@@ -187,6 +190,7 @@ impl Cached {
             is_stored: Cell::new(false),
             valid_until: Cell::default(),
             is_collapsed: Cell::new(false),
+            sent: RefCell::default(),
             waits_until: Cell::new(None),
             gave_up: Cell::new(false),
         });
@@ -511,6 +515,19 @@ impl Cached {
     pub(crate) fn count(&self, head: Option<&Head>) {
         self.valid_until.set(head.map(|head| head.freshness.valid_until));
         self.store.zone.count(self.found.get() as usize);
+    }
+
+    /// Counts a request that this object is sent to, with a head that was made before.
+    pub(crate) fn count_sent(&self, object: &Arc<Object>) {
+        self.count(Some(&object.head));
+        self.sent.replace(Some(Arc::clone(object)));
+    }
+
+    /// Looks at the fields of the object that is sent with a head that was made before.
+    pub(crate) fn with_sent<T>(exchange: &Exchange, look: impl FnOnce(&Fields) -> T) -> Option<T> {
+        let cached = Cached::of(exchange)?;
+        let sent = cached.sent.borrow();
+        sent.as_ref().map(|object| look(&object.head.fields))
     }
 
     /// Writes the parameters of `Cache-Status` (RFC 9211). Tells whether there are any.

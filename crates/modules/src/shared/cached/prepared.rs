@@ -1,0 +1,85 @@
+//! The head of a response that is in memory, as one location sends it: made at one hit, copied at further ones.
+
+use bytes::Bytes;
+use cache::Object;
+use contract::{Exchange, Scope};
+use http::{Fields, Status};
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+use upstream::Attempts;
+
+/// The head of a response, as one location sends it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    scope: Weak<Scope>,
+    reason: Option<(Status, Cow<'static, [u8]>)>,
+    content_type: Option<Bytes>,
+    etag: Option<Bytes>,
+    last_modified: Option<i64>,
+    accept_ranges: bool,
+    omits_server: bool,
+    omits_date: bool,
+    fields: Fields,
+}
+
+/// Fields whose effect depends on more than the location.
+const PARTICULAR: [&str; 6] =
+    ["Location", "Refresh", "Set-Cookie", "X-Accel-Redirect", "X-Accel-Limit-Rate", "X-Accel-Charset"];
+
+impl Prepared {
+    /// The head of an object for this exchange, if there is one already.
+    pub(crate) fn find(object: &Object, exchange: &Exchange) -> Option<Arc<Prepared>> {
+        let prepared = object.derived().and_then(|derived| derived.downcast::<Prepared>().ok())?;
+        let is_own = std::ptr::eq(prepared.scope.as_ptr(), Arc::as_ptr(&exchange.scope));
+        (is_own && Prepared::is_usual(exchange)).then_some(prepared)
+    }
+
+    /// Whether the head of the response of this exchange will be the same for other requests, as far as that is known
+    /// before it is made.
+    pub(crate) fn is_usual(exchange: &Exchange) -> bool {
+        exchange.error.is_none()
+            && exchange.response.fields.is_empty()
+            && exchange.response.content_type.is_none()
+            && exchange.wire.limit_rate.is_none()
+            && !(exchange.wire.omits_server || exchange.wire.omits_date)
+            && Attempts::known(exchange).is_none()
+    }
+
+    /// Keeps the head that was made for an object.
+    pub(crate) fn keep(object: &Object, exchange: &Exchange) {
+        let response = &exchange.response;
+        let is_particular = PARTICULAR.iter().any(|name| object.head.fields.get(name).is_some());
+        if is_particular || response.status != Status::OK || response.location.is_some() {
+            return;
+        }
+        object.derive(Arc::new(Prepared {
+            scope: Arc::downgrade(&exchange.scope),
+            reason: response.reason.clone(),
+            content_type: response.content_type.clone(),
+            etag: response.etag.clone(),
+            last_modified: response.last_modified,
+            accept_ranges: response.accept_ranges,
+            omits_server: exchange.wire.omits_server,
+            omits_date: exchange.wire.omits_date,
+            fields: response.fields.clone(),
+        }));
+    }
+
+    /// Makes it the head of the response.
+    pub(crate) fn apply(&self, exchange: &mut Exchange) {
+        let response = &mut exchange.response;
+        response.status = Status::OK;
+        response.reason.clone_from(&self.reason);
+        response.content_type.clone_from(&self.content_type);
+        response.etag.clone_from(&self.etag);
+        response.last_modified = self.last_modified;
+        response.accept_ranges = self.accept_ranges;
+        for field in self.fields.iter() {
+            // The list that these fields come from has room for them.
+            let _ = response.fields.push_checked(&field);
+        }
+        exchange.wire.relayed = false;
+        exchange.wire.omits_server = self.omits_server;
+        exchange.wire.omits_date = self.omits_date;
+    }
+}
