@@ -647,3 +647,47 @@ fn requests_are_counted_by_what_became_of_them() {
     }
     running.stop();
 }
+
+/// A file system of this size, which is unmounted at the end.
+struct Small(PathBuf);
+
+impl Small {
+    /// None where mounting is not allowed.
+    fn mount(directory: PathBuf, size: &str) -> Option<Small> {
+        fs::create_dir_all(&directory).unwrap();
+        let mut command = std::process::Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &format!("size={size},mode=777"), "tmpfs"]).arg(&directory);
+        let is_mounted = command.output().is_ok_and(|output| output.status.success());
+        is_mounted.then_some(Small(directory))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_only_the_writing() {
+    const LENGTH: usize = 400_000;
+    let counter = Counter::start(|asked, number| match asked.target.as_str() {
+        "/long" => long(LENGTH),
+        _ => numbered(asked, number),
+    });
+    let site = counter.site(&with("proxy_cache_lock on;"));
+    let Some(_small) = Small::mount(site.logs(Server::Fulmar).join("cache"), "128k") else {
+        eprintln!("not run: file systems cannot be mounted here");
+        return;
+    };
+    let running = site.start(Server::Fulmar);
+    for number in 1..=3 {
+        let (status, content) = kept(&running, "/long");
+        assert_eq!((status.as_str(), content.len(), counter.count()), ("MISS", LENGTH, number));
+    }
+    assert!(running.log("error.log").contains("a response cannot be kept"));
+    assert!(wait::until(LIMIT, || files(&running.log_path("cache")).is_empty()), "nothing stays of it");
+    assert_eq!(kept(&running, "/a"), pair("MISS", "number 4"));
+    assert_eq!(kept(&running, "/a"), pair("HIT", "number 4"), "what has room is kept");
+    running.stop_alerted();
+}

@@ -36,7 +36,7 @@
 //! Host: localhost
 //!
 //! HTTP/1.1 200 OK
-//! Cache-Status: Fulmar; hit; ttl=*
+//! Cache-Status: *
 //! ```
 
 use crate::shared::cached::Cached;
