@@ -96,8 +96,10 @@ impl Cached {
         match body {
             Body::Source(source) => {
                 exchange.wire.outlasts = true;
-                if let Some(fill) = &*self.fill.borrow() {
-                    writer.share(fill, exchange.response.content_length);
+                // A content of unknown length may never end. Other requests wait for it, and give up in time.
+                let announced = exchange.response.content_length;
+                if let Some(fill) = self.fill.borrow().as_ref().filter(|_| announced.is_some()) {
+                    writer.share(fill, announced);
                 }
                 Body::Source(Box::new(Filling::new(Rc::clone(self), writer, source, buffers)))
             }

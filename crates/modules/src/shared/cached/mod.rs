@@ -328,12 +328,12 @@ impl Cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
-        if let Some(arriving) = zone.arriving(&key) {
-            return self.follow(exchange, arriving);
-        }
         if let Some(fill) = zone.fill(&key, settings.lock_age, now) {
             self.fill.replace(Some(fill));
             return Next::Ask;
+        }
+        if let Some(arriving) = zone.arriving(&key) {
+            return self.follow(exchange, arriving);
         }
         let until = self.waits_until.get().unwrap_or(now + settings.lock_timeout);
         self.waits_until.set(Some(until));
