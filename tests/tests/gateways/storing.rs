@@ -1,4 +1,4 @@
-//! Responses that are stored in files for good, beside nginx: the same files with the same content, time and permissions.
+//! Responses that are stored in files for good, compared with nginx: the same files with the same content, time and permissions.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -106,7 +106,7 @@ struct Browser {
     version: usize,
 }
 
-/// The browsers, in the order in which they are looked for: Opera names itself beside the name of another browser.
+/// The browsers, in the order in which they are looked for: Opera may use the name of another browser, too.
 static BROWSERS: [Browser; 5] = [
     Browser { name: "opera", skipped: 0, text: b"Opera", version: 6 },
     Browser { name: "msie", skipped: "Mozilla/4.0 (compatible; ".len(), text: b"MSIE ", version: 5 },

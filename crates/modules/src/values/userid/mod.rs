@@ -365,7 +365,7 @@ mod tests {
             ("userid yes;", "invalid value \"yes\""),
             ("userid_flags some;", "invalid value \"some\""),
             ("userid_mark ab;", "value must be \"off\" or a single letter, digit or \"=\""),
-            ("userid_service x;", "invalid number \"x\""),
+            ("userid_service x;", "\"userid_service\" directive invalid number"),
         ] {
             assert_eq!(Site::error(text), error, "{text}");
         }
