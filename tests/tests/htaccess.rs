@@ -4,9 +4,12 @@ mod closed;
 mod digest;
 mod expressions;
 mod fulmar;
+
 mod indexes;
 mod limits;
 mod listings;
+mod more_products;
+mod negotiation;
 mod nested;
 mod passwords;
 mod paths;

@@ -23,6 +23,7 @@ pub mod apache {
     pub mod mod_filter;
     pub mod mod_headers;
     pub mod mod_mime;
+    pub mod mod_negotiation;
     pub mod mod_php;
     pub mod mod_rewrite;
     pub mod mod_setenvif;
@@ -212,6 +213,7 @@ pub static ALL: &[&Module] = &[
     &apache::mod_auth_basic::MODULE,
     &apache::mod_auth_digest::MODULE,
     &apache::mod_authz_core::MODULE,
+    &apache::mod_negotiation::MODULE,
     &apache::mod_rewrite::MODULE,
     &apache::mod_alias::MODULE,
     &apache::mod_env::MODULE,

@@ -205,3 +205,24 @@ fn files_elsewhere_need_the_server_s_permission() {
     );
     running.stop();
 }
+
+/// Rules and fields know a user whom other rules required.
+#[test]
+fn rules_know_the_user() {
+    let site = site(&[
+        ("users", PASSWORDS),
+        ("open/a.txt", "open"),
+        ("closed/b.txt", "b"),
+        ("closed/alice.txt", "hers"),
+    ]);
+    let rules = "RewriteEngine on\nRewriteCond %{REMOTE_USER} ^(alice)$\nRewriteRule ^own$ %1.txt [L]\n\
+        RewriteRule ^own$ http://example.com/%{REMOTE_USER}/%{AUTH_TYPE} [R,L]\n\
+        RewriteCond %{REMOTE_USER} =\"\"\nRewriteRule ^who$ - [G]\n\
+        Header set X-User \"expr=%{REMOTE_USER} by %{AUTH_TYPE}\"\n";
+    let text =
+        format!("{BASIC}Require valid-user\n{rules}").replace("FILES", &site.root().display().to_string());
+    let site = site.file("closed/.htaccess", text).file("open/.htaccess", rules);
+    let paths = ["/closed/own", "/closed/who", "/closed/b.txt", "/open/own", "/open/who", "/open/a.txt"];
+    let requests: Vec<String> = paths.iter().flat_map(|path| requests(path)).collect();
+    agree_on(site, &MODULES, &requests.iter().map(String::as_str).collect::<Vec<_>>());
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tests::apache::{Apache, have_apache};
 use tests::binary::Server;
 
-use super::site;
+use super::{agree_on, site};
 
 /// Files with rules about access, for files, methods and directories within each other.
 const FILES: [(&str, &str); 85] = [
@@ -154,4 +154,34 @@ fn no_path_and_no_method_leads_around_rules() {
     }
     assert!(report.is_empty(), "{report}");
     fulmar.stop();
+}
+
+#[test]
+fn symbolic_links() {
+    let site = site(&[
+        ("none/.htaccess", "Options +Indexes -FollowSymLinks\nIndexOptions Charset=UTF-8\n"),
+        ("own/.htaccess", "Options Indexes SymLinksIfOwnerMatch\n"),
+        ("any/.htaccess", "Options +FollowSymLinks\n"),
+        ("none/deep/.htaccess", "Options +FollowSymLinks\n"),
+        ("none/a.txt", "a"),
+        ("own/a.txt", "a"),
+        ("any/a.txt", "a"),
+        ("none/deep/a.txt", "a"),
+    ]);
+    let site = ["none", "own", "any", "none/deep"].iter().fold(site, |site, folder| {
+        site.link(&format!("{folder}/link.txt"), "a.txt")
+            .link(&format!("{folder}/folder"), "../sub")
+            .link(&format!("{folder}/dangling"), "nowhere")
+    });
+    let mut requests = Vec::new();
+    for folder in ["none", "own", "any"] {
+        for path in ["a.txt", "link.txt"] {
+            requests.push(format!("GET /{folder}/{path}"));
+        }
+    }
+    requests.extend(
+        ["/any/folder/a.txt", "/own/folder/a.txt", "/none/deep/link.txt", "/none/deep/a.txt", "/none/"]
+            .map(|path| format!("GET {path}")),
+    );
+    agree_on(site, &[], &requests.iter().map(String::as_str).collect::<Vec<_>>());
 }

@@ -6,7 +6,7 @@ use super::{agree_on, site, with_host};
 /// What these files use of Apache beside what is always there.
 const MODULES: [&str; 3] = ["filter", "deflate", "negotiation"];
 
-fn products(files: &[(&str, &str)], requests: &[&str]) {
+pub(super) fn products(files: &[(&str, &str)], requests: &[&str]) {
     let named =
         |request: &&str| if request.contains("Host:") { (*request).to_owned() } else { with_host(request) };
     let requests: Vec<String> = requests.iter().map(named).collect();

@@ -29,6 +29,7 @@ const PARAMS: &str = "
     fastcgi_param REQUEST_METHOD $request_method;
     fastcgi_param REQUEST_URI $request_uri;
     fastcgi_param QUERY_STRING $query_string;
+    fastcgi_param CONTENT_LENGTH $content_length;
     fastcgi_param HTTPS $https if_not_empty;
 ";
 
@@ -365,4 +366,18 @@ fn bodies_and_paths_behind_programs_are_limited() {
     assert_eq!(running.ask("GET /exact/a.txt").last().text(), "a");
     assert_eq!(running.ask("GET /exact/a.txt/more").last().status, 404);
     running.stop();
+}
+
+/// A document of an error is asked for with GET and without a body, and a user is known to rules.
+#[test]
+fn documents_of_errors_have_no_length() {
+    const LENGTH: &str =
+        "<?php echo $_SERVER['REQUEST_METHOD'], ' ', (int) ($_SERVER['CONTENT_LENGTH'] ?? 0);";
+    agree(
+        &[
+            (".htaccess", "ErrorDocument 404 /length.php\nErrorDocument 403 /length.php\n"),
+            ("length.php", LENGTH),
+        ],
+        &["POST /none\n\nabc", "GET /none", "POST /length.php\n\nabcd"],
+    );
 }

@@ -249,6 +249,11 @@ impl Basic {
         self.act(exchange, asking::go_on(outcome), needs_groups)
     }
 
+    /// The type of the proof.
+    pub(crate) fn kind(&self) -> &'static str {
+        if self.digest.is_some() { "Digest" } else { "Basic" }
+    }
+
     /// Rejects a request whose user may not pass, and asks for another one.
     pub(crate) fn challenge(&self, exchange: &mut Exchange) -> Step {
         match &self.digest {

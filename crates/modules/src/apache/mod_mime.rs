@@ -28,6 +28,7 @@
 //! a page
 //! ```
 
+use crate::apache::mod_negotiation;
 use crate::gateway::{fastcgi, proxy};
 use crate::shared::apache::{in_all_files, in_file, values};
 use bytes::Bytes;
@@ -221,8 +222,8 @@ pub(crate) struct Description {
     pub(crate) charset: Option<Box<[u8]>>,
     pub(crate) encodings: Vec<Box<[u8]>>,
     pub(crate) languages: Vec<Box<[u8]>>,
-    /// How many extensions of the name nothing knows.
-    pub(crate) unknown: usize,
+    /// Extensions of the name that nothing knows.
+    pub(crate) unknown: Vec<Box<[u8]>>,
 }
 
 /// What the extensions of a path say in a scope.
@@ -240,7 +241,7 @@ pub(crate) fn describe(scope: &Scope, path: &[u8]) -> Description {
             || encoding.is_some()
             || language.is_some()
             || value(Kind::Handler).is_some();
-        description.unknown += usize::from(!is_known);
+        description.unknown.extend((!is_known).then(|| Box::from(extension)));
         description.media_type = of_type.or(description.media_type);
         description.charset = charset.or(description.charset);
         description.encodings.extend(encoding);
@@ -260,7 +261,10 @@ impl Filter for Described {
         if exchange.file.is_some() {
             languages.extend(self.0.language.clone().filter(|_| languages.is_empty()));
             let lists = [
-                (&b"Content-Encoding"[..], encodings.join(&b", "[..])),
+                (
+                    &b"Content-Encoding"[..],
+                    mod_negotiation::known_name(exchange, &encodings.join(&b", "[..])),
+                ),
                 (b"Content-Language", languages.join(&b","[..])),
             ];
             for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {

@@ -41,7 +41,8 @@
 //! HTTP/1.1 404 Not Found
 //! ```
 
-use crate::apache::mod_dir;
+use crate::apache::apache_core::content;
+use crate::apache::{mod_dir, mod_negotiation};
 use crate::files::open_file_cache::{Files, Kind};
 use crate::logging::error_log::logs_missing;
 use crate::shared::files;
@@ -100,7 +101,9 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let is_overlaid = view.context() == Contexts::HTACCESS;
     let fallback = mod_dir::fallback(view);
-    let index = Index { names: names.into(), is_public, is_overlaid, fallback, files: Files::of(view) };
+    let negotiates = content::negotiates(view);
+    let files = Files::of(view);
+    let index = Index { names: names.into(), is_public, is_overlaid, negotiates, fallback, files };
     builder.handle(Phase::Content, index);
     Ok(())
 }
@@ -119,6 +122,8 @@ struct Index {
     is_public: bool,
     /// Whether such a file is there at all. It may refuse an index, and Apache then tries the next name.
     is_overlaid: bool,
+    /// Whether a name that is missing may have other forms: `Options +MultiViews`.
+    negotiates: bool,
     /// The path that such a file names for directories without an index.
     fallback: Option<Box<[u8]>>,
     files: Files,
@@ -248,7 +253,12 @@ impl Index {
                     tell(exchange, &uri, place);
                     return Ok(Some((position, uri)));
                 }
-                Err(error) => refuse_search(exchange, &file, &error)?,
+                Err(error) => {
+                    refuse_search(exchange, &file, &error)?;
+                    if self.negotiates && mod_negotiation::has_form(&directory, &name) {
+                        return Ok(Some((position, [&exchange.request.path[..], &name].concat())));
+                    }
+                }
             }
             if position == 0 {
                 self.check_directory(exchange, &directory, &file)?;

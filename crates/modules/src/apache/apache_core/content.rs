@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// `Options [+|-]OPTION …`
 pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
     .args(Arity::AtLeast(1))
-    .help("Whether directories are listed (Indexes), and whether rewriting is allowed (FollowSymLinks).");
+    .help("Whether directories are listed (Indexes), links are followed, forms of documents are found (MultiViews).");
 
 /// `ForceType TYPE | None`
 pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
@@ -39,6 +39,9 @@ pub(crate) struct Options {
     absolute: bool,
     indexes: Option<bool>,
     follow: Option<bool>,
+    /// Links that lead to what their own owner has.
+    follow_own: Option<bool>,
+    multi_views: Option<bool>,
 }
 
 fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic> {
@@ -57,9 +60,11 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
         };
         match name.to_ascii_lowercase().as_slice() {
             b"indexes" => options.indexes = Some(on),
-            b"followsymlinks" | b"symlinksifownermatch" => options.follow = Some(on),
+            b"followsymlinks" => options.follow = Some(on),
+            b"symlinksifownermatch" => options.follow_own = Some(on),
+            b"multiviews" => options.multi_views = Some(on),
             b"all" => (options.indexes, options.follow) = (Some(on), Some(on)),
-            b"none" | b"includes" | b"includesnoexec" | b"execcgi" | b"multiviews" => {}
+            b"none" | b"includes" | b"includesnoexec" | b"execcgi" => {}
             _ => return Err(wrong(args, "an unknown option", word)),
         }
     }
@@ -79,20 +84,35 @@ fn parse_etag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
     Ok(tagged)
 }
 
+/// What one option comes to in all files, if a file says so.
+fn option(view: &View<'_>, part: impl Fn(&Options) -> Option<bool>) -> Option<bool> {
+    let step = |on: Option<bool>, options: Options| match part(&options) {
+        None if options.absolute => Some(false),
+        said => said.or(on),
+    };
+    values(view, &OPTIONS).into_iter().fold(None, step)
+}
+
 /// Whether rewriting is allowed.
 pub(crate) fn follows(view: &View<'_>) -> bool {
-    let step = |follows, options: Options| options.follow.unwrap_or(follows && !options.absolute);
-    values(view, &OPTIONS).into_iter().fold(true, step)
+    option(view, |options| options.follow).unwrap_or(true)
+        || option(view, |options| options.follow_own).unwrap_or(false)
+}
+
+/// Whether links that lead to what their own owner has are followed, if files say that others are not.
+pub(crate) fn refuses_links(view: &View<'_>) -> Option<bool> {
+    let follows = option(view, |options| options.follow).unwrap_or(true);
+    (!follows).then(|| option(view, |options| options.follow_own).unwrap_or(false))
+}
+
+/// Whether a path that names no file gets one of several forms of a document.
+pub(crate) fn negotiates(view: &View<'_>) -> bool {
+    option(view, |options| options.multi_views).unwrap_or(false)
 }
 
 /// Whether directories are listed, where a file says so.
 pub(crate) fn lists_directories(view: &View<'_>) -> Option<bool> {
-    let step = |listed: Option<bool>, options: Options| match options.indexes {
-        Some(indexes) => Some(indexes),
-        None if options.absolute => Some(false),
-        None => listed,
-    };
-    values(view, &OPTIONS).into_iter().fold(None, step)
+    option(view, |options| options.indexes)
 }
 
 pub(super) fn compile(view: &View<'_>, builder: &mut ScopeBuilder) {

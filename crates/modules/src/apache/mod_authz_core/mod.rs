@@ -48,6 +48,7 @@ use crate::apache::mod_auth_basic::{Basic, Proof};
 use crate::apache::mod_auth_digest;
 use crate::files::index;
 use crate::shared::apache::bounded::Failure;
+use crate::shared::apache::variables::User;
 use crate::shared::apache::{in_file, values};
 use conf::{Arity, Diagnostic};
 use contract::{Budget, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
@@ -171,6 +172,7 @@ impl Required {
         };
         if self.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
             mod_auth_digest::confirm(exchange);
+            exchange.attach_own(User { name: user, kind: basic.kind() });
             return Step::Next;
         }
         let user = String::from_utf8_lossy(&user);

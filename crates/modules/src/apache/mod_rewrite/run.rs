@@ -392,7 +392,7 @@ impl Run<'_> {
         let uri = self.uri();
         let below = self.filename.strip_prefix(&*self.program.directory);
         let is_based = self.program.base.is_some() && below.is_some();
-        if self.original.0 == if is_based { &uri[..] } else { &self.filename[..] } {
+        if self.original.0 == self.filename || is_based && self.original.0 == uri {
             return Step::Next;
         }
         if !uri.starts_with(b"/") {

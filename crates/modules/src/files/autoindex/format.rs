@@ -152,13 +152,21 @@ mod tests {
         let shown = |length: usize, kind| {
             let name = vec![b'a'; length].into();
             let mut out = Vec::new();
-            link(&Entry { name, kind, modified: 0, modified_ns: 0, size: 0 }, false, &mut out);
+            link(
+                &Entry { name, kind, modified: 0, modified_ns: 0, size: 0, is_link: false },
+                false,
+                &mut out,
+            );
             String::from_utf8(out).unwrap().rsplit_once("\">").unwrap().1.to_owned()
         };
         let wide = |count: usize, utf8| {
             let name = "é".repeat(count).into_bytes().into();
             let mut out = Vec::new();
-            link(&Entry { name, kind: Kind::File, modified: 0, modified_ns: 0, size: 0 }, utf8, &mut out);
+            link(
+                &Entry { name, kind: Kind::File, modified: 0, modified_ns: 0, size: 0, is_link: false },
+                utf8,
+                &mut out,
+            );
             String::from_utf8_lossy(&out).rsplit_once("\">").unwrap().1.to_owned()
         };
         assert_eq!(wide(48, true), format!("{}</a>  ", "é".repeat(48)));

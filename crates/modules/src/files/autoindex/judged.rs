@@ -91,7 +91,7 @@ impl Judged {
                     }
                     None => self.stage.set(Stage::Names),
                 },
-                Stage::Names => match self.judge(exchange, settings) {
+                Stage::Names => match self.judge(exchange, settings, way) {
                     Some(work) => return Some(work),
                     None if settings.is_page => self.stage.set(Stage::Part(0, false)),
                     None => self.stage.set(Stage::Over),
@@ -116,7 +116,7 @@ impl Judged {
     }
 
     /// Judges the next name that may be listed.
-    fn judge(&self, exchange: &Exchange, settings: &Settings) -> Option<Work> {
+    fn judge(&self, exchange: &Exchange, settings: &Settings, way: Way) -> Option<Work> {
         loop {
             let at = self.next.get();
             let entry = self.listed.entries.get(at)?;
@@ -125,7 +125,10 @@ impl Judged {
                 return Some(Work::Job(Box::new(|| Box::new(()))));
             }
             self.next.set(at + 1);
-            let is_known = !settings.is_page || entry.kind != Kind::Other;
+            let leads_nowhere =
+                || matches!(way, Way::Walk { .. }) && symlinks::open(&self.path(&entry.name), way).is_err();
+            let is_known =
+                (!settings.is_page || entry.kind != Kind::Other) && !(entry.is_link && leads_nowhere());
             if is_known && self.is_wanted(&entry.name) && !settings.ignores(&self.path(&entry.name)) {
                 let path = [&exchange.request.path[..], &entry.name].concat();
                 return Some(judging::ask(path));

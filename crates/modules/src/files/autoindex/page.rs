@@ -193,7 +193,7 @@ mod tests {
     use super::{Entry, Kind, Order, page};
 
     fn entry(name: &str, kind: Kind, modified: i64, size: u64) -> Entry {
-        Entry { name: name.as_bytes().into(), kind, modified, modified_ns: 0, size }
+        Entry { name: name.as_bytes().into(), kind, modified, modified_ns: 0, size, is_link: false }
     }
 
     fn shown(uri: &str, entries: &[Entry], args: &str) -> String {
@@ -274,6 +274,7 @@ mod tests {
             modified: 0,
             modified_ns: 0,
             size: 0,
+            is_link: false,
         };
         let page = page(b"/", &[&bytes], Order::from_args(b""), false);
         let link = b"<a href=\"%FF%3C\">\xff&lt;</a>";

@@ -17,6 +17,7 @@ pub(super) struct Entry {
     pub(super) modified_ns: u32,
     /// Bytes.
     pub(super) size: u64,
+    pub(super) is_link: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,7 @@ fn entry(directory: &Directory, item: &DirEntry) -> Result<Option<Entry>, Failur
         modified: metadata.mtime(),
         modified_ns: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
         size: metadata.size(),
+        is_link: item.file_type().is_ok_and(|kind| kind.is_symlink()),
     }))
 }
 

@@ -72,8 +72,9 @@
 
 mod walk;
 
+use crate::apache::apache_core::content;
 use conf::{Arity, Contexts, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Loading, Module, Opener, ScopeBuilder, Template, View};
+use contract::{Args, Directive, Exchange, Loading, Made, Module, Opener, ScopeBuilder, Template, View};
 use std::sync::Arc;
 pub(crate) use walk::{Way, open, place};
 
@@ -166,7 +167,13 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 impl Links {
     /// What the view's level says.
     pub(crate) fn of(view: &View<'_>) -> Links {
-        view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow)
+        match (view.get(&SYMLINKS).cloned().unwrap_or(Links::Follow), content::refuses_links(view)) {
+            (Links::Follow, Some(owned_is_fine)) => {
+                let root = |exchange: &Exchange| exchange.scope.policy.root.base(exchange);
+                Links::Refuse { owned_is_fine, from: Some(Template::made(Made(Arc::new(root)))) }
+            }
+            (links, _) => links,
+        }
     }
 
     /// How settings beside the content are opened; none where every link counts.

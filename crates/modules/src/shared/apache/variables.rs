@@ -4,6 +4,7 @@ use contract::{Exchange, Peer};
 use journal::clock::{self, Time};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 /// A field of the request that has a variable.
 pub(crate) fn field(name: &str) -> Option<&'static str> {
@@ -54,8 +55,9 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
             |exchange| exchange.connection.peer.address().into_bytes()
         }
         "REMOTE_PORT" => |exchange| port(&exchange.connection.peer),
-        "REMOTE_USER" | "AUTH_TYPE" | "REMOTE_IDENT" | "CONTEXT_PREFIX" | "SERVER_ADMIN" | "SCRIPT_USER"
-        | "SCRIPT_GROUP" => |_| Vec::new(),
+        "REMOTE_USER" => |exchange| user(exchange).map(|user| user.name.clone()).unwrap_or_default(),
+        "AUTH_TYPE" => |exchange| user(exchange).map(|user| user.kind.into()).unwrap_or_default(),
+        "REMOTE_IDENT" | "CONTEXT_PREFIX" | "SERVER_ADMIN" | "SCRIPT_USER" | "SCRIPT_GROUP" => |_| Vec::new(),
         "SERVER_SOFTWARE" => |_| b"Fulmar".to_vec(),
         "API_VERSION" => |_| b"20120211:141".to_vec(),
         "IPV6" => {
@@ -69,6 +71,18 @@ pub(crate) fn getter(name: &str) -> Option<fn(&Exchange) -> Vec<u8>> {
         "IS_SUBREQ" => |exchange| if exchange.subrequest { b"true".to_vec() } else { b"false".to_vec() },
         _ => return None,
     })
+}
+
+/// A user of `.htaccess` files whose password is right.
+pub(crate) struct User {
+    pub(crate) name: Vec<u8>,
+    /// The type of the proof, such as `Basic`.
+    pub(crate) kind: &'static str,
+}
+
+/// The user of a request, if the rules of the files required one.
+pub(crate) fn user(exchange: &Exchange) -> Option<Rc<User>> {
+    exchange.attached()
 }
 
 fn port(peer: &Peer) -> Vec<u8> {

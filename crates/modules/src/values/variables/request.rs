@@ -3,7 +3,7 @@
 use super::lists::{joined, put, put_port, put_shown, put_some};
 use super::user;
 use crate::shared::files;
-use contract::{Exchange, FileName, RequestBody};
+use contract::{Exchange, FileName, Replaced, RequestBody};
 use journal::Level;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -107,6 +107,10 @@ pub(crate) fn host_and_port(exchange: &Exchange, out: &mut Vec<u8>) {
 
 pub(super) fn content_length(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let request = &exchange.request;
+    // As in Apache a program that makes the document of an error gets a GET without a body.
+    if exchange.error_page_used == Replaced::Kept {
+        return false;
+    }
     if let Some(value) = request.head.fields.get("content-length") {
         return put(value, out);
     }
@@ -119,6 +123,9 @@ pub(super) fn content_type(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> b
 }
 
 pub(crate) fn remote_user(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    if let Some(user) = crate::shared::apache::variables::user(exchange) {
+        return put(&user.name, out);
+    }
     let field = exchange.request.head.fields.get("authorization");
     put_some(field.and_then(user::of_basic), out)
 }
