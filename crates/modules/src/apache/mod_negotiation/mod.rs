@@ -11,11 +11,11 @@
 //!
 //! nginx: none
 //!
-//! ```file html/page.txt.en
+//! ```file html/page.html.en
 //! a page
 //! ```
 //!
-//! ```file html/page.txt.de
+//! ```file html/page.html.de
 //! eine Seite
 //! ```
 //!
@@ -41,7 +41,7 @@
 //!
 //! HTTP/1.1 200 OK
 //! Content-Language: de
-//! Content-Location: page.txt.de
+//! Content-Location: page.html.de
 //! Vary: negotiate,accept-language
 //! TCN: choice
 //!
