@@ -77,6 +77,7 @@ pub mod gateway {
     pub mod cache_api;
     pub mod early_hints;
     pub mod fastcgi;
+    pub mod grpc;
     pub mod mirror;
     pub mod proxy;
     pub mod resolver;
@@ -185,6 +186,7 @@ pub static ALL: &[&Module] = &[
     &gateway::resolver::MODULE,
     &gateway::upstream::MODULE,
     &gateway::proxy::MODULE,
+    &gateway::grpc::MODULE,
     &gateway::early_hints::MODULE,
     &gateway::fastcgi::MODULE,
     &gateway::scgi::MODULE,

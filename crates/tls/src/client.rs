@@ -35,12 +35,14 @@ pub struct ClientSettings<'a> {
     pub trust: Option<&'a Trust>,
     /// Whether sessions are resumed.
     pub resumes: bool,
+    /// The application's protocol that the server is offered (ALPN), if any.
+    pub protocol: Option<&'static [u8]>,
 }
 
 impl ClientSettings<'_> {
     /// A digest of all that can be chosen: policies with the same one can replace each other.
     pub fn digest(&self) -> [u8; 32] {
-        let ClientSettings { pair, tls12, tls13, ciphers, tells_name, trust, resumes } = self;
+        let ClientSettings { pair, tls12, tls13, ciphers, tells_name, trust, resumes, protocol } = self;
         let mut context = Context::new(&SHA256);
         let flags = [*tls12, *tls13, *tells_name, *resumes, pair.is_some(), trust.is_some()];
         context.update(b"client policy");
@@ -56,6 +58,8 @@ impl ClientSettings<'_> {
         if let Some(trust) = trust {
             context.update(trust.digest());
         }
+        context.update(&[protocol.map_or(0, |protocol| protocol.len().to_le_bytes()[0])]);
+        context.update(protocol.unwrap_or_default());
         context.update(ciphers.as_bytes());
         let mut digest = [0; 32];
         digest.copy_from_slice(context.finish().as_ref());
@@ -94,6 +98,7 @@ impl ClientPolicy {
         };
         config.enable_sni = settings.tells_name;
         config.resumption = Resumption::disabled();
+        config.alpn_protocols = settings.protocol.into_iter().map(<[u8]>::to_vec).collect();
         Ok(ClientPolicy {
             config: Arc::new(config),
             resumes: settings.resumes,
@@ -176,6 +181,7 @@ mod tests {
         tells_name: true,
         trust: None,
         resumes: true,
+        protocol: None,
     };
 
     fn trusting(trust: &Trust) -> ClientPolicy {

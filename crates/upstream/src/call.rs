@@ -11,6 +11,7 @@ use contract::{Exchange, Streaming};
 use http::Status;
 use journal::Level;
 use journal::clock::Time;
+use std::any::TypeId;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +20,8 @@ use std::time::Instant;
 pub struct Call {
     /// The servers.
     pub(crate) group: Arc<Group>,
+    /// The type of the dialogue.
+    pub(crate) protocol: TypeId,
     /// How the servers are spoken to over TLS; `None` for a protocol in clear.
     pub secured: Option<Secured>,
     /// The address that connections come from, if it is set.
@@ -48,9 +51,10 @@ const KEPT_TEXT: usize = 4096;
 
 impl Call {
     /// A request on behalf of an exchange, of which nothing else is known.
-    pub(crate) fn new(exchange: &Exchange, group: &Arc<Group>, settings: &Arc<Settings>) -> Call {
+    pub(crate) fn new<D: 'static>(exchange: &Exchange, group: &Arc<Group>, settings: &Arc<Settings>) -> Call {
         Call {
             group: Arc::clone(group),
+            protocol: TypeId::of::<D>(),
             secured: None,
             local: local(exchange, settings),
             settings: Arc::clone(settings),
@@ -88,7 +92,7 @@ impl Call {
 
     /// Whether a connection that was opened for another request can serve this one.
     pub(crate) fn can_use(&self, parked: &Parked) -> bool {
-        parked.secured == self.secured && parked.local == self.local
+        parked.protocol == self.protocol && parked.secured == self.secured && parked.local == self.local
     }
 
     /// What the log calls a server.

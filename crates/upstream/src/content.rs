@@ -114,8 +114,10 @@ impl<D: Dialogue> Conversation<D> {
                 Ok(Decoded::Data(bytes)) => self.content.pieces.push_back(Piece::Bytes(bytes)),
                 Ok(Decoded::End) => {
                     let rest = std::mem::take(&mut self.content.pieces);
+                    // A protocol that says so with the head has no end of content to pass on.
+                    let is_empty = first.is_none() && self.dialogue.is_whole();
                     self.leave(exchange);
-                    return whole(first, rest);
+                    return if is_empty { Body::Empty } else { whole(first, rest) };
                 }
                 Ok(Decoded::More) => break,
                 Err(cut) => {
@@ -283,7 +285,7 @@ impl<D: Dialogue> Conversation<D> {
                 let message = "upstream sent more data than its response has while reading upstream";
                 log(&self.call, &line, exchange, Level::Warn, message);
             }
-            line.finish(reusable, self.call.tag);
+            line.finish(&mut self.dialogue, reusable, self.call.tag);
         }
     }
 

@@ -89,7 +89,7 @@ impl<D: Dialogue> Conversation<D> {
             return left;
         }
         Box::new(Conversation {
-            call: Call::new(exchange, group, settings),
+            call: Call::new::<D>(exchange, group, settings),
             dialogue: D::default(),
             choice: Choice::new(group, Vec::new(), 0),
             state: State::Choosing,
@@ -255,8 +255,18 @@ impl<D: Dialogue> Conversation<D> {
                 let secured = self.call.secured.clone();
                 let opened_ms = Time::now().uptime_ms;
                 let local = self.call.local;
+                let protocol = self.call.protocol;
                 let counted = lease.count_connection();
-                let parked = Parked { transport, secured, local, requests: 0, opened_ms, counted };
+                let parked = Parked {
+                    transport,
+                    protocol,
+                    kept: None,
+                    secured,
+                    local,
+                    requests: 0,
+                    opened_ms,
+                    counted,
+                };
                 self.ask(parked, lease, clock);
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
@@ -264,8 +274,9 @@ impl<D: Dialogue> Conversation<D> {
         Poll::Ready(())
     }
 
-    fn ask(&mut self, parked: Parked, lease: Lease, clock: Clock) {
+    fn ask(&mut self, mut parked: Parked, lease: Lease, clock: Clock) {
         self.patience.moved();
+        self.dialogue.connect(parked.kept.take());
         let line = self.line.insert(Line::new(parked, lease, clock));
         line.send(&mut self.dialogue, self.call.upload.start());
         self.state = State::Asking;
@@ -280,8 +291,10 @@ impl<D: Dialogue> Conversation<D> {
             Ok(status) => self.judge(turn, status),
             Err(failure) => {
                 if let Some(line) = self.line.take() {
-                    let is_stale = failure.kind == Failures::ERROR && line.may_be_stale();
-                    let broken = Broken { sent: line.sent(), is_stale, failure, lease: line.into_lease() };
+                    let is_unanswered = failure.is_unprocessed || line.input.is_empty();
+                    let is_stale = failure.kind == Failures::ERROR && line.served_before() && is_unanswered;
+                    let sent = if failure.is_unprocessed { 0 } else { line.sent() };
+                    let broken = Broken { sent, is_stale, failure, lease: line.into_lease() };
                     self.fail(turn, broken);
                 }
             }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use contract::Exchange;
 use http::{Field, Fields, Status};
 use journal::Level;
+use std::any::Any;
 use wire::Buffer;
 
 /// One request to a server and its response, in the words of a protocol. It does no I/O: the conversation gives it
@@ -14,14 +15,47 @@ pub trait Dialogue: Default + 'static {
     /// Forgets request and response, and keeps the memory of them that is worth it.
     fn clear(&mut self);
 
+    /// Takes over a connection. `kept` is what the protocol kept of it ([`Dialogue::disconnect`]); `None` for a connection
+    /// that was opened for this request.
+    fn connect(&mut self, kept: Option<Box<dyn Any>>) {
+        let _ = kept;
+    }
+
+    /// Gives up the connection, which serves another request later, and returns what that has to know of it.
+    fn disconnect(&mut self) -> Option<Box<dyn Any>> {
+        None
+    }
+
     /// Starts an attempt: forgets the answer of the attempt before, and appends the head of the request.
     fn begin(&mut self, out: &mut Vec<u8>);
 
     /// Appends a piece of the request's body, which is not empty.
     fn append_piece(&mut self, piece: &[u8], out: &mut Vec<u8>);
 
+    /// Appends the last piece, which is not empty, and what follows it.
+    fn append_last_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        self.append_piece(piece, out);
+        self.append_end(out);
+    }
+
     /// Appends what follows the last piece, or the head of a request without a body.
     fn append_end(&mut self, out: &mut Vec<u8>);
+
+    /// Whether there is something to send besides the next piece of the body: answers that the protocol requires, or pieces
+    /// that the server had not allowed yet.
+    fn has_pending(&self) -> bool {
+        false
+    }
+
+    /// Appends what [`Dialogue::has_pending`] tells of, as far as the server allows it.
+    fn append_pending(&mut self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
+
+    /// Whether the server has to allow more before a further piece may be appended.
+    fn is_blocked(&self) -> bool {
+        false
+    }
 
     /// Reads on in the head of the response. Gives its status when it is whole, and `None` to ask for more input.
     ///

@@ -18,6 +18,8 @@ pub struct Failure {
     pub kind: Failures,
     /// The line for the error log.
     pub message: String,
+    /// Whether the server has said that it did not act on the request.
+    pub is_unprocessed: bool,
 }
 
 impl Failure {
@@ -34,7 +36,11 @@ impl Failure {
             }
             None => format!("{call}() failed ({}) while {doing}", system_message(error)),
         };
-        Failure { kind: Failures::ERROR, message }
+        Failure::new(Failures::ERROR, message)
+    }
+
+    fn new(kind: Failures, message: String) -> Failure {
+        Failure { kind, message, is_unprocessed: false }
     }
 
     /// The handshake failed.
@@ -45,24 +51,29 @@ impl Failure {
             (None, ErrorKind::UnexpectedEof) => "peer closed connection in SSL handshake".to_owned(),
             (None, _) => format!("peer closed connection in SSL handshake ({})", system_message(error)),
         };
-        Failure { kind: Failures::ERROR, message: format!("{what} while {HANDSHAKING}") }
+        Failure::new(Failures::ERROR, format!("{what} while {HANDSHAKING}"))
     }
 
     /// The server was too slow.
     pub(crate) fn timed_out(doing: &str) -> Failure {
         let message = format!("upstream timed out (110: Connection timed out) while {doing}");
-        Failure { kind: Failures::TIMEOUT, message }
+        Failure::new(Failures::TIMEOUT, message)
     }
 
     /// The server closed the connection before its response was whole.
     pub(crate) fn premature(doing: &str) -> Failure {
         let message = format!("upstream prematurely closed connection while {doing}");
-        Failure { kind: Failures::ERROR, message }
+        Failure::new(Failures::ERROR, message)
     }
 
     /// The server sent what is no response.
     pub fn invalid(message: String) -> Failure {
-        Failure { kind: Failures::INVALID_HEADER, message }
+        Failure::new(Failures::INVALID_HEADER, message)
+    }
+
+    /// The server did not act on the request and says so: the request may be sent again, whatever it does.
+    pub fn refused(message: String) -> Failure {
+        Failure { is_unprocessed: true, ..Failure::new(Failures::ERROR, message) }
     }
 }
 

@@ -12,15 +12,18 @@ use crate::upload::{Lost, Rest};
 use contract::{Duplex, Tunnel, Turn};
 use http::Status;
 use journal::clock::Time;
+use std::any::TypeId;
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use wire::{Buffer, Transport};
 
 /// A connection to a server while it serves a request.
 pub(crate) struct Line {
     transport: Transport,
+    /// The type of the dialogue.
+    protocol: TypeId,
     /// How it is encrypted, if it is.
     secured: Option<Secured>,
     /// The address that it comes from, if that was set.
@@ -96,9 +99,10 @@ impl Line {
     pub(crate) fn new(parked: Parked, lease: Lease, clock: Clock) -> Line {
         let elapsed = clock.elapsed();
         clock.note(|attempt| attempt.connect_time = Some(elapsed));
-        let Parked { transport, secured, local, requests, opened_ms, counted } = parked;
+        let Parked { transport, protocol, kept: _, secured, local, requests, opened_ms, counted } = parked;
         Line {
             transport,
+            protocol,
             secured,
             local,
             input: Buffer::default(),
@@ -120,9 +124,9 @@ impl Line {
         self.rest = body;
     }
 
-    /// Whether the connection served a request before and said nothing about this one.
-    pub(crate) fn may_be_stale(&self) -> bool {
-        self.requests > 0 && self.input.is_empty()
+    /// Whether the connection served a request before: the server may have closed it in the meantime.
+    pub(crate) fn served_before(&self) -> bool {
+        self.requests > 0
     }
 
     /// How many bytes of the request were sent; not 0 if the first ones may have left.
@@ -144,12 +148,19 @@ impl Line {
         turn: &mut Turn<'_, '_>,
         dialogue: &mut impl Dialogue,
     ) -> Result<Sent, Status> {
-        if self.took_all() || self.broken.is_some() {
+        if self.broken.is_some() || (self.took_all() && !dialogue.has_pending()) {
             return Ok(Sent::All);
         }
         loop {
+            if dialogue.has_pending() {
+                self.output.append(|out| dialogue.append_pending(out));
+            }
             // What follows the head at once leaves with it.
-            let appended = match self.rest.poll_append(turn, dialogue, &mut self.output) {
+            let polled = match dialogue.is_blocked() {
+                true => Poll::Ready(Ok(())),
+                false => self.rest.poll_append(turn, dialogue, &mut self.output),
+            };
+            let appended = match polled {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(Lost::Client(status))) => return Err(status),
                 Poll::Ready(Err(Lost::File(error))) => {
@@ -173,6 +184,9 @@ impl Line {
                 }
             }
             self.output.release();
+            if dialogue.is_blocked() {
+                return Ok(Sent::AwaitsServer);
+            }
             if !appended {
                 return Ok(Sent::AwaitsClient);
             }
@@ -236,8 +250,11 @@ impl Line {
     }
 
     /// The response is whole. If the connection can serve another request, it is kept for one.
-    pub(crate) fn finish(mut self, reusable: bool, tag: usize) {
+    pub(crate) fn finish(mut self, dialogue: &mut impl Dialogue, reusable: bool, tag: usize) {
         self.clock.stop();
+        if reusable && dialogue.has_pending() {
+            self.send_pending(dialogue);
+        }
         let keepalive = self.lease.group().keepalive;
         let requests = self.requests + 1;
         let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.opened_ms));
@@ -247,8 +264,25 @@ impl Line {
             self.transport.say_goodbye();
             return;
         }
-        let Line { transport, secured, local, lease, opened_ms, counted, .. } = self;
-        pool::put(&lease, tag, Parked { transport, secured, local, requests, opened_ms, counted });
+        let Line { transport, protocol, secured, local, lease, opened_ms, counted, .. } = self;
+        let kept = dialogue.disconnect();
+        pool::put(
+            &lease,
+            tag,
+            Parked { transport, protocol, kept, secured, local, requests, opened_ms, counted },
+        );
+    }
+
+    /// Sends what the protocol still owes the server. What the connection does not take at once stays in the output.
+    fn send_pending(&mut self, dialogue: &mut impl Dialogue) {
+        self.output.append(|out| dialogue.append_pending(out));
+        let mut cx = Context::from_waker(Waker::noop());
+        while !self.output.is_empty()
+            && let Poll::Ready(Ok(count @ 1..)) = self.transport.poll_write(&mut cx, self.output.bytes())
+        {
+            self.output.consume(count);
+            self.clock.note(|attempt| attempt.sent += count as u64);
+        }
     }
 
     /// The connection changes its protocol.

@@ -20,6 +20,9 @@ use std::time::Duration;
 /// How many directives [`Options`] has.
 pub const OPTION_COUNT: usize = 29 + CacheOptions::COUNT;
 
+/// How many of those are not about bodies that are kept or changed on their way. They come first in [`Options::list`].
+pub const STREAMING_OPTION_COUNT: usize = 15;
+
 /// The directives that all protocols share, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
 pub struct Options {
@@ -108,34 +111,18 @@ impl Options {
         }
     }
 
-    /// All of them after a protocol's own directives, which are `OWN` many; `ALL` is the sum.
-    pub const fn behind<const OWN: usize, const ALL: usize>(
-        &'static self,
-        own: [&'static dyn AnyDirective; OWN],
-    ) -> [&'static dyn AnyDirective; ALL] {
-        let shared = self.list();
-        let mut all: [&'static dyn AnyDirective; ALL] = [own[0]; ALL];
-        let mut at = 1;
-        while at < ALL {
-            all[at] = if at < OWN { own[at] } else { shared[at - OWN] };
-            at += 1;
-        }
-        all
+    /// Those that a protocol has which passes bodies on as they come.
+    pub const fn streaming(&'static self) -> [&'static dyn AnyDirective; STREAMING_OPTION_COUNT] {
+        joined(&[&self.list()])
     }
 
-    const fn list(&'static self) -> [&'static dyn AnyDirective; OPTION_COUNT] {
+    /// All of them.
+    pub const fn list(&'static self) -> [&'static dyn AnyDirective; OPTION_COUNT] {
         [
             &self.connect_timeout,
             &self.send_timeout,
             &self.read_timeout,
-            &self.buffering,
-            &self.request_buffering,
             &self.buffer_size,
-            &self.buffers,
-            &self.busy_buffers_size,
-            &self.max_temp_file_size,
-            &self.temp_file_write_size,
-            &self.temp_path,
             &self.next_upstream,
             &self.next_upstream_tries,
             &self.next_upstream_timeout,
@@ -143,14 +130,21 @@ impl Options {
             &self.socket_keepalive,
             &self.socket_rcvbuf,
             &self.socket_sndbuf,
-            &self.ignore_client_abort,
-            &self.pass_request_headers,
-            &self.pass_request_body,
             &self.intercept_errors,
-            &self.limit_rate,
             &self.hide_header,
             &self.pass_header,
             &self.ignore_headers,
+            &self.buffering,
+            &self.request_buffering,
+            &self.buffers,
+            &self.busy_buffers_size,
+            &self.max_temp_file_size,
+            &self.temp_file_write_size,
+            &self.temp_path,
+            &self.ignore_client_abort,
+            &self.pass_request_headers,
+            &self.pass_request_body,
+            &self.limit_rate,
             &self.force_ranges,
             &self.store,
             &self.store_access,
@@ -172,6 +166,23 @@ impl Options {
             &self.cache.purge,
         ]
     }
+}
+
+/// The first `ALL` directives of these lists, one list after the other.
+pub const fn joined<const ALL: usize>(
+    lists: &[&[&'static dyn AnyDirective]],
+) -> [&'static dyn AnyDirective; ALL] {
+    let mut all: [&'static dyn AnyDirective; ALL] = [lists[0][0]; ALL];
+    let (mut at, mut list, mut place) = (0, 0, 0);
+    while at < ALL {
+        if place == lists[list].len() {
+            (list, place) = (list + 1, 0);
+            continue;
+        }
+        all[at] = lists[list][place];
+        (at, place) = (at + 1, place + 1);
+    }
+    all
 }
 
 const REQUEST: &str = "Whether the body of a request is read whole before a server is asked.";

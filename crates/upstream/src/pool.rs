@@ -8,6 +8,7 @@ use crate::tier::Counted;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
 use net::SocketAddress;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -20,6 +21,10 @@ use wire::Transport;
 /// A connection between two requests.
 pub(crate) struct Parked {
     pub(crate) transport: Transport,
+    /// The type of the dialogue that it serves.
+    pub(crate) protocol: TypeId,
+    /// What the protocol keeps of it.
+    pub(crate) kept: Option<Box<dyn Any>>,
     /// How it is encrypted, if it is.
     pub(crate) secured: Option<Secured>,
     /// The address that it comes from, if that was set.

@@ -191,7 +191,24 @@ impl Settings {
     /// # Errors
     /// Sizes that do not go together.
     pub fn new(view: &View<'_>, options: &Options) -> Result<Settings, Diagnostic> {
-        let Sizes { buffer_size, buffers, max_temp_file_size } = Sizes::new(view, options)?;
+        let sizes = Sizes::new(view, options)?;
+        let store = store(view, options)?;
+        // Of both the inner level counts.
+        let cache = CacheSettings::new(view, &options.cache)?.filter(|_| store.is_none()).map(Arc::new);
+        Ok(Settings { store, cache, ..Settings::with(view, options, sizes) })
+    }
+
+    /// What holds for one scope of a protocol that passes bodies on as they come ([`Options::streaming`]).
+    pub fn streaming(view: &View<'_>, options: &Options) -> Settings {
+        let mut buffer_size = 4096;
+        view.assign_size(&options.buffer_size, &mut buffer_size);
+        let sizes = Sizes { buffer_size, buffers: 0, max_temp_file_size: 0 };
+        let settings = Settings::with(view, options, sizes);
+        Settings { buffering: false, request_buffering: false, ..settings }
+    }
+
+    fn with(view: &View<'_>, options: &Options, sizes: Sizes) -> Settings {
+        let Sizes { buffer_size, buffers, max_temp_file_size } = sizes;
         let mut settings = Settings {
             connect_timeout: MINUTE,
             send_timeout: MINUTE,
@@ -214,15 +231,12 @@ impl Settings {
             limit_rate: None,
             ignored: Ignored(0),
             force_ranges: false,
-            store: store(view, options)?,
-            cache: CacheSettings::new(view, &options.cache)?.map(Arc::new),
+            store: None,
+            cache: None,
             hidden: hidden(view, options),
         };
-        if settings.store.is_some() {
-            settings.cache = None;
-        }
         settings.assign(view, options);
-        Ok(settings)
+        settings
     }
 
     /// Checks a scope that passes nothing on.

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tls::{ClientPolicy, ClientSettings, Pair, PairCache, PairCacheLimits, PolicyError, Trust};
 
+/// How many directives [`TlsOptions`] has.
+pub const TLS_OPTION_COUNT: usize = 14;
+
 /// The directives about TLS, under one protocol's names.
 #[expect(missing_docs, reason = "each field is the directive of that name")]
 pub struct TlsOptions {
@@ -60,11 +63,16 @@ impl TlsOptions {
         }
     }
 
-    /// Reads the files and puts the settings of a scope together.
+    /// Reads the files and puts the settings of a scope together. `protocol` is the application's protocol that servers are
+    /// offered (ALPN), if any.
     ///
     /// # Errors
     /// A file that cannot be used, or settings that contradict each other.
-    pub fn policy(&self, view: &View<'_>) -> Result<Arc<ClientTls>, Diagnostic> {
+    pub fn policy(
+        &self,
+        view: &View<'_>,
+        protocol: Option<&'static [u8]>,
+    ) -> Result<Arc<ClientTls>, Diagnostic> {
         let inputs = &*view.origin().inputs;
         let pems = self.pems(view)?;
         let has_variables =
@@ -72,7 +80,7 @@ impl TlsOptions {
         let (fixed, variable) = if has_variables { (None, pems) } else { (pems, None) };
         let passwords = view.get(&self.password_file).and_then(Option::as_ref);
         let pair = fixed.map(|(pem, key)| pem.pair(&key, passwords, inputs)).transpose()?;
-        let policy = self.client_policy(view, inputs, pair.as_ref())?;
+        let policy = self.client_policy(view, protocol, pair.as_ref())?;
         let variable = variable.map(|pems| {
             let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
             let cache = view.get(&self.certificate_cache).cloned().flatten();
@@ -85,10 +93,10 @@ impl TlsOptions {
     fn client_policy(
         &self,
         view: &View<'_>,
-        inputs: &dyn Inputs,
+        protocol: Option<&'static [u8]>,
         pair: Option<&Pair>,
     ) -> Result<Arc<ClientPolicy>, Diagnostic> {
-        let trust = self.trust(view, inputs)?;
+        let trust = self.trust(view, &*view.origin().inputs)?;
         let versions = view.written(&self.protocols);
         let bits = versions.as_ref().map_or(TLS12 | TLS13, |written| *written.value);
         let ciphers = view.written(&self.ciphers);
@@ -100,6 +108,7 @@ impl TlsOptions {
             tells_name: view.get(&self.server_name) == Some(&true),
             trust: trust.as_ref(),
             resumes: view.get(&self.session_reuse) != Some(&false),
+            protocol,
         };
         let made = view
             .origin()
@@ -151,7 +160,7 @@ impl TlsOptions {
     }
 
     /// All of them.
-    pub const fn list(&'static self) -> [&'static dyn AnyDirective; 14] {
+    pub const fn list(&'static self) -> [&'static dyn AnyDirective; TLS_OPTION_COUNT] {
         [
             &self.certificate,
             &self.certificate_cache,

@@ -77,17 +77,21 @@ impl Rest {
         if out.bytes().len() >= PIECE {
             return Poll::Ready(Ok(()));
         }
-        let mut append = |piece: &[u8]| {
-            if !piece.is_empty() {
-                out.append(|out| dialogue.append_piece(piece, out));
-            }
+        let mut append = |piece: &[u8], has_more: bool| {
+            out.append(|out| match (piece.is_empty(), has_more) {
+                (true, true) => {}
+                (true, false) => dialogue.append_end(out),
+                (false, true) => dialogue.append_piece(piece, out),
+                (false, false) => dialogue.append_last_piece(piece, out),
+            });
+            has_more
         };
         let has_more = match self {
             Rest::Nothing => return Poll::Ready(Ok(())),
-            Rest::End => false,
+            Rest::End => append(b"", false),
             Rest::Bytes(bytes) => {
-                append(&bytes.split_to(bytes.len().min(PIECE)));
-                !bytes.is_empty()
+                let piece = bytes.split_to(bytes.len().min(PIECE));
+                append(&piece, !bytes.is_empty())
             }
             Rest::File { file, at, length } => {
                 let wanted = usize::try_from(*length - *at).unwrap_or(PIECE).min(PIECE);
@@ -95,26 +99,21 @@ impl Rest {
                 if let Err(error) = file.read_exact_at(&mut piece, *at) {
                     return Poll::Ready(Err(Lost::File(error)));
                 }
-                append(&piece);
                 *at += wanted as u64;
-                *at < *length
+                append(&piece, *at < *length)
             }
             Rest::Stream => {
                 // What came in several pieces goes on in one.
                 let mut whole = Buffer::default();
                 let mut gather = |piece: &[u8]| whole.append(|whole| whole.extend_from_slice(piece));
                 match turn.body.poll_take(turn.cx, turn.exchange, &mut gather) {
-                    Poll::Ready(Ok(has_more)) => {
-                        append(whole.bytes());
-                        has_more
-                    }
+                    Poll::Ready(Ok(has_more)) => append(whole.bytes(), has_more),
                     Poll::Ready(Err(status)) => return Poll::Ready(Err(Lost::Client(status))),
                     Poll::Pending => return Poll::Pending,
                 }
             }
         };
         if !has_more {
-            out.append(|out| dialogue.append_end(out));
             *self = Rest::Nothing;
         }
         Poll::Ready(Ok(()))

@@ -489,6 +489,7 @@ mod tests {
             ciphers: "DEFAULT",
             tells_name: true,
             trust: None,
+            protocol: None,
             resumes: false,
         };
         (ServerPolicy::new(&settings).unwrap(), ClientPolicy::new(&client).unwrap())

@@ -49,7 +49,7 @@ use crate::shared::cgi::target::{self, Pass, Scheme};
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{AnyDirective, Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
 use http::write_number;
-use upstream::{Names, OPTION_COUNT, Options};
+use upstream::{Names, OPTION_COUNT, Options, joined};
 
 /// Applications that speak SCGI.
 pub static MODULE: Module =
@@ -60,7 +60,8 @@ static OPTIONS: Options = Options::new(&NAMES);
 
 const OWN_COUNT: usize = 2;
 
-static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([&SCGI_PASS, &SCGI_PARAM]);
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] =
+    joined(&[&[&SCGI_PASS, &SCGI_PARAM], &OPTIONS.list()]);
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 

@@ -54,7 +54,7 @@ use crate::shared::cgi::target::{self, Pass, Scheme};
 use conf::value;
 use conf::{Arity, Contexts, Diagnostic};
 use contract::{AnyDirective, Args, Directive, Loading, Module, Rule, ScopeBuilder, View};
-use upstream::{Names, OPTION_COUNT, Options, TlsOptions};
+use upstream::{Names, OPTION_COUNT, Options, TLS_OPTION_COUNT, TlsOptions, joined};
 
 /// Applications that speak uwsgi.
 pub static MODULE: Module =
@@ -64,28 +64,12 @@ static NAMES: Names = Names::new("uwsgi_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 19;
+const OWN_COUNT: usize = 5;
 
-static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
-    &UWSGI_PASS,
-    &UWSGI_PARAM,
-    &UWSGI_STRING,
-    &UWSGI_MODIFIER1,
-    &UWSGI_MODIFIER2,
-    &TLS.certificate,
-    &TLS.certificate_cache,
-    &TLS.certificate_key,
-    &TLS.password_file,
-    &TLS.ciphers,
-    &TLS.protocols,
-    &TLS.conf_command,
-    &TLS.crl,
-    &TLS.name,
-    &TLS.server_name,
-    &TLS.session_reuse,
-    &TLS.trusted_certificate,
-    &TLS.verify,
-    &TLS.verify_depth,
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + TLS_OPTION_COUNT + OPTION_COUNT] = joined(&[
+    &[&UWSGI_PASS, &UWSGI_PARAM, &UWSGI_STRING, &UWSGI_MODIFIER1, &UWSGI_MODIFIER2],
+    &TLS.list(),
+    &OPTIONS.list(),
 ]);
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);

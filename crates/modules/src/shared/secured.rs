@@ -11,12 +11,17 @@ use upstream::{ClientTls, Secured, TlsOptions};
 pub(crate) struct Policies(Arc<OnceLock<Arc<ClientTls>>>);
 
 impl Policies {
-    /// The policy of a scope.
-    pub(crate) fn of(&self, view: &View<'_>, options: &TlsOptions) -> Result<Arc<ClientTls>, Diagnostic> {
+    /// The policy of a scope, with the protocol that servers are offered (ALPN), if any.
+    pub(crate) fn of(
+        &self,
+        view: &View<'_>,
+        options: &TlsOptions,
+        protocol: Option<&'static [u8]>,
+    ) -> Result<Arc<ClientTls>, Diagnostic> {
         if let Some(policy) = self.0.get() {
             return Ok(Arc::clone(policy));
         }
-        let policy = options.policy(view)?;
+        let policy = options.policy(view, protocol)?;
         Ok(Arc::clone(self.0.get_or_init(|| policy)))
     }
 }

@@ -106,7 +106,7 @@ use dialogue::Records;
 use http::{Fields, Status};
 use journal::Level;
 use std::sync::Arc;
-use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload};
+use upstream::{Conversation, Names, OPTION_COUNT, Options, Settings, Upload, joined};
 
 /// Applications that speak FastCGI.
 pub static MODULE: Module =
@@ -117,13 +117,16 @@ static OPTIONS: Options = Options::new(&NAMES);
 
 const OWN_COUNT: usize = 6;
 
-static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
-    &FASTCGI_PASS,
-    &FASTCGI_PARAM,
-    &FASTCGI_INDEX,
-    &FASTCGI_SPLIT_PATH_INFO,
-    &FASTCGI_KEEP_CONN,
-    &FASTCGI_CATCH_STDERR,
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = joined(&[
+    &[
+        &FASTCGI_PASS,
+        &FASTCGI_PARAM,
+        &FASTCGI_INDEX,
+        &FASTCGI_SPLIT_PATH_INFO,
+        &FASTCGI_KEEP_CONN,
+        &FASTCGI_CATCH_STDERR,
+    ],
+    &OPTIONS.list(),
 ]);
 
 static VARIABLES: &[Variable] = &[

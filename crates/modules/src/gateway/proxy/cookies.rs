@@ -105,6 +105,7 @@ impl FlagRule {
 }
 
 /// All rules about the cookies of one scope.
+#[derive(Default)]
 pub(super) struct Cookies {
     domains: Box<[Rule]>,
     paths: Box<[Rule]>,

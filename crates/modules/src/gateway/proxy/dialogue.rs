@@ -15,17 +15,20 @@ use std::sync::Arc;
 use wire::Buffer;
 
 /// How many interim responses may come before the final one.
-const INTERIM_MAX: usize = 32;
+pub(super) const INTERIM_MAX: usize = 32;
 
-const READING: &str = "reading response header from upstream";
+pub(super) const READING: &str = "reading response header from upstream";
 
 /// A request with a text that grew past this is not kept for others, in bytes.
 const KEPT_TEXT: usize = 4096;
 
-/// One request and its response in HTTP/1.
-pub(super) struct HttpDialogue {
-    /// The head of the request.
-    pub(super) request: Vec<u8>,
+/// What is asked for, whatever the version of HTTP.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// The head of the request, as HTTP/1 writes it.
+    pub(super) head: Vec<u8>,
+    /// Whether the request has a body, which may turn out to be empty.
+    pub(super) has_body: bool,
     /// Whether the length of the request's body is not known.
     pub(super) is_chunked: bool,
     /// Whether the method is HEAD.
@@ -36,6 +39,21 @@ pub(super) struct HttpDialogue {
     pub(super) limit: usize,
     /// Whether fields after the content are passed on.
     pub(super) passes_trailers: bool,
+    /// Whether the server is spoken to over TLS.
+    pub(super) is_secure: bool,
+    /// What variables told of the last request.
+    passing: Option<Rc<Passing>>,
+}
+
+/// A dialogue in some version of HTTP.
+pub(super) trait Asks: Dialogue {
+    /// What is asked for.
+    fn asked(&mut self) -> &mut Asked;
+}
+
+/// One request and its response in HTTP/1.
+pub(super) struct HttpDialogue {
+    asked: Asked,
     interim: usize,
     /// How many bytes early hints had, over all heads.
     hints_bytes: usize,
@@ -44,8 +62,6 @@ pub(super) struct HttpDialogue {
     decoder: ResponseDecoder,
     /// The media type of the answer, or of one before.
     pub(super) media_type: Bytes,
-    /// What variables told of the last request.
-    passing: Option<Rc<Passing>>,
 }
 
 /// How a response is framed of which nothing is known.
@@ -55,30 +71,32 @@ const UNFRAMED: ReceivedFraming =
 impl Default for HttpDialogue {
     fn default() -> HttpDialogue {
         HttpDialogue {
-            request: Vec::new(),
-            is_chunked: false,
-            is_head: false,
-            asks_upgrade: false,
-            limit: 0,
-            passes_trailers: false,
+            asked: Asked::default(),
             interim: 0,
             hints_bytes: 0,
             head: ReceivedHead::default(),
             framing: UNFRAMED,
             decoder: ResponseDecoder::new(ResponseLength::None),
             media_type: Bytes::new(),
-            passing: None,
         }
     }
 }
 
-impl HttpDialogue {
+impl Asked {
     /// What variables tell of a request that goes there.
     pub(super) fn passing(&mut self, target: &Arc<Target>) -> Rc<Passing> {
         match &self.passing {
             Some(passing) if Arc::ptr_eq(&passing.0, target) => Rc::clone(passing),
             _ => Rc::clone(self.passing.insert(Rc::new(Passing(Arc::clone(target))))),
         }
+    }
+
+    /// Forgets the request, and keeps the memory of it that is worth it.
+    pub(super) fn clear(&mut self) {
+        if self.head.capacity() > KEPT_TEXT {
+            self.head = Vec::new();
+        }
+        self.head.clear();
     }
 }
 
@@ -89,7 +107,7 @@ impl HttpDialogue {
             return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
         }
         self.hints_bytes = self.hints_bytes.saturating_add(length);
-        match self.hints_bytes <= self.limit {
+        match self.hints_bytes <= self.asked.limit {
             true => remarks.hint(hints(&self.head.fields)),
             false => remarks.write(Level::Info, "upstream sent too big early hints"),
         }
@@ -97,17 +115,20 @@ impl HttpDialogue {
     }
 }
 
-fn invalid(message: &str) -> Failure {
+pub(super) fn invalid(message: &str) -> Failure {
     Failure::invalid(format!("{message} while {READING}"))
+}
+
+impl Asks for HttpDialogue {
+    fn asked(&mut self) -> &mut Asked {
+        &mut self.asked
+    }
 }
 
 impl Dialogue for HttpDialogue {
     fn clear(&mut self) {
-        let HttpDialogue { request, head, .. } = self;
-        if request.capacity() > KEPT_TEXT {
-            *request = Vec::new();
-        }
-        request.clear();
+        let HttpDialogue { asked, head, .. } = self;
+        asked.clear();
         head.fields.clear();
         head.reason.clear();
         self.framing = UNFRAMED;
@@ -116,12 +137,12 @@ impl Dialogue for HttpDialogue {
 
     fn begin(&mut self, out: &mut Vec<u8>) {
         (self.interim, self.hints_bytes) = (0, 0);
-        out.extend_from_slice(&self.request);
+        out.extend_from_slice(&self.asked.head);
     }
 
     /// A body of unknown length goes in chunks (RFC 9112, section 7.1).
     fn append_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) {
-        if self.is_chunked {
+        if self.asked.is_chunked {
             h1::encode_chunk_head(piece.len() as u64, out);
             out.extend_from_slice(piece);
             out.extend_from_slice(h1::CHUNK_END);
@@ -131,7 +152,7 @@ impl Dialogue for HttpDialogue {
     }
 
     fn append_end(&mut self, out: &mut Vec<u8>) {
-        if self.is_chunked {
+        if self.asked.is_chunked {
             h1::encode_last_chunk(&Fields::new(), out);
         }
     }
@@ -139,11 +160,11 @@ impl Dialogue for HttpDialogue {
     fn read_head(&mut self, input: &mut Buffer, remarks: &Remarks<'_>) -> Result<Option<Status>, Failure> {
         loop {
             let head = &mut self.head;
-            let parsed = parse_response(input.bytes(), self.limit, head);
+            let parsed = parse_response(input.bytes(), self.asked.limit, head);
             let Some(used) = parsed.map_err(|error| invalid(&error.0))? else { return Ok(None) };
             input.consume(used);
             if head.status == Status::SWITCHING_PROTOCOLS {
-                if !self.asks_upgrade {
+                if !self.asked.asks_upgrade {
                     return Err(invalid("upstream switched protocols unasked"));
                 }
             } else if head.status < Status::OK {
@@ -156,7 +177,7 @@ impl Dialogue for HttpDialogue {
                 }
                 continue;
             }
-            let framing = examine_response(head, self.is_head);
+            let framing = examine_response(head, self.asked.is_head);
             self.framing = framing.map_err(|error| invalid(&error.0))?;
             self.decoder = ResponseDecoder::new(self.framing.body);
             return Ok(Some(self.head.status));
@@ -187,7 +208,7 @@ impl Dialogue for HttpDialogue {
     }
 
     fn trailers(&self) -> Option<&Fields> {
-        self.decoder.trailers().filter(|_| self.passes_trailers)
+        self.decoder.trailers().filter(|_| self.asked.passes_trailers)
     }
 
     fn keeps_connection(&self) -> bool {

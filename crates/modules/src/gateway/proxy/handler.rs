@@ -4,19 +4,20 @@ use super::cookies::Cookies;
 use super::dialogue::HttpDialogue;
 use super::redirect;
 use super::request::{self, OwnFields};
-use super::response;
-use super::target::{Hosts, Pass, Scheme, Target};
+use super::response::{self, Answer};
+use super::target::{Hosts, Pass, Target};
 use crate::shared::cached;
-use crate::shared::gateway::{Protocol, is_idempotent};
-use crate::shared::secured::secured;
-use ::upstream::{ClientTls, Conversation, Settings};
-use contract::{Event, Exchange, Template, Work};
+use crate::shared::gateway::Protocol;
+use ::upstream::{ClientTls, Settings};
+use contract::{Exchange, Template, Work};
 use http::{Fields, Status, Version};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Passes requests on.
 pub(super) struct Proxy {
+    /// The name of the module.
+    pub(super) name: &'static str,
     pub(super) pass: Pass,
     pub(super) fixed: Option<Arc<Target>>,
     /// What variables can name.
@@ -30,6 +31,8 @@ pub(super) struct Proxy {
     pub(super) method: Option<Template>,
     pub(super) body: Option<Template>,
     pub(super) passes_trailers: bool,
+    /// Whether servers learn that the client reads trailers.
+    pub(super) passes_te: bool,
     pub(super) redirects: Box<[redirect::Rule]>,
     pub(super) cookies: Cookies,
     /// How servers are spoken to over TLS, if they may be.
@@ -43,12 +46,23 @@ pub(super) struct Passing(pub(super) Arc<Target>);
 
 impl Proxy {
     /// Where a request goes.
-    fn target(&self, exchange: &Exchange) -> Result<Arc<Target>, Status> {
+    pub(super) fn target(&self, exchange: &Exchange) -> Result<Arc<Target>, Status> {
         match (&self.hosts, &self.fixed) {
             (Some(hosts), _) => self.pass.dynamic(exchange, hosts).map(Arc::new),
             (None, Some(fixed)) => Ok(Arc::clone(fixed)),
             (None, None) => Err(Status::INTERNAL_SERVER_ERROR),
         }
+    }
+
+    /// Writes the key of a response that is kept. As in nginx it is the URL that is asked for.
+    pub(super) fn write_url(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
+        let target = self.target(exchange)?;
+        out.extend_from_slice(target.scheme.prefix().as_bytes());
+        out.extend_from_slice(target.host.as_bytes());
+        let mut uri = Vec::new();
+        request::write_uri(self, exchange, &target, &mut uri);
+        out.extend_from_slice(&uri);
+        Ok(true)
     }
 
     /// What the configuration says of the fields of a request.
@@ -66,36 +80,15 @@ impl Protocol for Proxy {
     }
 
     fn needs_body(&self) -> bool {
-        self.settings.pass_request_body || self.body.is_some()
+        self.reads_body()
     }
 
-    /// A body of unknown length needs chunks.
     fn streams(&self, exchange: &Exchange) -> bool {
-        let can_say_so = !exchange.request.chunked || self.version == Version::Http11;
-        !self.settings.request_buffering && self.body.is_none() && can_say_so
+        self.passes_body_on(exchange)
     }
 
     fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let target = &self.target(exchange)?;
-        let mut conversation = Conversation::<HttpDialogue>::new(exchange, &target.group, &self.settings);
-        exchange.attach_own_shared(conversation.dialogue.passing(target));
-        request::write_uri(self, exchange, target, &mut conversation.call.uri);
-        request::prepare(self, exchange, target, &mut conversation)?;
-        let key = target.group.key(exchange);
-        let Conversation { call, dialogue, .. } = &mut *conversation;
-        (dialogue.limit, dialogue.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
-        (call.scheme, call.is_idempotent, call.tag) =
-            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
-        let policy = self.policy.as_ref().filter(|_| target.scheme == Scheme::Https);
-        call.secured =
-            policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
-        // Nothing is evaluated after this: an explanation ends with it.
-        exchange.tell(|| {
-            let url = format!("{}{}{}", call.scheme, target.group.name, String::from_utf8_lossy(&call.uri));
-            let event = Event::new("proxy", format!("passes the request to {url}"));
-            event.with("upstream", url).with("head", &dialogue.request)
-        });
-        Ok(conversation.work(key))
+        self.ask_by::<HttpDialogue>(exchange)
     }
 
     fn head(dialogue: &mut HttpDialogue) -> (Status, &mut Fields) {
@@ -112,15 +105,8 @@ impl Protocol for Proxy {
         dialogue.framing.announced = Some(head.length);
     }
 
-    /// As in nginx: the URL that is asked for.
     fn write_key(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
-        let target = self.target(exchange)?;
-        out.extend_from_slice(target.scheme.prefix().as_bytes());
-        out.extend_from_slice(target.host.as_bytes());
-        let mut uri = Vec::new();
-        request::write_uri(self, exchange, &target, &mut uri);
-        out.extend_from_slice(&uri);
-        Ok(true)
+        self.write_url(exchange, out)
     }
 
     fn rewritten(&self, exchange: &Exchange, fields: Rc<Fields>) -> Rc<Fields> {
@@ -128,7 +114,10 @@ impl Protocol for Proxy {
     }
 
     fn describe(&self, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
-        response::describe(self, exchange, dialogue, fields);
+        let HttpDialogue { head, framing, media_type, .. } = dialogue;
+        let answer =
+            Answer { status: head.status, reason: &head.reason, length: framing.announced, media_type };
+        response::describe(self, exchange, answer, fields);
     }
 
     fn switches(dialogue: &HttpDialogue) -> bool {

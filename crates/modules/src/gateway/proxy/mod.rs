@@ -40,6 +40,10 @@
 //! and with an empty value takes away. A level with its own `proxy_set_header` inherits none. The
 //! body's length is always the true one.
 //!
+//! With `proxy_http_version 2` it sees HTTP/2, in clear without an upgrade (prior knowledge), over TLS as the protocol that
+//! the handshake offers (`h2`). A connection carries one request at a time. Requests that the other server says it did not
+//! act on are sent to the next server, whatever their method. Connections do not change their protocol then.
+//!
 //! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
 //! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
 //! client's connection then ends after the answer. Such a request is sent once: no other server is asked.
@@ -153,6 +157,7 @@
 mod cookies;
 mod dialogue;
 mod handler;
+mod over_http2;
 mod redirect;
 mod request;
 mod response;
@@ -160,7 +165,7 @@ mod target;
 
 use crate::shared::cached::keeper;
 use crate::shared::gateway::Gateway;
-use ::upstream::{Names, OPTION_COUNT, Options, Settings, TlsOptions};
+use ::upstream::{Names, OPTION_COUNT, Options, Settings, TLS_OPTION_COUNT, TlsOptions, joined};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
     AnyDirective, Args, Directive, Exchange, Loading, LocationKind, LocationName, Module, Rule, ScopeBuilder,
@@ -169,10 +174,15 @@ use contract::{
 use cookies::{Cookies, FlagRule};
 use handler::{Passing, Proxy};
 use http::Version;
+use over_http2::{ALPN, Http2Proxy};
 use redirect::{Redirect, unless_off};
-use request::{OwnFields, SetField};
+use request::OwnFields;
 use std::sync::Arc;
-use target::{Hosts, Pass, Target};
+use target::{Hosts, Target};
+
+pub(crate) use over_http2::{Streaming, compile_streaming};
+pub(crate) use request::SetField;
+pub(crate) use target::{Pass, parse_grpc};
 
 /// Requests passed to another server over HTTP.
 pub static MODULE: Module =
@@ -182,34 +192,24 @@ static NAMES: Names = Names::new("proxy_");
 static OPTIONS: Options = Options::new(&NAMES);
 static TLS: TlsOptions = TlsOptions::new(&NAMES);
 
-const OWN_COUNT: usize = 25;
+const OWN_COUNT: usize = 11;
 
-static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + OPTION_COUNT] = OPTIONS.behind([
-    &PROXY_PASS,
-    &PROXY_REDIRECT,
-    &PROXY_COOKIE_DOMAIN,
-    &PROXY_COOKIE_PATH,
-    &PROXY_COOKIE_FLAGS,
-    &PROXY_SET_HEADER,
-    &PROXY_HTTP_VERSION,
-    &PROXY_METHOD,
-    &PROXY_SET_BODY,
-    &PROXY_PASS_TRAILERS,
-    &PROXY_CACHE_CONVERT_HEAD,
-    &TLS.certificate,
-    &TLS.certificate_cache,
-    &TLS.certificate_key,
-    &TLS.password_file,
-    &TLS.ciphers,
-    &TLS.protocols,
-    &TLS.conf_command,
-    &TLS.crl,
-    &TLS.name,
-    &TLS.server_name,
-    &TLS.session_reuse,
-    &TLS.trusted_certificate,
-    &TLS.verify,
-    &TLS.verify_depth,
+static DIRECTIVES: [&dyn AnyDirective; OWN_COUNT + TLS_OPTION_COUNT + OPTION_COUNT] = joined(&[
+    &[
+        &PROXY_PASS,
+        &PROXY_REDIRECT,
+        &PROXY_COOKIE_DOMAIN,
+        &PROXY_COOKIE_PATH,
+        &PROXY_COOKIE_FLAGS,
+        &PROXY_SET_HEADER,
+        &PROXY_HTTP_VERSION,
+        &PROXY_METHOD,
+        &PROXY_SET_BODY,
+        &PROXY_PASS_TRAILERS,
+        &PROXY_CACHE_CONVERT_HEAD,
+    ],
+    &TLS.list(),
+    &OPTIONS.list(),
 ]);
 
 const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
@@ -268,7 +268,7 @@ pub static PROXY_SET_HEADER: Directive<SetField> = Directive::new("proxy_set_hea
     .default("Host $proxy_host")
     .help("A field of the request that the other server gets; an empty value takes it away.");
 
-/// `proxy_http_version 1.0 | 1.1`
+/// `proxy_http_version 1.0 | 1.1 | 2`
 pub static PROXY_HTTP_VERSION: Directive<Version> = Directive::new("proxy_http_version", parse_version)
     .within(LEVELS)
     .default("1.1")
@@ -299,7 +299,9 @@ pub static PROXY_CACHE_CONVERT_HEAD: Directive<bool> = Directive::flag("proxy_ca
     .help("Whether a HEAD request is passed on as GET where responses are kept. If not, the key should have the method.");
 
 fn parse_version(args: &Args<'_>, _: &mut Loading) -> Result<Version, Diagnostic> {
-    args.value(0, |word| value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11)]))
+    args.value(0, |word| {
+        value::choice(word, &[("1.0", Version::Http10), ("1.1", Version::Http11), ("2", Version::Http2)])
+    })
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
@@ -320,17 +322,20 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let location = name.filter(|name| name.kind != LocationKind::Named);
     let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
     builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
+    let version = view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11);
     let policy = pass
-        .policy(view, &TLS)
+        .policy(view, &TLS, (version == Version::Http2).then_some(ALPN))
         .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;
     let tag = crate::gateway::upstream::tag(view, &location, pass.text());
     let proxy = Proxy {
+        name: MODULE.name,
         redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
         cookies,
         hosts: pass.is_dynamic().then(|| Hosts::new(view)),
         own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set)),
         own: OwnFields::new(&set),
-        version: view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11),
+        version,
+        passes_te: false,
         method: view.get(&PROXY_METHOD).cloned(),
         body: view.get(&PROXY_SET_BODY).cloned(),
         passes_trailers: view.get(&PROXY_PASS_TRAILERS).copied().unwrap_or(false),
@@ -342,7 +347,11 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         fixed: fixed.map(Arc::new),
         location,
     };
-    builder.content(view.place(&PROXY_PASS), Gateway(proxy));
+    let place = view.place(&PROXY_PASS);
+    match version {
+        Version::Http2 => builder.content(place, Gateway(Http2Proxy(proxy))),
+        _ => builder.content(place, Gateway(proxy)),
+    }
     Ok(())
 }
 

@@ -3,17 +3,18 @@
 use super::handler::Proxy;
 use super::target::Target;
 use crate::shared::cached;
-use crate::shared::gateway::upload;
-use ::upstream::{Conversation, Upload};
+use crate::shared::gateway::{is_idempotent, upload};
+use crate::shared::secured::secured;
+use ::upstream::{Call, Conversation, Upload};
 use bytes::Bytes;
 use conf::Diagnostic;
-use contract::{Args, Exchange, Loading, RequestBody, Template};
+use contract::{Args, Event, Exchange, Loading, RequestBody, Template, Work};
 use h1::{has_token, tokens};
 use http::words::{any_marked, where_blank, where_is};
 use http::{Fields, Status, Version, breaks_framing, escape, uri, write_number};
 use journal::Level;
 
-use super::dialogue::HttpDialogue;
+use super::dialogue::{Asked, Asks};
 
 /// Fields of the client that concern its own connection, or that the server writes itself
 /// (RFC 9110, section 7.6.1).
@@ -44,7 +45,7 @@ pub struct SetField {
 }
 
 impl SetField {
-    pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<SetField, Diagnostic> {
+    pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<SetField, Diagnostic> {
         let word = args.word(0)?;
         if word.text.is_empty() || !word.text.iter().all(|&byte| byte.is_ascii_graphic() && byte != b':') {
             return Err(args.invalid(word));
@@ -62,6 +63,8 @@ pub(super) struct OwnFields {
     names: Box<[Box<[u8]>]>,
     /// A bit for each length that those have.
     lengths: u64,
+    /// Whether `TE` is set.
+    sets_te: bool,
 }
 
 impl OwnFields {
@@ -89,7 +92,8 @@ impl OwnFields {
             names.push(name.to_ascii_lowercase().into());
         }
         let lengths = names.iter().fold(0, |lengths, name| lengths | length_bit(name));
-        OwnFields { host, lines: lines.into(), names: names.into(), lengths }
+        let sets_te = names[OWN.len()..].iter().any(|name| **name == *b"te");
+        OwnFields { host, lines: lines.into(), names: names.into(), lengths, sets_te }
     }
 
     /// Appends the lines of all fields whose values are not empty.
@@ -139,39 +143,81 @@ fn append_line(head: &mut Vec<u8>, start: &[u8], write: impl FnOnce(&mut Vec<u8>
     true
 }
 
+impl Proxy {
+    pub(super) fn reads_body(&self) -> bool {
+        self.settings.pass_request_body || self.body.is_some()
+    }
+
+    /// Whether the body goes on as it comes. One of unknown length needs chunks, or HTTP/2.
+    pub(super) fn passes_body_on(&self, exchange: &Exchange) -> bool {
+        let can_say_so = !exchange.request.chunked || self.version != Version::Http10;
+        !self.settings.request_buffering && self.body.is_none() && can_say_so
+    }
+
+    pub(super) fn ask_by<D: Asks>(&self, exchange: &mut Exchange) -> Result<Work, Status> {
+        let target = &self.target(exchange)?;
+        let mut conversation = Conversation::<D>::new(exchange, &target.group, &self.settings);
+        exchange.attach_own_shared(conversation.dialogue.asked().passing(target));
+        write_uri(self, exchange, target, &mut conversation.call.uri);
+        let Conversation { call, dialogue, .. } = &mut *conversation;
+        let asked = dialogue.asked();
+        prepare(self, exchange, target, (call, asked))?;
+        let key = target.group.key(exchange);
+        (asked.limit, asked.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
+        asked.is_secure = target.scheme.is_secure();
+        (call.scheme, call.is_idempotent, call.tag) =
+            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
+        let policy = self.policy.as_ref().filter(|_| target.scheme.is_secure());
+        call.secured =
+            policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
+        // Nothing is evaluated after this: an explanation ends with it.
+        exchange.tell(|| {
+            let url = format!("{}{}{}", call.scheme, target.group.name, String::from_utf8_lossy(&call.uri));
+            let event = Event::new(self.name, format!("passes the request to {url}"));
+            event.with("upstream", url).with("head", &asked.head)
+        });
+        Ok(conversation.work(key))
+    }
+}
+
 /// Writes the request.
-pub(super) fn prepare(
+fn prepare(
     proxy: &Proxy,
     exchange: &Exchange,
     target: &Target,
-    conversation: &mut Conversation<HttpDialogue>,
+    (call, asked): (&mut Call, &mut Asked),
 ) -> Result<(), Status> {
-    let Conversation { call, dialogue, .. } = conversation;
-    let head = &mut dialogue.request;
+    let head = &mut asked.head;
     write_method(proxy, exchange, head);
-    dialogue.is_head = head == b"HEAD";
+    asked.is_head = head == b"HEAD";
     for part in [b" ", &call.uri[..], b" ", proxy.version.as_str().as_bytes(), b"\r\n"] {
         head.extend_from_slice(part);
     }
     let start = head.len();
     let own = proxy.own(exchange);
     own.write(proxy, exchange, target, head);
-    dialogue.asks_upgrade = asks_upgrade(exchange, &head[start..]);
+    asked.asks_upgrade = asks_upgrade(exchange, &head[start..]);
     call.upload = body(proxy, exchange)?;
     let length = match &call.upload {
         Upload::Whole(body) => Some(body.length()),
         Upload::Stream => exchange.request.content_length,
         Upload::None => None,
     };
-    dialogue.is_chunked = matches!(call.upload, Upload::Stream) && length.is_none();
+    asked.is_chunked = matches!(call.upload, Upload::Stream) && length.is_none();
     match length {
         Some(length) => {
             head.extend_from_slice(b"Content-Length: ");
             write_number(length, 1, head);
             head.extend_from_slice(b"\r\n");
         }
-        None if dialogue.is_chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        None if asked.is_chunked && proxy.version != Version::Http2 => {
+            head.extend_from_slice(b"Transfer-Encoding: chunked\r\n")
+        }
         None => {}
+    }
+    asked.has_body = length.is_none_or(|length| length > 0) && !matches!(call.upload, Upload::None);
+    if proxy.passes_te && !own.sets_te && has_token(&exchange.request.head.fields, "te", "trailers") {
+        head.extend_from_slice(b"TE: trailers\r\n");
     }
     if proxy.settings.pass_request_headers {
         write_client_fields(exchange, own, head);

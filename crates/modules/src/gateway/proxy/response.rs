@@ -1,23 +1,33 @@
 //! The other server's head as the client sees it.
 
-use super::dialogue::HttpDialogue;
 use super::handler::Proxy;
 use super::redirect::{rewrite, rewrite_refresh};
 use crate::shared::gateway::{Counting, media_type, reason};
+use bytes::Bytes;
 use contract::Exchange;
 use h1::tokens;
 use http::{Fields, Status, Version};
 use journal::Level;
 use upstream::Kind;
 
+/// An answer, but for its fields.
+pub(super) struct Answer<'a> {
+    pub(super) status: Status,
+    pub(super) reason: &'a [u8],
+    /// How long the content is, if the answer says so, in bytes.
+    pub(super) length: Option<u64>,
+    /// The media type of the answer, or of one before.
+    pub(super) media_type: &'a mut Bytes,
+}
+
 /// Sets the response's head.
-pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, dialogue: &mut HttpDialogue, fields: &Fields) {
-    let HttpDialogue { head, framing, media_type: before, .. } = dialogue;
+pub(super) fn describe(proxy: &Proxy, exchange: &mut Exchange, answer: Answer<'_>, fields: &Fields) {
+    let Answer { status, reason: words, length, media_type: before } = answer;
     exchange.wire.relayed = true;
-    exchange.response.status = head.status;
-    exchange.response.reason = reason(exchange, head.status, &head.reason);
-    exchange.response.content_length = framing.announced;
-    let is_switch = head.status == Status::SWITCHING_PROTOCOLS;
+    exchange.response.status = status;
+    exchange.response.reason = reason(exchange, status, words);
+    exchange.response.content_length = length;
+    let is_switch = status == Status::SWITCHING_PROTOCOLS;
     let hidden = &proxy.settings.hidden;
     let (mut has_server, mut has_date) = (false, false);
     // What most servers list is dropped in any case.

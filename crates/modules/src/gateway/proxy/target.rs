@@ -18,6 +18,16 @@ pub struct Pass {
     /// With variables, which make it known only when a request comes.
     template: Option<Template>,
     policies: Policies,
+    family: Family,
+}
+
+/// The schemes that a directive knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// `http://` and `https://`
+    Http,
+    /// `grpc://`, which may be left out, and `grpcs://`
+    Grpc,
 }
 
 /// What a host in a variable can be, besides an address.
@@ -54,10 +64,11 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
     let text = word.text.clone();
     if text.contains(&b'$') {
         crate::shared::trust::warn_of_choice(args, loading);
-        return Ok(Pass { text, template: Some(loading.template(word)?), policies: Policies::default() });
+        let template = Some(loading.template(word)?);
+        return Ok(Pass { text, template, policies: Policies::default(), family: Family::Http });
     }
     let error = |message: String| Diagnostic::emerg(message).at(args.node.span).under(word.span);
-    let (scheme, rest) = split_scheme(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
+    let (scheme, rest) = Family::Http.split(&text).ok_or_else(|| error(BAD_SCHEME.to_owned()))?;
     let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
     let in_location = args.context == Contexts::LOCATION;
     let is_plain = loading
@@ -72,8 +83,27 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diag
                 .to_owned(),
         ));
     }
-    Ok(Pass { text, template: None, policies: Policies::default() })
+    Ok(Pass { text, template: None, policies: Policies::default(), family: Family::Http })
 }
+
+/// The value of `grpc_pass`, which has no URI.
+pub(crate) fn parse_grpc(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
+    let (word, family) = (args.word(0)?, Family::Grpc);
+    let (text, policies) = (word.text.clone(), Policies::default());
+    if text.contains(&b'$') {
+        crate::shared::trust::warn_of_choice(args, loading);
+        return Ok(Pass { text, template: Some(loading.template(word)?), policies, family });
+    }
+    let error = |message: &str| Diagnostic::emerg(message).at(args.node.span).under(word.span);
+    let (scheme, rest) = family.split(&text).ok_or_else(|| error(BAD_SCHEME))?;
+    let (_, uri) = value::target(rest, scheme.port()).map_err(|why| why.at(args.node, word))?;
+    if !uri.is_empty() {
+        return Err(error(NO_URI).hint("remove the part behind the host: the request goes on with its URI"));
+    }
+    Ok(Pass { text, template: None, policies, family })
+}
+
+const NO_URI: &str = "URI part is not allowed in \"grpc_pass\"";
 
 const BAD_SCHEME: &str = "invalid URL prefix";
 
@@ -82,6 +112,8 @@ const BAD_SCHEME: &str = "invalid URL prefix";
 pub(super) enum Scheme {
     Http,
     Https,
+    Grpc,
+    Grpcs,
 }
 
 impl Scheme {
@@ -90,23 +122,34 @@ impl Scheme {
         match self {
             Scheme::Http => "http://",
             Scheme::Https => "https://",
+            Scheme::Grpc => "grpc://",
+            Scheme::Grpcs => "grpcs://",
         }
+    }
+
+    /// Whether servers are spoken to over TLS.
+    pub(super) fn is_secure(self) -> bool {
+        matches!(self, Scheme::Https | Scheme::Grpcs)
     }
 
     fn port(self) -> u16 {
-        match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
-        }
+        if self.is_secure() { 443 } else { 80 }
     }
 }
 
-/// The scheme of a URL and what follows it.
-fn split_scheme(text: &[u8]) -> Option<(Scheme, &[u8])> {
-    [Scheme::Http, Scheme::Https].into_iter().find_map(|scheme| {
-        let (start, rest) = text.split_at_checked(scheme.prefix().len())?;
-        start.eq_ignore_ascii_case(scheme.prefix().as_bytes()).then_some((scheme, rest))
-    })
+impl Family {
+    /// The scheme of a URL and what follows it.
+    fn split(self, text: &[u8]) -> Option<(Scheme, &[u8])> {
+        let (schemes, usual) = match self {
+            Family::Http => ([Scheme::Http, Scheme::Https], None),
+            Family::Grpc => ([Scheme::Grpc, Scheme::Grpcs], Some(Scheme::Grpc)),
+        };
+        let written = schemes.into_iter().find_map(|scheme| {
+            let (start, rest) = text.split_at_checked(scheme.prefix().len())?;
+            start.eq_ignore_ascii_case(scheme.prefix().as_bytes()).then_some((scheme, rest))
+        });
+        written.or_else(|| usual.map(|scheme| (scheme, text)))
+    }
 }
 
 impl Pass {
@@ -121,7 +164,7 @@ impl Pass {
             return Ok(None);
         }
         let groups = crate::gateway::upstream::groups(view);
-        let (scheme, rest) = split_scheme(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
+        let (scheme, rest) = self.family.split(&self.text).ok_or_else(|| Diagnostic::emerg(BAD_SCHEME))?;
         target((scheme, rest), &groups, |name, address| resolver::known(name, address, view.origin()))
             .map(Some)
             .map_err(Diagnostic::emerg)
@@ -130,9 +173,10 @@ impl Pass {
     /// The target for one request.
     pub(super) fn dynamic(&self, exchange: &Exchange, hosts: &Hosts) -> Result<Target, Status> {
         let text = self.template.as_ref().map(|template| template.evaluate(exchange)).unwrap_or_default();
-        let found = split_scheme(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
-            target((scheme, rest), &hosts.groups, |name, address| hosts.finder.group(name, address))
-        });
+        let found =
+            self.family.split(&text).ok_or_else(|| BAD_SCHEME.to_owned()).and_then(|(scheme, rest)| {
+                target((scheme, rest), &hosts.groups, |name, address| hosts.finder.group(name, address))
+            });
         found.map_err(|message| {
             exchange.log(Level::Error, &message);
             match message.starts_with(resolver::NO_RESOLVER) {
@@ -142,15 +186,16 @@ impl Pass {
         })
     }
 
-    /// How servers are spoken to over TLS, if they may be.
+    /// How servers are spoken to over TLS, if they may be. They are offered `protocol` (ALPN).
     pub(super) fn policy(
         &self,
         view: &View<'_>,
         options: &TlsOptions,
+        protocol: Option<&'static [u8]>,
     ) -> Result<Option<Arc<ClientTls>>, Diagnostic> {
-        let is_clear = split_scheme(&self.text).is_some_and(|(scheme, _)| scheme == Scheme::Http);
+        let is_clear = self.family.split(&self.text).is_some_and(|(scheme, _)| !scheme.is_secure());
         let may_be_secure = self.is_dynamic() || !is_clear;
-        may_be_secure.then(|| self.policies.of(view, options)).transpose()
+        may_be_secure.then(|| self.policies.of(view, options, protocol)).transpose()
     }
 
     /// Whether variables have a say.

@@ -1,0 +1,119 @@
+//! Requests passed to a gRPC server, or to any other server that speaks HTTP/2.
+//!
+//! `grpc_pass` names a server or an `upstream`, with `grpc://` in front or without it; with `grpcs://` the connection is
+//! encrypted, as the `grpc_ssl_…` directives say, which do what those of `proxy_ssl_…` do. As with them, the certificate
+//! of the server is not verified unless `grpc_ssl_verify` is on. The request goes on with its own URI. With variables the
+//! server is chosen for each request.
+//!
+//! All kinds of calls work: unary ones, and those that stream in one or both directions. Bodies go on as they come, both
+//! ways at once, no faster than the receiver takes them. The trailers of a response (`grpc-status`) reach the client. Clients
+//! need HTTP/2: write `http2 on` beside `listen`, with or without TLS.
+//!
+//! The server sees the host of `grpc_pass` as `:authority` unless `grpc_set_header Host` says otherwise, and the client's
+//! fields but for those that concern only the client's own connection. `grpc_set_header` adds to that or replaces it, and
+//! with an empty value takes away. A level with its own `grpc_set_header` inherits none.
+//!
+//! A connection carries one call at a time. With `keepalive` in the `upstream`, the next call uses it again. Where no
+//! response comes, another server of the group is asked, as `grpc_next_upstream` says; a call that may have had an effect is
+//! not sent twice, unless the server says that it did not act on it. In the end the client gets the status 502, or 504 where
+//! the time was over. gRPC clients show these as `UNAVAILABLE`. `grpc_read_timeout` limits how long the server may say
+//! nothing: make it longer for streams that rest.
+//!
+//! ```nginx
+//! server {
+//!     listen 50051;
+//!     http2 on;
+//!     location /helloworld.Greeter/ {
+//!         grpc_pass grpc://127.0.0.1:50052;
+//!         error_page 502 = @unavailable;
+//!     }
+//!     location @unavailable {
+//!         internal;
+//!         default_type application/grpc;
+//!         add_header grpc-status 14;
+//!         add_header grpc-message "unavailable";
+//!         return 204;
+//!     }
+//! }
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     location / {
+//!         grpc_pass 127.0.0.1:8081;
+//!         grpc_set_header X-Via edge;
+//!     }
+//! }
+//! server {
+//!     listen 127.0.0.1:8081;
+//!     http2 on;
+//!     location / {
+//!         return 200 "$request_method $request_uri over $server_protocol via $http_x_via\n";
+//!     }
+//! }
+//! ```
+//!
+//! ```http
+//! GET /page?x=1 HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! GET /page?x=1 over HTTP/2.0 via edge
+//! ```
+
+use super::proxy::{Pass, SetField, Streaming, compile_streaming, parse_grpc};
+use conf::{Arity, Contexts, Diagnostic};
+use contract::{AnyDirective, Directive, Module, Rule, ScopeBuilder, View};
+use upstream::{Names, Options, STREAMING_OPTION_COUNT, TLS_OPTION_COUNT, TlsOptions, joined};
+
+/// Requests passed to gRPC servers.
+pub static MODULE: Module =
+    Module { name: "grpc", directives: &DIRECTIVES, variables: &[], compile: Some(compile) };
+
+static NAMES: Names = Names::new("grpc_");
+static OPTIONS: Options = Options::new(&NAMES);
+static TLS: TlsOptions = TlsOptions::new(&NAMES);
+
+static DIRECTIVES: [&dyn AnyDirective; 2 + TLS_OPTION_COUNT + STREAMING_OPTION_COUNT] =
+    joined(&[&[&GRPC_PASS, &GRPC_SET_HEADER], &TLS.list(), &OPTIONS.streaming()]);
+
+/// `grpc_pass [grpc://|grpcs://]ADDRESS`
+pub static GRPC_PASS: Directive<Pass> = Directive::new("grpc_pass", parse_grpc)
+    .within(Contexts::LOCATION.or(Contexts::LOCATION_IF))
+    .rule(Rule::Unnamed)
+    .help(
+        "The server that requests are passed to: an address, `unix:PATH`, or the name of an `upstream`, over TLS with \
+         `grpcs://` in front.",
+    );
+
+/// `grpc_set_header NAME VALUE`
+pub static GRPC_SET_HEADER: Directive<SetField> = Directive::new("grpc_set_header", SetField::parse)
+    .within(Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION))
+    .args(Arity::Exactly(2))
+    .rule(Rule::List)
+    .help("A field of the request that the server gets; an empty value takes it away.");
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    let directives = Streaming {
+        name: MODULE.name,
+        pass: &GRPC_PASS,
+        set_header: &GRPC_SET_HEADER,
+        options: &OPTIONS,
+        tls: &TLS,
+    };
+    compile_streaming(view, builder, &directives)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn messages() {
+        assert_eq!(Site::error("grpc_pass app/uri;"), "URI part is not allowed in \"grpc_pass\"");
+        assert_eq!(Site::error("grpc_pass grpcs://a:1/;"), "URI part is not allowed in \"grpc_pass\"");
+        assert_eq!(Site::error("grpc_set_header a:b c;"), "invalid value \"a:b\"");
+    }
+}
