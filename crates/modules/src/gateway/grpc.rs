@@ -114,6 +114,6 @@ mod tests {
     fn messages() {
         assert_eq!(Site::error("grpc_pass app/uri;"), "URI part is not allowed in \"grpc_pass\"");
         assert_eq!(Site::error("grpc_pass grpcs://a:1/;"), "URI part is not allowed in \"grpc_pass\"");
-        assert_eq!(Site::error("grpc_set_header a:b c;"), "invalid value \"a:b\"");
+        assert_eq!(Site::error("grpc_set_header a:b c;"), "invalid parameter \"a:b\"");
     }
 }
