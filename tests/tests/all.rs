@@ -20,6 +20,7 @@ mod filters;
 mod fmt;
 mod following;
 mod gateways;
+mod grpc;
 mod htaccess;
 mod http2;
 mod lint;
