@@ -100,6 +100,8 @@ fn site(origin: &Origin) -> Site {
             location /variableuri/ { set $name backend; proxy_pass http://$name/v?$args; }
             location /unknown/ { set $name nobody.example; proxy_pass http://$name; }
             location /rewritten/ { rewrite ^/rewritten/(.*)$ /r/$1 break; proxy_pass http://backend; }
+            location /query/ { set $args $arg_own; proxy_pass http://backend; }
+            location /query/inner/ { set $args $arg_own; proxy_pass http://backend/inner/; }
             location ~ ^/pattern/(.*)$ { proxy_pass http://backend; }
             location /if/ { if ($arg_x) { proxy_pass http://backend; } return 204; }
             location /internal/ { internal; alias %%ROOT%%/; }
@@ -181,6 +183,12 @@ fn requests_and_responses() {
             "GET /unknown/x",
             "GET /rewritten/a%20b?x=1",
             "GET /pattern/a%20b?x=1",
+            "GET /query/a%20b?x=1",
+            "GET /query/a%20b?x?own=1",
+            "GET /query/a?own=own=1",
+            "GET /query/a?own",
+            "GET /query/a",
+            "GET /query/inner/a%20b?own=y",
             "GET /if/?x=1",
             "GET /if/",
             "GET /dies",

@@ -344,7 +344,12 @@ fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut
 /// Whether the URI is still the one that the client sent.
 fn is_as_sent(exchange: &Exchange) -> bool {
     let request = &exchange.request;
-    if exchange.valid_location && !exchange.internal {
+    // `set $args` changes only the query.
+    let has_own_query = || {
+        let mut parts = request.uri.splitn(2, |&byte| byte == b'?').skip(1);
+        request.args.as_deref().is_none_or(|args| parts.next() == Some(args))
+    };
+    if exchange.valid_location && !exchange.internal && has_own_query() {
         return !request.uri.is_empty();
     }
     let mut sent = uri::Target::default();
