@@ -21,7 +21,9 @@
 //! else. Do not let clients choose any path. If a file cannot be used, the handshake fails and the error log says why. `ssl_certificate_cache` keeps
 //! certificates with their keys for further connections: at most `max` of both together, for `inactive` after the last
 //! use (10 seconds by default), and for `valid` after they were read (60 seconds). Keys that a password opens are not kept. These files are not watched, and
-//! `ssl_stapling` does not apply to their certificates. The passwords of `ssl_password_file` stay in the worker's memory in this case only.
+//! `ssl_stapling` does not apply to their certificates. The worker
+//! keeps the passwords of `ssl_password_file` for them. Otherwise it does not use them, but they may be in the memory
+//! that it inherits: the supervisor keeps them for keys that change, unless `ssl_certificate_watch` is off.
 //!
 //! ```nginx
 //! server {
