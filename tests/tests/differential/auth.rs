@@ -338,7 +338,7 @@ fn mistakes() {
     }
 }
 
-/// One location for the users of a file that stands beside it.
+/// One location for the users of a file that stands next to it.
 fn site_of_users(users: &str) -> Site {
     Site::new(
         r#"
