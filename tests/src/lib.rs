@@ -27,6 +27,7 @@ pub mod mutation;
 pub mod node;
 pub mod origin;
 pub mod parts;
+pub mod pebble;
 pub mod php;
 pub mod python;
 pub mod raw;

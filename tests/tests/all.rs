@@ -5,6 +5,7 @@
 // A table of requests is one long value, not long logic.
 #![allow(clippy::too_many_lines)]
 
+mod acme;
 mod allocations;
 mod balancing;
 mod body_files;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tls::{Authorities, Choices, LoadError, Pair, PairCache, Trust};
+use tls::{Authorities, Choices, Handshakes, LoadError, Pair, PairCache, Trust};
 
 /// How a virtual server is to encrypt. The server reads the files when it puts a site together.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,8 @@ pub struct TlsPolicy {
     pub certificates: Vec<(Pem, Pem)>,
     /// Keeps those that variables name.
     pub certificate_cache: Option<Arc<PairCache>>,
+    /// A protocol that consists of a handshake.
+    pub handshakes: Option<Arc<dyn Handshakes>>,
     /// Whether files that change on disk are served without a reload.
     pub watched: bool,
     /// The passwords that may open the keys.

@@ -98,16 +98,22 @@ impl Supervisor {
         let serves = self.workers.iter().any(|it| it.generation == number && it.stage == Stage::Serving);
         let is_idle = self.stop.is_none() && self.reload.is_none() && !self.resting;
         let has_files = !self.current.configuration.certificates.files.is_empty();
-        (serves && is_idle && has_files).then_some(self.watch.next)
+        let next = if self.issuing.has_renewed { Instant::now() } else { self.watch.next };
+        (serves && is_idle && has_files).then_some(next)
     }
 
     /// Looks at the files of certificates if that is due, and renews what serves if they changed.
     pub(crate) fn look_at_certificates(&mut self) {
+        let next = self.next_look_at_certificates();
         let now = Instant::now();
-        if self.next_look_at_certificates().is_none_or(|at| at > now) {
+        if next.is_none_or(|at| at > now) {
             return;
         }
         self.watch.next = now + INTERVAL;
+        if std::mem::take(&mut self.issuing.has_renewed) {
+            self.renew_certificates();
+            return;
+        }
         let certificates = &self.current.configuration.certificates;
         let paths = certificates.files.iter().map(|(path, _)| path.as_path());
         if self.watch.look(paths) && certificates.differ_from(&System) {

@@ -120,13 +120,14 @@ impl Flags {
 const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
 
 /// Words that stand for an option or a command, and how these are written.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 16] = [
     ("serve", "serve"),
     ("proxy", "proxy"),
     ("explain", "explain"),
     ("lint", "lint"),
     ("fmt", "fmt"),
     ("cache", "cache"),
+    ("certificates", "certificates"),
     ("format", "fmt"),
     ("stop", "-s stop"),
     ("quit", "-s quit"),

@@ -19,6 +19,7 @@ use site::Site;
 
 use crate::certificates::Certificates;
 use crate::console::PROGRAM;
+use crate::issuance::Issuance;
 use crate::paths::Paths;
 use crate::recorder::Recorder;
 
@@ -66,6 +67,8 @@ pub(crate) struct Configuration {
     pub(crate) read: Read,
     /// The files that are served without a reload when they change.
     pub(crate) certificates: Certificates,
+    /// The certificates that authorities are asked for.
+    pub(crate) issuance: Option<Issuance>,
 }
 
 /// A configuration that cannot be used.
@@ -137,7 +140,9 @@ impl Reader {
         let recorder = Arc::new(recorder);
         let mut configuration = self.check(Arc::clone(&recorder) as SharedInputs, before)?;
         let record = recorder.record();
-        configuration.certificates = Certificates::new(&configuration.site.watched, &recorder);
+        let issued = configuration.issuance.iter().flat_map(|issuance| issuance.plan.files());
+        let watched: Vec<PathBuf> = configuration.site.watched.iter().chain(issued).cloned().collect();
+        configuration.certificates = Certificates::new(&watched, &recorder);
         Ok((configuration, record))
     }
 
@@ -181,9 +186,18 @@ impl Reader {
         let directories = loaded.loading.directories;
         let read = Read { sources: loaded.sources, notes: conf::grouped(loaded.loading.notes) };
         match result {
-            Ok(Checked { site, process, identity, error_log }) => {
+            Ok(Checked { site, process, identity, error_log, issuance }) => {
                 let (site, certificates) = (Arc::new(site), Certificates::default());
-                Ok(Configuration { site, process, identity, error_log, directories, read, certificates })
+                Ok(Configuration {
+                    site,
+                    process,
+                    identity,
+                    error_log,
+                    directories,
+                    read,
+                    certificates,
+                    issuance,
+                })
             }
             Err(error) => Err(Box::new(Refusal { error, further: loaded.further, read })),
         }
@@ -232,7 +246,11 @@ impl Configuration {
             reloading: Reloading::Keep,
             ..settings.clone()
         };
-        self.identity == other.identity && of_process(&self.process) == of_process(&other.process)
+        // A worker has the memory for answers to authorities from its start.
+        let answers = |issuance: &Option<Issuance>| issuance.as_ref().map(|it| Arc::as_ptr(&it.answers));
+        answers(&self.issuance) == answers(&other.issuance)
+            && self.identity == other.identity
+            && of_process(&self.process) == of_process(&other.process)
     }
 
     /// The addresses to listen on, in the site's order.
@@ -378,6 +396,7 @@ struct Checked {
     process: ProcessSettings,
     identity: Option<Identity>,
     error_log: Option<PathBuf>,
+    issuance: Option<Issuance>,
 }
 
 fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Checked, Diagnostic> {
@@ -395,10 +414,12 @@ fn check(loaded: &mut site::Loaded, modules: &[&'static Module]) -> Result<Check
         None if is_superuser() && process.master_process => Some(default_identity()?),
         None => None,
     };
+    let issuance = modules::connection::acme::plan(&loaded.config)?;
+    let issuance = issuance.map(|(plan, answers)| Issuance { plan: Arc::new(plan), answers });
     let site = Site::compile(loaded, modules)?;
     let log = modules::logging::error_log::of_level(&loaded.config.view(Config::MAIN), &loaded.loading.logs);
     let error_log = log.path().map(Path::to_path_buf);
-    Ok(Checked { site, process, identity, error_log })
+    Ok(Checked { site, process, identity, error_log, issuance })
 }
 
 fn look_up(user: &User) -> Result<Identity, Diagnostic> {

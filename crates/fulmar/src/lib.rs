@@ -9,12 +9,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 mod cache;
+mod certificate_list;
 mod certificates;
 mod command_line;
 mod configuration;
 mod console;
+mod domains;
 mod explain;
 mod fmt;
+mod issuance;
 mod lint;
 mod listening;
 mod messages;
@@ -57,6 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some("explain") => return explain::run(&arguments),
         Some("lint") => return lint::run(&arguments),
         Some("cache") => return cache::run(&arguments),
+        Some("certificates") => return certificate_list::run(&arguments),
         Some("fmt") => return fmt::run(&arguments),
         _ => {}
     }

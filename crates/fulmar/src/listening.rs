@@ -16,23 +16,30 @@ use tls::SelfSigned;
 
 use crate::configuration::Reader;
 use crate::console::{out, say};
+use crate::domains::{self, Domains};
 use crate::paths::Paths;
 use crate::start::{self, Purpose};
 use crate::subcommand;
 
 /// The port without `--port`, `--listen` and `PORT`.
 const PORT: u16 = 8080;
+/// The same with `--domain`.
+const DOMAIN_PORT: u16 = 443;
 /// How many requests of a second are shown.
 const LINES_PER_SECOND: u32 = 20;
 /// Where a command listens, and what it shows.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Listening {
-    /// The address, with or without a port; 0.0.0.0 lets other machines in
-    #[arg(long, value_name = "ADDRESS", value_parser = address, default_value = "127.0.0.1")]
-    listen: Listen,
+    /// The address, with or without a port; 0.0.0.0 lets other machines in [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<Listen>,
     /// The port [default: the environment's PORT, else 8080]
     #[arg(long, short)]
     port: Option<u16>,
+    /// Get a certificate for this name from Let's Encrypt, whose terms of service you agree to, and listen on ports 443
+    /// and 80 of all addresses; may be given again
+    #[arg(long, value_name = "NAME", conflicts_with = "tls")]
+    domain: Vec<String>,
     /// Encrypt, with its own certificate that is made now
     #[arg(long)]
     tls: bool,
@@ -60,6 +67,7 @@ static MODULE: Module = Module {
 pub(crate) struct Door {
     address: SocketAddr,
     certificate: Option<SelfSigned>,
+    domains: Option<Domains>,
     quiet: bool,
 }
 
@@ -88,17 +96,25 @@ impl Listening {
     /// Checks the address, and makes a certificate if one is needed.
     pub(crate) fn door(&self) -> Result<Door, String> {
         let environment = std::env::var("PORT").ok();
-        let address = socket_address(self.listen, self.port, environment.as_deref())?;
+        let has_domain = !self.domain.is_empty();
+        let (ip, default) = match has_domain {
+            true => (Ipv4Addr::UNSPECIFIED, DOMAIN_PORT),
+            false => (Ipv4Addr::LOCALHOST, PORT),
+        };
+        let listen = self.listen.unwrap_or(Listen { ip: ip.into(), port: None });
+        let address = socket_address(listen, self.port, environment.as_deref(), default)?;
         check_port(address)?;
         let certificate = self.tls.then(|| certificate(address)).transpose()?;
-        Ok(Door { address, certificate, quiet: self.quiet })
+        let clear = domains::clear_address(address.ip(), address.port()).filter(|it| check_port(*it).is_ok());
+        let domains = has_domain.then(|| Domains::new(&self.domain, clear)).transpose()?;
+        Ok(Door { address, certificate, domains, quiet: self.quiet })
     }
 
     /// A port of this machine, for tests.
     #[cfg(test)]
     pub(crate) fn local(port: u16, tls: bool, quiet: bool) -> Listening {
         let listen = Listen { ip: Ipv4Addr::LOCALHOST.into(), port: None };
-        Listening { listen, port: Some(port), tls, quiet }
+        Listening { listen: Some(listen), port: Some(port), domain: Vec::new(), tls, quiet }
     }
 }
 
@@ -117,7 +133,9 @@ impl Door {
              events {{ worker_connections 1024; }}\n\
              http {{\n\
              \x20   log_format serve '$request_method $request_uri $status $readable_size $readable_time';\n\
-             \x20   access_log {log};\n"
+             \x20   access_log {log};\n\
+             {}",
+            self.domains.as_ref().map(Domains::http).unwrap_or_default()
         )
     }
 
@@ -132,15 +150,19 @@ impl Door {
                  \x20       error_page 497 https://$http_host$request_uri"
             )
         });
-        format!("listen {}{encryption};", self.address)
+        let issued = self.domains.as_ref().map(Domains::server).unwrap_or_default();
+        format!("listen {}{encryption}{issued};", self.address)
     }
 
     /// What to print at the start; `first` is the first line.
     pub(crate) fn greeting(&self, first: &str) -> String {
-        let Door { address, certificate, quiet } = self;
+        let Door { address, certificate, domains, quiet } = self;
         let (ip, port) = (address.ip(), address.port());
         let scheme = if certificate.is_some() { "https" } else { "http" };
-        let (url, reach) = if ip.is_loopback() {
+        let (url, reach) = if let Some(domains) = domains {
+            let port = if port == DOMAIN_PORT { String::new() } else { format!(":{port}") };
+            (format!("https://{}{port}/", domains.first()), "once Let's Encrypt has issued a certificate")
+        } else if ip.is_loopback() {
             (format!("{scheme}://{address}/"), "for this machine only; --listen 0.0.0.0 lets others in")
         } else if ip.is_unspecified() {
             (format!("{scheme}://localhost:{port}/"), "for every machine that reaches this one")
@@ -165,7 +187,10 @@ impl Door {
         let paths = Paths { conf: PathBuf::from(conf), prefix, error_log: None, error_log_given: false };
         let mut modules = modules::ALL.to_vec();
         modules.push(&MODULE);
-        Reader::new(Arc::new(inputs), paths, None, modules)
+        match &self.domains {
+            Some(domains) => Reader::new(Arc::new(domains.inputs(inputs)), paths, None, modules),
+            None => Reader::new(Arc::new(inputs), paths, None, modules),
+        }
     }
 }
 
@@ -173,6 +198,7 @@ fn socket_address(
     listen: Listen,
     port: Option<u16>,
     environment: Option<&str>,
+    default: u16,
 ) -> Result<SocketAddr, String> {
     let from_environment = |text: &str| match text.parse() {
         Ok(port) => Ok(port),
@@ -181,7 +207,7 @@ fn socket_address(
     let port = match (port.or(listen.port), environment.filter(|text| !text.is_empty())) {
         (Some(port), _) => port,
         (None, Some(text)) => from_environment(text)?,
-        (None, None) => PORT,
+        (None, None) => default,
     };
     if port == 0 {
         return Err("port 0 is none; leave --port out for a usual one".to_owned());
@@ -249,7 +275,7 @@ mod tests {
     fn addresses_and_ports_come_from_several_places() {
         let loopback = address("127.0.0.1").unwrap();
         let text = |listen, port, environment| {
-            socket_address(listen, port, environment).map(|address| address.to_string())
+            socket_address(listen, port, environment, PORT).map(|address| address.to_string())
         };
         assert_eq!(text(loopback, None, None), Ok("127.0.0.1:8080".to_owned()));
         assert_eq!(text(loopback, None, Some("81")), Ok("127.0.0.1:81".to_owned()));

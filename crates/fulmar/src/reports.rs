@@ -79,6 +79,8 @@ impl Supervisor {
                 }
                 let reason = worker.complaint.unwrap_or_else(|| format!("{name} ended before it was ready"));
                 self.after_the_end(worker.generation, worker.stage, worker.started, Some(reason));
+            } else if self.bury_issuing(pid) {
+                self.log_end(&format!("certificate process {pid}"), status);
             } else if self.upgrade.is(pid) {
                 self.log_end(&format!("new binary process {pid}"), status);
                 self.undo_upgrade();

@@ -77,6 +77,7 @@ pub(crate) fn run(reader: Reader, log: ErrorLog, purpose: Purpose) -> ExitCode {
 fn supervise(supervisor: Supervisor) -> ExitCode {
     match supervisor.run() {
         Ok(Role::Worker(task)) => task.perform(),
+        Ok(Role::Issuer(task)) => task.perform(),
         Ok(Role::Ended(true)) => ExitCode::SUCCESS,
         Ok(Role::Ended(false)) => ExitCode::FAILURE,
         Err(error) => give_up(&system_message(&error), &ErrorLog::default()),

@@ -18,6 +18,7 @@ use net::system_message;
 
 use crate::certificates::Watch;
 use crate::configuration::{Configuration, Reader};
+use crate::issuance::{self, Issuing};
 use crate::pid_file::{LEAVING, PidFile};
 use crate::reload::{Reload, Way};
 use crate::respawn::Respawn;
@@ -64,6 +65,8 @@ pub(crate) struct Settled {
 pub(crate) enum Role {
     /// It was forked: work.
     Worker(Box<Task>),
+    /// It was forked: get certificates.
+    Issuer(Box<issuance::Task>),
     /// The server stopped: end, in success or not.
     Ended(bool),
 }
@@ -87,6 +90,8 @@ pub(crate) struct Supervisor {
     pub(crate) service_manager: ServiceManager,
     /// The looks at certificates that may change on disk.
     pub(crate) watch: Watch,
+    /// The process that gets certificates.
+    pub(crate) issuing: Issuing,
     signals: SignalQueue,
     control: Option<ControlSocket>,
     daemon: bool,
@@ -120,6 +125,7 @@ impl Supervisor {
             stop: None,
             service_manager: settled.service_manager,
             watch: Watch::new(),
+            issuing: Issuing::new(),
             signals: settled.signals,
             control: settled.control,
             daemon: settled.daemon,
@@ -138,17 +144,22 @@ impl Supervisor {
             if let Some(task) = self.launch_due() {
                 return Ok(Role::Worker(task));
             }
+            if let Some(task) = self.launch_issuing() {
+                return Ok(Role::Issuer(task));
+            }
             if self.is_over() {
                 return Ok(Role::Ended(self.end()));
             }
             let events = {
                 let mut others: Vec<_> = self.control.iter().map(AsFd::as_fd).collect();
                 others.extend(self.workers.iter().filter_map(Worker::descriptor));
+                others.extend(self.issuing.descriptor());
                 self.signals.wait(&others, self.time_left())?
             };
             events.signals.into_iter().for_each(|received| self.on_signal(received));
             self.serve_clients();
             self.take_reports();
+            self.hear_of_certificates();
             self.look_at_the_clock();
             self.look_at_certificates();
             self.tell_again();
@@ -330,6 +341,7 @@ impl Supervisor {
             self.respawn.at().filter(|_| waits_for_worker),
             self.again,
             self.next_look_at_certificates(),
+            self.issuing.due().filter(|_| self.waits_to_issue()),
         ];
         let next = moments.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))

@@ -30,12 +30,13 @@ pub(crate) fn help() -> String {
     format!(
         "{}\
 Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directives]
-       fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls] [--quiet]
-       fulmar proxy --to host:port [--listen address] [--port port] [--tls] [--quiet]
+       fulmar serve [directory] [--listen address] [--port port] [--spa] [--tls | --domain name] [--quiet]
+       fulmar proxy --to host:port [--listen address] [--port port] [--tls | --domain name] [--quiet]
        fulmar explain [-c file] [-X method] [-H field] [--json] url
        fulmar lint [-c file] [--deny level] [--allow rule] [--json]
        fulmar fmt [--write | --check] file...
        fulmar cache list | stat | purge directory
+       fulmar certificates [-c file] [--json]
 
   -?, -h         show this help
   -v             show the version
@@ -57,6 +58,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   lint           traps in a configuration; see fulmar lint --help
   fmt            configuration files in one layout; see fulmar fmt --help
   cache          responses that are kept; see fulmar cache --help
+  certificates   certificates that come by themselves; see fulmar certificates --help
 ",
         version()
     )

@@ -43,6 +43,7 @@ pub mod authorization {
 
 /// The process, its connections, and TLS.
 pub mod connection {
+    pub mod acme;
     pub mod client;
     pub mod http2;
     pub mod keepalive;
@@ -152,6 +153,7 @@ mod shared {
     pub(crate) mod files;
     pub(crate) mod forwarded;
     pub(crate) mod gateway;
+    pub(crate) mod issued;
     pub(crate) mod lru;
     pub(crate) mod media_types;
     pub(crate) mod names;
@@ -193,6 +195,8 @@ pub static ALL: &[&Module] = &[
     &gateway::uwsgi::MODULE,
     &connection::server_tokens::MODULE,
     &connection::ssl::MODULE,
+    // Puts certificates in the place of `auto` and variables, and answers authorities before `rewrite` redirects them.
+    &connection::acme::MODULE,
     &values::variables::MODULE,
     &connection::proxy_protocol::MODULE,
     // `real_ip` comes first: rules and limits use the address that it finds. Limits stand in the order of nginx.

@@ -45,6 +45,11 @@ impl Site {
         Site::load(text, Contexts::SERVER, None).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// As [`Site::server`]; the error is the message about what is wrong.
+    pub(crate) fn try_server(text: &str) -> Result<Site, String> {
+        Site::load(text, Contexts::SERVER, None)
+    }
+
     /// The message about what is wrong with these directives.
     pub(crate) fn error(text: &str) -> String {
         let name = LocationName { kind: LocationKind::Prefix, text: b"/"[..].into() };

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -172,6 +173,20 @@ impl WorkerEnd {
     /// Sends a report; never waits, and fails if the supervisor let the channel fill up.
     pub fn send(&self, report: &Report) -> io::Result<()> {
         send_message(self.0.as_fd(), &report.encode())
+    }
+
+    /// Waits until the supervisor is gone or sends something; whether that was before the time was over.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn wait(&self, time: Duration) -> io::Result<bool> {
+        let mut polled = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+        match poll(&mut polled, limit) {
+            Ok(count) => Ok(count > 0),
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Registers the end with the event loop of this thread; panics outside of a tokio runtime.

@@ -59,7 +59,7 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
     let made = origin
         .share(identity, || ServerPolicy::new(&settings))
         .map_err(|error| cannot_speak(error, policy, first.span))?;
-    let made = (*made).clone();
+    let made = (*made).clone().with_handshakes(policy.handshakes.clone());
     if variable.is_empty() {
         return Ok(Encryption::Accept(made));
     }

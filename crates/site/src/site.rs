@@ -521,7 +521,8 @@ impl AddressUse {
         };
         let Some(server) = lonely else { return Ok(()) };
         let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
-        let hint = "name a certificate with ssl_certificate and its key with ssl_certificate_key";
+        let hint = "write ssl_certificate auto; to get one from Let's Encrypt, or name its file with ssl_certificate \
+                    and its key with ssl_certificate_key";
         Err(Diagnostic::emerg(message).at(server.span).hint(hint))
     }
 }

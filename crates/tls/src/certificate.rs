@@ -4,6 +4,7 @@
 //! So whatever clients accept is served: X.509 of version 1, a name in the subject only, unknown extensions.
 
 use crate::encrypted_key;
+use crate::extensions::Extensions;
 use crate::policy::Digest;
 use crate::signatures::Noting;
 use crate::x509::{Fields, certificates, element, key_bits};
@@ -117,6 +118,19 @@ impl Pair {
         let mut digest = Digest::new();
         self.add_to(&mut digest);
         digest.finish()
+    }
+
+    /// When the certificate begins and ends to be valid, in seconds since 1970; `None` if that cannot be read.
+    pub fn times(&self) -> Option<(i64, i64)> {
+        let (begin, end) = Fields::of(self.certified.cert.first()?)?.times();
+        Some((begin?, end?))
+    }
+
+    /// By what an authority knows a certificate that it issued (RFC 9773, section 4.1): the identifier of the authority's
+    /// key and the serial number, as their bytes are.
+    pub fn issued_as(&self) -> Option<(&[u8], &[u8])> {
+        let fields = Fields::of(self.certified.cert.first()?)?;
+        Some((Extensions::of(fields.extensions)?.authority_key?, fields.serial))
     }
 
     /// Adds the chain and the key. The private key is represented by its public key.

@@ -41,7 +41,7 @@ pub use hello::{ClientHello, Hello, Rejection};
 pub use offered::Offered;
 pub use pair_cache::{PairCache, PairCacheLimits};
 pub use peer::{PeerCertificate, base64};
-pub use policy::{Choices, ClientCheck, PolicyError, ServerPolicy, Settings};
+pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
 pub use verdict::Verdict;

@@ -2,13 +2,14 @@
 
 use crate::tickets::Resumption;
 use crate::verifier::{Asking, Trust};
-use crate::{Authorities, Pair, ciphers};
+use crate::{Authorities, ClientHello, Pair, ciphers};
 use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ClientHello, NoClientAuth, ResolvesServerCert};
+use rustls::server::{ClientHello as Offer, NoClientAuth, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -144,6 +145,17 @@ pub struct ServerPolicy {
     /// What certificates of clients are checked against.
     pub(crate) clients: Option<Trust>,
     resumption: Arc<Resumption>,
+    /// The protocol that consists of a handshake.
+    handshakes: Option<Arc<dyn Handshakes>>,
+}
+
+/// A protocol that consists of a handshake: a client offers it alone, gets a certificate by it, and leaves.
+pub trait Handshakes: fmt::Debug + Send + Sync {
+    /// The name of the protocol (RFC 7301).
+    fn protocol(&self) -> &[u8];
+
+    /// The certificate for a client that asks for this name.
+    fn find(&self, name: &str) -> Option<Pair>;
 }
 
 /// Settings that leave nothing to speak with.
@@ -209,7 +221,7 @@ impl ServerPolicy {
         let mut offers_http2 = config.clone();
         offers_http2.alpn_protocols.insert(0, b"h2".to_vec());
         let (config, offers_http2) = (Arc::new(config), Arc::new(offers_http2));
-        Ok(ServerPolicy { config, offers_http2, clients, resumption: Arc::new(resumption) })
+        Ok(ServerPolicy { config, offers_http2, clients, resumption: Arc::new(resumption), handshakes: None })
     }
 
     /// The same with these certificates, for one connection. It offers what this policy offers. The kept sessions are
@@ -221,6 +233,27 @@ impl ServerPolicy {
         self.resumption.apply(&mut config, owner(pairs, self.clients.as_ref()));
         let config = Arc::new(config);
         ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
+    }
+
+    /// The same policy, which also speaks a protocol that consists of a handshake.
+    #[must_use]
+    pub fn with_handshakes(self, handshakes: Option<Arc<dyn Handshakes>>) -> ServerPolicy {
+        ServerPolicy { handshakes, ..self }
+    }
+
+    /// The policy for a client that offers only a protocol that consists of a handshake; `None` for all others.
+    pub fn for_handshake(&self, hello: &ClientHello) -> Option<ServerPolicy> {
+        let handshakes = self.handshakes.as_ref()?;
+        let [only] = &hello.alpn[..] else { return None };
+        if **only != *handshakes.protocol() {
+            return None;
+        }
+        let pair = handshakes.find(hello.server_name.as_deref()?)?;
+        let choices = Choices { tickets: false, ..Choices::default() };
+        let made = ServerPolicy::new(&Settings { pairs: &[pair], choices: &choices, clients: None }).ok()?;
+        let mut config = (*made.config).clone();
+        config.alpn_protocols = vec![only.to_vec()];
+        Some(ServerPolicy { config: Arc::new(config), ..made })
     }
 
     /// The policy for connections that may speak HTTP/2, where the client knows it. Sessions and tickets are the same.
@@ -288,7 +321,7 @@ struct Resolver {
 }
 
 impl ResolvesServerCert for Resolver {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+    fn resolve(&self, hello: Offer<'_>) -> Option<Arc<CertifiedKey>> {
         let schemes = hello.signature_schemes();
         // Elliptic curves are cheaper for both sides.
         let is_costly = |pair: &&Pair| pair.algorithm() == rustls::SignatureAlgorithm::RSA;

@@ -17,6 +17,7 @@ const LEVELS: &[(&str, u8)] = &[
     ("journal", 2),
     ("lint", 2),
     ("tls", 2),
+    ("acme", 3),
     ("cache", 3),
     ("contract", 3),
     ("wire", 3),

@@ -185,7 +185,7 @@ mod tests {
         let whole = Blocks::of(Body::Pieces(pieces.clone())).ok().unwrap();
         assert!(whole.length() == Some(11) && whole.single().is_none());
         assert_eq!(blocks(Body::Pieces(pieces)).unwrap(), [2, 9]);
-        assert_eq!(blocks(Body::Empty).unwrap(), []);
+        assert_eq!(blocks(Body::Empty).unwrap(), [0_usize; 0]);
     }
 
     #[test]

@@ -92,16 +92,24 @@ impl Io {
 
     /// Chooses the virtual server, and goes on under its policy.
     fn choose(&mut self, hello: ClientHello) -> io::Result<()> {
-        let name = hello.server_name;
+        let name = hello.server_name.clone();
         let named = name.as_deref().and_then(|name| self.hosts().find_name(name.as_bytes()));
         self.named = named.map(Arc::clone);
         if let Some(start) = &mut self.start {
             start.name = name.map(String::into_boxed_str);
-            start.offered = hello.offered;
+            start.offered = hello.offered.clone();
         }
         let speaks_http2 = self.speaks_http2();
         let offering = |policy: ServerPolicy| if speaks_http2 { policy.offering_http2() } else { policy };
-        match self.hosts().encryption(self.named.as_ref()).clone() {
+        let encryption = self.hosts().encryption(self.named.as_ref()).clone();
+        let special = match &encryption {
+            Encryption::Accept(policy) | Encryption::Select(policy, _) => policy.for_handshake(&hello),
+            Encryption::Reject | Encryption::None => None,
+        };
+        if let Some(policy) = special {
+            return self.accept(Ok(policy));
+        }
+        match encryption {
             Encryption::Accept(policy) => self.accept(Ok(offering(policy))),
             Encryption::Select(policy, certificates) => self.select(offering(policy), &certificates),
             Encryption::Reject | Encryption::None => {

@@ -104,7 +104,7 @@ mod tests {
         let some = read("worker_cpu_affinity auto 1010;").unwrap();
         assert_eq!(of(&some, &[0, 1]), [[1], [3], [1]]);
         let none = read("worker_cpu_affinity auto 0000;").unwrap();
-        assert_eq!(of(&none, &[0, 1]), [vec![], vec![], vec![]]);
+        assert_eq!(of(&none, &[0, 1]), [Vec::<usize>::new(), vec![], vec![]]);
     }
 
     #[test]

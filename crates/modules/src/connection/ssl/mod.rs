@@ -126,9 +126,10 @@ mod protocols;
 mod session_cache;
 mod variables;
 
+use crate::shared::issued::{self, Issued};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
-use contract::{VerifyClient, View};
+use contract::{VerifyClient, View, Written};
 use protocols::{OLD, TLS12, TLS13};
 use std::sync::Arc;
 use std::time::Duration;
@@ -313,6 +314,9 @@ const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 const SYSTEM_CIPHERS: &str = "PROFILE=SYSTEM";
 
 fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
+    if let Some(source) = issued::parse(args, loading)? {
+        return Ok(Pem { source, span: args.node.span });
+    }
     Pem::parse(args, loading)
 }
 
@@ -341,15 +345,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         return Ok(());
     }
     let certificates = view.all(&SSL_CERTIFICATE);
-    let keys = view.all(&SSL_CERTIFICATE_KEY);
-    if let Some(lonely) = certificates.get(keys.len()) {
-        let text =
-            format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", lonely.value.source);
-        return Err(Diagnostic::emerg(text).at(lonely.span));
-    }
-    let pairs = certificates.iter().zip(&keys);
     let mut policy = TlsPolicy {
-        certificates: pairs.map(|(pem, key)| (pem.value.clone(), key.value.clone())).collect(),
+        certificates: pairs(&certificates, &view.all(&SSL_CERTIFICATE_KEY))?,
         watched: true,
         ..TlsPolicy::default()
     };
@@ -383,6 +380,25 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.policy.tls = Some(Box::new(policy));
     }
     Ok(())
+}
+
+/// The certificates with their keys. A certificate that comes by itself has no key in the configuration.
+fn pairs(
+    certificates: &[Written<'_, Pem>],
+    keys: &[Written<'_, Pem>],
+) -> Result<Vec<(Pem, Pem)>, Diagnostic> {
+    let mut keys = keys.iter();
+    let pair = |pem: &Written<'_, Pem>| {
+        let is_automatic = matches!(issued::of(&pem.value.source), Some(Issued::Automatic(_)));
+        let key = if is_automatic { Some(pem) } else { keys.next() };
+        let key = key.ok_or_else(|| {
+            let text =
+                format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", pem.value.source);
+            Diagnostic::emerg(text).at(pem.span)
+        })?;
+        Ok((pem.value.clone(), key.value.clone()))
+    };
+    certificates.iter().map(pair).collect()
 }
 
 fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {

@@ -1,0 +1,164 @@
+//! Pebble, an authority for tests (RFC 8555), as a separate process.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::dns::NameServer;
+use crate::parts;
+use crate::tls;
+use crate::wait;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Another process may take the chosen port first; then another one is chosen.
+const ATTEMPTS: usize = 4;
+
+/// Whether there is a Pebble. Without one a line is printed, and in CI the test fails.
+pub fn have_pebble() -> bool {
+    parts::is_present("Pebble", parts::program(&["pebble"]).is_some())
+}
+
+/// A running Pebble. It ends when dropped.
+#[derive(Debug)]
+pub struct Pebble {
+    child: Child,
+    directory: PathBuf,
+    address: SocketAddr,
+    web: Door,
+    encrypted: Door,
+}
+
+impl Pebble {
+    /// Starts one that keeps its files in a directory and asks a name server. It validates names at the server of
+    /// [`Pebble::validates_at`]. It rejects so many good nonces of a hundred. Panics with its log when it does not start.
+    pub fn start(directory: &Path, names: &NameServer, rejected_nonces: u8) -> Pebble {
+        let authority = tls::Authority::new("authority of the authority");
+        let own = authority.certificate("127.0.0.1", 7);
+        fs::write(directory.join("pebble-trusted.pem"), &authority.pem).expect("a file");
+        fs::write(directory.join("pebble.pem"), own.pem).expect("a file");
+        fs::write(directory.join("pebble.key"), own.key).expect("a file");
+        let doors = [Door::open(), Door::open()];
+        for _ in 0..ATTEMPTS {
+            let any = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            let address = any.local_addr().expect("an address");
+            drop(any);
+            let mut child = spawn(directory, address, &doors, names, rejected_nonces);
+            let mut ended = false;
+            let listens = wait::until(PATIENCE, || {
+                ended = !matches!(child.try_wait(), Ok(None));
+                ended || TcpStream::connect(address).is_ok()
+            });
+            if listens && !ended {
+                let [web, encrypted] = doors;
+                return Pebble { child, directory: directory.to_path_buf(), address, web, encrypted };
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        panic!("pebble does not start:\n{}", log(directory));
+    }
+
+    /// The lines of an `acme_issuer` that uses it.
+    pub fn issuer(&self) -> String {
+        let (address, directory) = (self.address, self.directory.display());
+        format!(
+            "uri https://{address}/dir; contact admin@test.example; accept_terms_of_service;
+             ssl_trusted_certificate {directory}/pebble-trusted.pem; state_path {directory}/state;"
+        )
+    }
+
+    /// Has names validated by these addresses: in clear, and encrypted.
+    pub fn validates_at(&self, web: SocketAddr, encrypted: SocketAddr) {
+        self.web.lead_to(web);
+        self.encrypted.lead_to(encrypted);
+    }
+
+    /// What it wrote.
+    pub fn log(&self) -> String {
+        log(&self.directory)
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn log(directory: &Path) -> String {
+    fs::read_to_string(directory.join("pebble.log")).unwrap_or_default()
+}
+
+fn spawn(
+    directory: &Path,
+    address: SocketAddr,
+    [web, encrypted]: &[Door; 2],
+    names: &NameServer,
+    rejected_nonces: u8,
+) -> Child {
+    let here = directory.display();
+    let (web, encrypted) = (web.address.port(), encrypted.address.port());
+    let settings = format!(
+        r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "",
+            "certificate": "{here}/pebble.pem", "privateKey": "{here}/pebble.key",
+            "httpPort": {web}, "tlsPort": {encrypted}, "ocspResponderURL": "",
+            "externalAccountBindingRequired": false}}}}"#
+    );
+    let path = directory.join("pebble.json");
+    fs::write(&path, settings).expect("settings");
+    let output = File::create(directory.join("pebble.log")).expect("log");
+    let mut command = Command::new(parts::program(&["pebble"]).expect("pebble"));
+    command.arg("-config").arg(&path).arg("-dnsserver").arg(names.address().to_string());
+    command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", rejected_nonces.to_string());
+    command.stdin(Stdio::null()).stdout(output.try_clone().expect("log")).stderr(output);
+    command.spawn().expect("pebble")
+}
+
+/// An address that is known before the server that it leads to.
+#[derive(Debug)]
+struct Door {
+    address: SocketAddr,
+    target: Arc<Mutex<Option<SocketAddr>>>,
+}
+
+impl Door {
+    fn open() -> Door {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let target: Arc<Mutex<Option<SocketAddr>>> = Arc::default();
+        let known = Arc::clone(&target);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let known = Arc::clone(&known);
+                thread::spawn(move || pass_through(client, &known));
+            }
+        });
+        Door { address, target }
+    }
+
+    fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock().expect("the target") = Some(target);
+    }
+}
+
+/// A client whose server never comes is left alone.
+fn pass_through(client: TcpStream, target: &Mutex<Option<SocketAddr>>) {
+    let known = || *target.lock().expect("the target");
+    wait::until(PATIENCE, || known().is_some());
+    let Some(server) = known().and_then(|address| TcpStream::connect(address).ok()) else { return };
+    let (Ok(mut from_client), Ok(mut to_server)) = (client.try_clone(), server.try_clone()) else { return };
+    thread::spawn(move || {
+        let _ = io::copy(&mut from_client, &mut to_server);
+        let _ = to_server.shutdown(Shutdown::Write);
+    });
+    let (mut from_server, mut to_client) = (server, client);
+    let _ = io::copy(&mut from_server, &mut to_client);
+    let _ = to_client.shutdown(Shutdown::Both);
+}
