@@ -32,6 +32,9 @@ struct Ban {
     #[serde(rename = "crate")]
     name: String,
     reason: String,
+    /// The packages that may depend on it all the same.
+    #[serde(default)]
+    wrappers: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,7 +68,10 @@ fn third_party(tree: &Tree, policy: &Policy, package: &Package) -> Vec<Finding> 
     let (path, line) = place(tree, name);
     let mut found = Vec::new();
     let mut add = |message: String, instead: &str| found.push(Finding::new(&path, line, message, instead));
-    if let Some(ban) = policy.bans.deny.iter().find(|ban| ban.name == *name) {
+    let ours = || tree.packages.iter().filter(|package| package.dir.is_some());
+    let is_ours = || ours().any(|package| package.dependencies.contains(name));
+    let is_banned = |ban: &&Ban| ban.name == *name && (ban.wrappers.is_empty() || is_ours());
+    if let Some(ban) = policy.bans.deny.iter().find(is_banned) {
         add(format!("{name} is banned"), &ban.reason);
     }
     let registry = package.source.as_ref().and_then(|source| source.strip_prefix("registry+"));

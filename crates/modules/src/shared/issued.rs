@@ -1,8 +1,8 @@
 //! How the certificate of an authority is written where the name of a file would be: `ssl_certificate auto`, and the
-//! variables of nginx's ACME module, which have no value of their own.
+//! variables of nginx's ACME module, which have no value for requests.
 
 use conf::Diagnostic;
-use contract::{Args, Loading, PemSource};
+use contract::{Args, Loading, Pem, PemSource, Written};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -55,4 +55,26 @@ pub(crate) fn of(source: &PemSource) -> Option<Issued> {
     }
     let state = text.strip_prefix(AUTOMATIC)?.strip_prefix(b" ")?;
     Some(Issued::Automatic(PathBuf::from(std::ffi::OsStr::from_bytes(state))))
+}
+
+/// The certificates with their keys. A certificate that comes by itself has no key in the configuration.
+///
+/// # Errors
+/// A certificate has no key.
+pub(crate) fn pairs(
+    certificates: &[Written<'_, Pem>],
+    keys: &[Written<'_, Pem>],
+) -> Result<Vec<(Pem, Pem)>, Diagnostic> {
+    let mut keys = keys.iter();
+    let pair = |pem: &Written<'_, Pem>| {
+        let is_automatic = matches!(of(&pem.value.source), Some(Issued::Automatic(_)));
+        let key = if is_automatic { Some(pem) } else { keys.next() };
+        let key = key.ok_or_else(|| {
+            let text =
+                format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", pem.value.source);
+            Diagnostic::emerg(text).at(pem.span)
+        })?;
+        Ok((pem.value.clone(), key.value.clone()))
+    };
+    certificates.iter().map(pair).collect()
 }

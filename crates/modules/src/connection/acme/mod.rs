@@ -1,8 +1,8 @@
 //! Gets certificates from an authority, and renews them (ACME, RFC 8555).
 //!
 //! `ssl_certificate auto` is all that a site needs. Fulmar gets a certificate for the names of the server from Let's
-//! Encrypt, serves it, and renews it in time. No key is named. Whoever writes this agrees to the terms of service of Let's
-//! Encrypt (https://letsencrypt.org/repository/).
+//! Encrypt, serves it, and renews it in time. No key is named. An administrator who writes this agrees to the terms of
+//! service of Let's Encrypt (https://letsencrypt.org/repository/).
 //!
 //! ```nginx
 //! server {

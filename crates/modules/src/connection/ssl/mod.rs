@@ -126,10 +126,10 @@ mod protocols;
 mod session_cache;
 mod variables;
 
-use crate::shared::issued::{self, Issued};
+use crate::shared::issued;
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
-use contract::{VerifyClient, View, Written};
+use contract::{VerifyClient, View};
 use protocols::{OLD, TLS12, TLS13};
 use std::sync::Arc;
 use std::time::Duration;
@@ -346,7 +346,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     }
     let certificates = view.all(&SSL_CERTIFICATE);
     let mut policy = TlsPolicy {
-        certificates: pairs(&certificates, &view.all(&SSL_CERTIFICATE_KEY))?,
+        certificates: issued::pairs(&certificates, &view.all(&SSL_CERTIFICATE_KEY))?,
         watched: true,
         ..TlsPolicy::default()
     };
@@ -380,25 +380,6 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         builder.policy.tls = Some(Box::new(policy));
     }
     Ok(())
-}
-
-/// The certificates with their keys. A certificate that comes by itself has no key in the configuration.
-fn pairs(
-    certificates: &[Written<'_, Pem>],
-    keys: &[Written<'_, Pem>],
-) -> Result<Vec<(Pem, Pem)>, Diagnostic> {
-    let mut keys = keys.iter();
-    let pair = |pem: &Written<'_, Pem>| {
-        let is_automatic = matches!(issued::of(&pem.value.source), Some(Issued::Automatic(_)));
-        let key = if is_automatic { Some(pem) } else { keys.next() };
-        let key = key.ok_or_else(|| {
-            let text =
-                format!("no \"ssl_certificate_key\" is defined for certificate \"{}\"", pem.value.source);
-            Diagnostic::emerg(text).at(pem.span)
-        })?;
-        Ok((pem.value.clone(), key.value.clone()))
-    };
-    certificates.iter().map(pair).collect()
 }
 
 fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {
