@@ -78,24 +78,27 @@ fn new_requests_are_refused_before_those_in_progress_are_cut() {
 fn a_body_for_which_no_memory_is_left_is_cut() {
     let (running, _origin) = site();
     let mut clients: Vec<Client> = Vec::new();
-    // All begin before any of them holds much.
+    // All begin before any of them holds something: the server has asked for each body.
     for _ in 0..8 {
         let mut client = Client::connect(running.address());
-        client.send(format!("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: {BODY}\r\n\r\nx").as_bytes());
+        let head =
+            format!("POST /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {BODY}\r\n\r\n");
+        client.send(head.as_bytes());
+        assert_eq!(client.response("POST").expect("an interim response").status, 100);
         clients.push(client);
     }
-    wait::pause(Duration::from_millis(200));
     let mut statuses: Vec<u16> = Vec::new();
     for client in &mut clients {
-        client.send(&vec![b'x'; BODY - 2]);
+        client.send(&vec![b'x'; BODY - 1]);
     }
+    // None of them can end before its last byte, and together they are longer than the limit.
+    running.wait_for_log("error.log", "no memory is left for the body of a request");
     for client in &mut clients {
         client.send(b"x");
         statuses.extend(client.response("POST").map(|response| response.status));
     }
     let cut = statuses.iter().filter(|status| **status == 503).count();
     assert!(cut > 0 && statuses.contains(&200), "{statuses:?}");
-    running.wait_for_log("error.log", "no memory is left for the body of a request");
     drop(clients);
     assert!(wait::until(PATIENCE, || status(&running) == 200), "the memory is not given back");
     running.stop_alerted();
