@@ -55,6 +55,7 @@ impl Client {
             tells_name: true,
             trust: trust.as_ref(),
             resumes: true,
+            protocol: None,
         };
         let policy = ClientPolicy::new(&settings).map_err(|error| error.to_string())?;
         Ok(Client { policy: Arc::new(policy), retry_after: Arc::default() })

@@ -111,8 +111,8 @@ impl Protocol for Http2Proxy {
         dialogue.status.unwrap_or(Status::BAD_GATEWAY).reason().as_bytes()
     }
 
-    fn restore(dialogue: &mut Http2Dialogue, head: cache::Head) {
-        (dialogue.status, dialogue.fields) = (Some(head.status), head.fields);
+    fn restore(dialogue: &mut Http2Dialogue, head: &cache::Head) {
+        (dialogue.status, dialogue.fields) = (Some(head.status), head.fields.clone());
         dialogue.length = Some(head.length);
     }
 
