@@ -76,17 +76,16 @@ fn calls_over_tls_to_the_server() {
     let server = Grpc::start(directory.path(), Some((&paths[0], &paths[1])));
     let pass = "location / { grpc_pass grpcs://backend; grpc_ssl_verify on; grpc_ssl_name localhost; \
                 grpc_ssl_trusted_certificate %%DIR%%/a.pem; }";
-    let site = site(&server.address().to_string(), pass).beside("a.pem", &pair.pem);
+    let site = with_authority(&server, pass, &pair.pem);
     let told = through(Server::Fulmar, &site);
     assert!(told.contains("large request: 3000006\n") && told.contains("both: b'echo 99'\n"), "{told}");
-    let wrong = site_of_another_name(&server, &pair.pem);
+    let pass = pass.replace("grpc_ssl_name localhost", "grpc_ssl_name other");
+    let wrong = with_authority(&server, &pass, &pair.pem);
     let told = through(Server::Fulmar, &wrong);
     assert!(told.starts_with("unary: UNAVAILABLE"), "{told}");
 }
 
-fn site_of_another_name(server: &Grpc, authority: &str) -> Site {
-    let pass = "location / { grpc_pass grpcs://backend; grpc_ssl_verify on; grpc_ssl_name other; \
-                grpc_ssl_trusted_certificate %%DIR%%/a.pem; }";
+fn with_authority(server: &Grpc, pass: &str, authority: &str) -> Site {
     site(&server.address().to_string(), pass).beside("a.pem", authority)
 }
 

@@ -7,7 +7,7 @@
 //!
 //! All kinds of calls work: unary ones, and those that stream in one or both directions. Bodies go on as they come, both
 //! ways at once, no faster than the receiver takes them. The trailers of a response (`grpc-status`) reach the client. Clients
-//! need HTTP/2: write `http2 on` beside `listen`, with or without TLS.
+//! need HTTP/2: write `http2 on` next to `listen`, with or without TLS.
 //!
 //! The server sees the host of `grpc_pass` as `:authority` unless `grpc_set_header Host` says otherwise, and the client's
 //! fields but for those that concern only the client's own connection. `grpc_set_header` adds to that or replaces it, and
