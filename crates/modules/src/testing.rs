@@ -3,8 +3,8 @@
 use conf::{Contexts, Node};
 use contract::{
     AnyDirective, Args, Body, Config, Connection, Definition, Exchange, Loading, LocationKind, LocationName,
-    NoBody, Outcome, Peer, Phase, Piece, Policy, Pull, Request, Root, Scope, ScopeBuilder, SectionId, Source,
-    Step, Task, Template, Turn, Variable, VariableId, VariableTable,
+    NoBody, Outcome, Peer, Phase, Piece, Policy, Pull, Request, Root, SERVER_NAME, Scope, ScopeBuilder,
+    SectionId, Source, Step, Task, Template, Turn, Variable, VariableId, VariableTable,
 };
 use http::{RequestHead, Version};
 use journal::{LogFile, LogFiles};
@@ -263,7 +263,8 @@ impl Reader {
 }
 
 fn find(node: &Node, fits: impl Fn(&&'static dyn AnyDirective) -> bool) -> Option<&'static dyn AnyDirective> {
-    let mut own = crate::ALL.iter().flat_map(|module| module.directives).copied();
+    let shared: &'static dyn AnyDirective = &SERVER_NAME;
+    let mut own = crate::ALL.iter().flat_map(|module| module.directives).copied().chain([shared]);
     own.find(|directive| node.is(directive.info().name) && fits(directive))
 }
 
