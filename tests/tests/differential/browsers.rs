@@ -70,7 +70,7 @@ fn clients_are_known_by_their_cookie() {
     );
     let cases = [
         format!("GET /\nCookie: {COOKIE}"),
-        format!("GET /\nCookie: a=b; UID = AQAAfwAAAAAAAAAAAwMDAgMDAwI"),
+        "GET /\nCookie: a=b; UID = AQAAfwAAAAAAAAAAAwMDAgMDAwI".to_owned(),
         format!("GET /log\nCookie: {COOKIE}"),
         "GET /log".to_owned(),
         "GET /log\nCookie: uid=short".to_owned(),
