@@ -66,6 +66,8 @@
 //! after half of it. After a failure the pause grows from a minute to a day. A damaged file costs a renewal.
 //! `fulmar certificates` lists names, issuers, remaining days and errors.
 //!
+//! nginx: none
+//!
 //! ```conf
 //! acme_issuer example {
 //!     uri https://acme.example.com/directory;
