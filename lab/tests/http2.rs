@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::{Context, Result};
 use lab::measure::contender::Contender;
 use lab::measure::engine::{self, Lineup, Settings};
 use lab::measure::tool;
@@ -35,15 +36,68 @@ keep_alive = true
 tls = {}
 "#;
 
+const CALLS: &str = r#"
+id = "calls"
+title = "Calls"
+question = "Who passes on gRPC?"
+contenders = ["fulmar", "nginx", "lighttpd"]
+
+[[loads]]
+id = "l"
+title = "Calls"
+tool = "h2load"
+protocol = "http2"
+path = "/passed/Echo"
+fields = ["content-type: application/grpc", "te: trailers"]
+body_bytes = 128
+contains = "xyz"
+clients = 4
+pipeline = 4
+requests = 400
+keep_alive = true
+tls = {}
+backend = "reference-grpc"
+options = { upstream = "keepalive_512", passing = "grpc" }
+"#;
+
 #[test]
 fn who_speaks_http_2_is_measured_and_who_does_not_says_so() {
-    if let Err(why) = tool::find(tool::named(ToolName::H2load).unwrap()) {
+    let Some((blocks, lineup)) = run(EXPERIMENT).unwrap() else { return };
+    for block in &blocks {
+        let name = &block.cell.contender;
+        println!("{name}: {:?} {:?}", block.failure, block.figures.get(&Figure::RequestsPerS));
+        let found = lineup.find(block::original_of(name).unwrap_or(name));
+        match found {
+            Err(why) => assert_eq!(block.failure.as_deref(), Some(format!("{why:#}").as_str())),
+            Ok(_) => measured(block, 1024.0),
+        }
+    }
+}
+
+#[test]
+fn who_passes_on_grpc_is_measured_and_who_does_not_says_so() {
+    let Some((blocks, lineup)) = run(CALLS).unwrap() else { return };
+    for block in &blocks {
+        let name = &block.cell.contender;
+        println!("{name}: {:?} {:?}", block.failure, block.figures.get(&Figure::RequestsPerS));
+        let is_there = lineup.find(block::original_of(name).unwrap_or(name)).is_ok();
+        if name == "lighttpd" || !is_there {
+            assert!(block.failure.is_some(), "{name}");
+        } else {
+            measured(block, 133.0);
+        }
+    }
+}
+
+/// The blocks of one turn, where h2load is installed.
+fn run(experiment: &str) -> Result<Option<(Vec<Block>, Lineup)>> {
+    if let Err(why) = tool::find(tool::named(ToolName::H2load).context("h2load")?) {
         println!("h2load: {why:#}");
-        return;
+        return Ok(None);
     }
     // Where `make lab` leaves what it fetched and built.
-    std::env::set_current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
-    let out = tempfile::tempdir().unwrap();
+    std::env::set_current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
+    let out = tempfile::tempdir()?;
     let settings = Settings {
         out: out.path().to_path_buf(),
         quick: false,
@@ -54,27 +108,20 @@ fn who_speaks_http_2_is_measured_and_who_does_not_says_so() {
         only: Vec::new(),
         interrupted: &AtomicBool::new(false),
     };
-    let lineup = Lineup::new(Contender::built_in().unwrap(), BTreeMap::new());
-    let experiment = Experiment::parse(EXPERIMENT).unwrap();
-    engine::run(&settings, &[experiment], &lineup, &mut |_| {}).unwrap();
-    let blocks = block::read(&out.path().join("blocks.jsonl")).unwrap();
+    let given = BTreeMap::from([("reference-grpc".to_owned(), env!("CARGO_BIN_EXE_fulmar-lab").into())]);
+    let lineup = Lineup::new(Contender::built_in()?, given);
+    let experiment = Experiment::parse(experiment)?;
+    engine::run(&settings, &[experiment], &lineup, &mut |_| {})?;
+    let blocks = block::read(&out.path().join("blocks.jsonl"))?;
     assert!(!blocks.is_empty());
-    for block in &blocks {
-        let name = &block.cell.contender;
-        println!("{name}: {:?} {:?}", block.failure, block.figures.get(&Figure::RequestsPerS));
-        let found = lineup.find(block::original_of(name).unwrap_or(name));
-        match found {
-            Err(why) => assert_eq!(block.failure.as_deref(), Some(format!("{why:#}").as_str())),
-            Ok(_) => measured(block),
-        }
-    }
+    Ok(Some((blocks, lineup)))
 }
 
-fn measured(block: &Block) {
+fn measured(block: &Block, content_bytes: f64) {
     let figure = |figure| block.figures.get(&figure).copied();
     let name = &block.cell.contender;
     assert_eq!(block.failure, None, "{name}");
     assert_eq!(figure(Figure::Failed), Some(0.0), "{name}");
-    assert_eq!(figure(Figure::ContentBytes), Some(1024.0), "{name}");
+    assert_eq!(figure(Figure::ContentBytes), Some(content_bytes), "{name}");
     assert!(block.command.contains(&"h2load".into()) && !block.command.contains(&"--h1".into()));
 }

@@ -1,5 +1,5 @@
-//! The reference servers as processes: four answer alike, hold many connections, and leave nothing behind; a fifth one
-//! speaks FastCGI.
+//! The reference servers as processes: four answer alike, hold many connections, and leave nothing behind; two more
+//! speak FastCGI and gRPC.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -225,6 +225,34 @@ fn the_fastcgi_responder_keeps_connections() {
     ];
     for _ in 0..2 {
         stream.write_all(&request.concat()).unwrap();
+        let mut found = vec![0; answer.concat().len()];
+        stream.read_exact(&mut found).unwrap();
+        assert_eq!(found, answer.concat());
+    }
+}
+
+#[test]
+fn the_grpc_responder_keeps_connections() {
+    let root = site().unwrap();
+    let server = Server::start("grpc", &root, 1).unwrap();
+    let mut stream = connect(server.address).unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    // SETTINGS with a limit of streams, and the acknowledgement of ours.
+    let mut settings = [0; 24];
+    stream.read_exact(&mut settings).unwrap();
+    assert_eq!((settings[3], &settings[15..]), (4, &b"\0\0\0\x04\x01\0\0\0\0"[..]));
+    for id in [1, 3] {
+        let head = [0, 0, 0, 1, 4, 0, 0, 0, id];
+        let data = [&[0, 0, 7, 0, 1, 0, 0, 0, id][..], b"\0\0\0\0\x02ab"].concat();
+        stream.write_all(&[&head[..], &data].concat()).unwrap();
+        let answer = [
+            &[0, 0, 20, 1, 4, 0, 0, 0, id][..],
+            b"\x88\x0f\x10\x10application/grpc\0\0\x07\0\0\0\0\0",
+            &[id],
+            b"\0\0\0\0\x02ab",
+            &[0, 0, 15, 1, 5, 0, 0, 0, id],
+            b"\0\x0bgrpc-status\x010",
+        ];
         let mut found = vec![0; answer.concat().len()];
         stream.read_exact(&mut found).unwrap();
         assert_eq!(found, answer.concat());

@@ -196,7 +196,8 @@ pub struct Load {
     pub fields: Vec<String>,
     /// How many different requests there are, asked in a mixed order: each has its number in the place of `{number}`.
     pub numbers: Option<u32>,
-    /// Bytes of content that each request brings along; it is a POST then.
+    /// Bytes of content that each request brings along; it is a POST then. With the fields of gRPC they are one message,
+    /// which has its prefix besides, and a right answer has `grpc-status: 0` in its trailers.
     pub body_bytes: Option<u64>,
     /// Requests that each contender gets before it is measured, so that it knows what it can remember.
     pub warm_up: Option<u64>,

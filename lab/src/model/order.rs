@@ -31,7 +31,8 @@ pub struct Order {
     pub fields: Vec<String>,
     /// How many different requests there are: each has its number in the place of `{number}`.
     pub numbers: Option<u32>,
-    /// Bytes of content that each request brings along; it is a POST then.
+    /// Bytes of content that each request brings along; it is a POST then. With the fields of gRPC they are one message,
+    /// which has its prefix besides.
     pub body_bytes: Option<u64>,
     /// Threads of the tool.
     pub threads: u32,
@@ -100,9 +101,35 @@ impl Order {
     }
 }
 
+/// Whether requests with these fields are calls of gRPC.
+pub fn is_grpc(fields: &[String]) -> bool {
+    fields.iter().any(|field| field.to_ascii_lowercase().replace(' ', "") == "content-type:application/grpc")
+}
+
+/// The content of a request with these fields: letters, so that a shift or a cut shows; of gRPC, one message of them
+/// that is not compressed.
+pub fn body(fields: &[String], length: u64) -> Vec<u8> {
+    let letters = (b'a'..=b'z').cycle().take(usize::try_from(length).unwrap_or(usize::MAX));
+    let bytes = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
+    let prefix = if is_grpc(fields) { [&[0], bytes.as_slice()].concat() } else { Vec::new() };
+    prefix.into_iter().chain(letters).collect()
+}
+
 impl fmt::Display for ToolName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = serde_json::to_value(self).unwrap_or_default();
         out.write_str(name.as_str().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_grpc_has_its_prefix() {
+        let grpc = ["Content-Type: application/grpc".to_owned(), "te: trailers".to_owned()];
+        assert_eq!(body(&grpc, 3), b"\0\0\0\0\x03abc");
+        assert_eq!(body(&grpc[1..], 3), b"abc");
     }
 }

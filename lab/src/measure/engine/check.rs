@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,9 @@ use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
 
 use super::fetch::{self, Answer, Connection};
-use super::site;
 use crate::measure::contender::Running;
 use crate::model::experiment::Load;
+use crate::model::order;
 
 /// What every contender of a load has to answer.
 #[derive(Clone, Debug)]
@@ -107,6 +108,29 @@ fn is_logged(folder: &Path, path: &str) -> bool {
     })
 }
 
+/// Sees that a call by gRPC is answered with the status of success in the trailers. They are read over HTTP/2, by
+/// nghttp, which comes with h2load: over HTTP/1 they may be dropped.
+pub(super) fn calls(running: &Running, load: &Load) -> Result<()> {
+    let Some(length) = load.body_bytes.filter(|_| order::is_grpc(&load.fields)) else { return Ok(()) };
+    let file = running.folder().join("call");
+    fs::write(&file, order::body(&load.fields, length)).with_context(|| file.display().to_string())?;
+    let scheme = if load.tls.is_some() { "https" } else { "http" };
+    let path = load.first_path(&running.found().contender.name);
+    let mut nghttp = Command::new("nghttp");
+    nghttp.args(["--verbose", "--no-verify-peer", "--timeout=10", "--data"]).arg(file);
+    for field in &load.fields {
+        nghttp.args(["--header", field]);
+    }
+    let output = nghttp.arg(format!("{scheme}://{}{path}", running.address)).stdin(Stdio::null()).output();
+    let output = output.context("running nghttp: apt-get install nghttp2-client")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    for field in [":status: 200", "grpc-status: 0"] {
+        let is_it = |line: &str| line.contains("recv (stream_id=") && line.ends_with(field);
+        ensure!(text.lines().any(is_it), "a call is answered without {field}");
+    }
+    Ok(())
+}
+
 /// The answer to a request of the load, and whether a second one came on the same connection.
 fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     let mut fields: Vec<&str> = load.fields.iter().map(String::as_str).collect();
@@ -116,7 +140,7 @@ fn ask(running: &Running, load: &Load) -> Result<(Answer, bool)> {
     let path = &load.first_path(&running.found().contender.name);
     let mut connection = fetch::connect(running.address, load.tls.is_some())?;
     let ask = |connection: &mut Connection| match load.body_bytes {
-        Some(length) => fetch::post(connection, path, &fields, &site::content("", length)),
+        Some(length) => fetch::post(connection, path, &fields, &order::body(&load.fields, length)),
         None => fetch::get(connection, path, &fields),
     };
     let answer = ask(&mut connection)?;

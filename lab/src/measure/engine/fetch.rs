@@ -123,13 +123,24 @@ fn chunks(input: &mut impl BufRead) -> Result<Vec<u8>> {
         let size = line.split(';').next().unwrap_or_default().trim();
         let size = u64::from_str_radix(size, 16).with_context(|| format!("no chunk: {line:?}"))?;
         content.extend(exactly(input, size)?);
+        if size == 0 {
+            return trailers(input).map(|()| content);
+        }
         line.clear();
         input.by_ref().take(LONGEST).read_line(&mut line)?;
         ensure!(line == "\r\n" && content.len() as u64 <= LONGEST, "a chunk ends with {line:?}");
-        if size == 0 {
-            return Ok(content);
-        }
     }
+}
+
+/// Reads fields after the content, and drops them.
+fn trailers(input: &mut impl BufRead) -> Result<()> {
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        input.by_ref().take(LONGEST).read_line(&mut line)?;
+        ensure!(line.ends_with("\r\n"), "content ends with {line:?}");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -145,6 +156,8 @@ mod tests {
         let chunked =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;x\r\nd\r\n0\r\n\r\n";
         assert_eq!(read(&mut chunked.as_bytes()).unwrap().content, b"abcd");
+        let trailed = chunked.replace("0\r\n", "0\r\ngrpc-status: 0\r\n");
+        assert_eq!(read(&mut trailed.as_bytes()).unwrap().content, b"abcd");
         let closed = "HTTP/1.0 200 OK\r\n\r\nabc";
         assert_eq!(read(&mut closed.as_bytes()).unwrap().content, b"abc");
         for bad in [
@@ -152,6 +165,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\na: b\r\n",
         ] {
             assert!(read(&mut bad.as_bytes()).is_err(), "{bad:?}");
         }

@@ -9,7 +9,7 @@
 //! - [`hybrid`]: one thread waits for all connections and hands those that have something to read to a pool;
 //! - [`epoll`]: each thread waits for its connections and answers them.
 //!
-//! A fifth one is the event loop that speaks FastCGI ([`fastcgi`]): others pass requests on to it.
+//! Two more are the event loop that speaks FastCGI ([`fastcgi`]) or gRPC ([`grpc`]): others pass requests on to them.
 //!
 //! They serve files of one folder, which they read once. They are for measurements on this machine: there is no TLS,
 //! no log and no configuration.
@@ -17,6 +17,7 @@
 mod cache;
 mod epoll;
 mod fastcgi;
+mod grpc;
 mod hybrid;
 mod message;
 mod process;
@@ -72,6 +73,8 @@ pub enum Kind {
     Epoll,
     /// As `epoll`, and it speaks FastCGI.
     Fastcgi,
+    /// As `epoll`, and it speaks gRPC.
+    Grpc,
 }
 
 /// How many connections the kernel holds that were not accepted yet.
@@ -103,6 +106,7 @@ pub fn main(arguments: &ReferenceArguments) -> Result<ExitCode> {
         Kind::Hybrid => hybrid::serve(&listener, cache, arguments.workers),
         Kind::Epoll => epoll::serve(Protocol::Http, &listener, cache, arguments.workers),
         Kind::Fastcgi => epoll::serve(Protocol::FastCgi, &listener, cache, arguments.workers),
+        Kind::Grpc => epoll::serve(Protocol::Grpc, &listener, cache, arguments.workers),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::cache::{Cache, Entry};
 use super::fastcgi;
+use super::grpc::Calls;
 use super::message::{LIMIT_BYTES, Parsed, parse};
 
 /// A connection with what was read and not answered, and what was answered and not sent.
@@ -23,6 +24,8 @@ pub(super) struct Session {
     unread: u64,
     /// What is answered then.
     owed: Option<Owed>,
+    /// The calls of a connection of gRPC.
+    calls: Option<Box<Calls>>,
 }
 
 /// An answer to a request whose content has not come wholly.
@@ -40,6 +43,8 @@ pub(super) enum Protocol {
     Http,
     /// FastCGI.
     FastCgi,
+    /// gRPC.
+    Grpc,
 }
 
 /// How far a session got.
@@ -101,6 +106,7 @@ impl Session {
             is_last: false,
             unread: 0,
             owed: None,
+            calls: None,
         })
     }
 
@@ -150,6 +156,7 @@ impl Session {
         match worker.protocol {
             Protocol::Http => self.answer_http(worker),
             Protocol::FastCgi => self.answer_fastcgi(worker.cache),
+            Protocol::Grpc => self.answer_grpc(),
         }
     }
 
@@ -210,6 +217,17 @@ impl Session {
             fastcgi::Parsed::Refused => self.is_last = true,
         }
         true
+    }
+
+    /// Answers all calls that are complete at once. What is no gRPC ends the connection.
+    fn answer_grpc(&mut self) -> bool {
+        self.sent = 0;
+        self.head.clear();
+        match self.calls.get_or_insert_default().take(&self.input, &mut self.head) {
+            Some(length) => drop(self.input.drain(..length)),
+            None => self.is_last = true,
+        }
+        self.is_last || !self.head.is_empty()
     }
 
     fn prepare(&mut self, head: &str, date: &str, keep_alive: bool) {

@@ -1,5 +1,6 @@
 //! h2load of nghttp2, in HTTP/1.1 and HTTP/2.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::reading::{Outcome, Received, ms, number, says, word_after};
 use super::{Report, Tool};
 use crate::model::figure::Figure;
-use crate::model::order::{Amount, Order, Protocol, ToolName};
+use crate::model::order::{self, Amount, Order, Protocol, ToolName};
 
 /// h2load 1. It prints no percentiles. Its "time to 1st byte" counts from the start of a connection and is therefore
 /// no waiting time. When a server closes a connection without an answer, h2load gives up all further requests of that
@@ -61,6 +62,11 @@ fn arguments(order: &Order) -> Result<Vec<String>> {
     let close = (!order.keep_alive).then(|| "Connection: close".to_owned());
     for field in order.fields.iter().cloned().chain(close) {
         arguments.extend(["-H".to_owned(), field]);
+    }
+    if let Some(length) = order.body_bytes {
+        let file = order.folder.join("content");
+        fs::write(&file, order::body(&order.fields, length)).with_context(|| file.display().to_string())?;
+        arguments.extend(["-d".to_owned(), file.display().to_string()]);
     }
     arguments.push(order.url());
     Ok(arguments)
@@ -207,6 +213,12 @@ mod tests {
         assert!(refuses(&Order { rate: Some(5.0), ..pipelined.clone() }).is_some());
         let streams = Order { protocol: Protocol::Http2, ..pipelined };
         assert_eq!(arguments(&streams).unwrap().join(" "), "-n 1000 -c 16 -t 1 -m 8 http://127.0.0.1:80/1k");
-        assert!(refuses(&Order { keep_alive: false, ..streams }).is_some());
+        assert!(refuses(&Order { keep_alive: false, ..streams.clone() }).is_some());
+        let folder = tempfile::tempdir().unwrap();
+        let fields = vec!["content-type: application/grpc".to_owned()];
+        let calls = Order { body_bytes: Some(2), fields, folder: folder.path().to_owned(), ..streams };
+        let file = folder.path().join("content").display().to_string();
+        assert_eq!(arguments(&calls).unwrap()[8..12], ["-H", "content-type: application/grpc", "-d", &file]);
+        assert_eq!(std::fs::read(file).unwrap(), b"\0\0\0\0\x02ab");
     }
 }

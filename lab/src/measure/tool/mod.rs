@@ -19,7 +19,7 @@ use anyhow::Result;
 
 use crate::model::block::Bar;
 use crate::model::figure::{Figure, Phases};
-use crate::model::order::{Order, Protocol, ToolName};
+use crate::model::order::{self, Order, Protocol, ToolName};
 
 pub use find::{FoundTool, find};
 
@@ -72,8 +72,12 @@ impl Tool {
         if order.numbers.is_some() && self.name != ToolName::FulmarLab {
             return Some(format!("{} is not asked to send different requests", self.name));
         }
-        if order.body_bytes.is_some() && self.name != ToolName::FulmarLab {
+        let sends_content = matches!(self.name, ToolName::FulmarLab | ToolName::H2load);
+        if order.body_bytes.is_some() && !sends_content {
             return Some(format!("{} is not asked to send content", self.name));
+        }
+        if order::is_grpc(&order.fields) && self.name != ToolName::H2load {
+            return Some(format!("{} is not asked to call by gRPC", self.name));
         }
         (self.refuses)(order).map(str::to_owned)
     }
