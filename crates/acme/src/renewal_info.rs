@@ -1,11 +1,12 @@
 //! When an authority suggests to renew a certificate (ARI, RFC 9773).
 
 use bytes::Bytes;
+use http::base64::encode_url;
 use http_types::{Request, Response};
 use instant_acme::CertificateIdentifier;
 use jiff::Timestamp;
 use serde::Deserialize;
-use tls::{Pair, base64};
+use tls::Pair;
 
 use crate::connection::Client;
 use crate::plan::Issuer;
@@ -48,10 +49,9 @@ pub(crate) struct Suggestion {
 pub(crate) fn identifier(text: &[u8]) -> Option<CertificateIdentifier<'static>> {
     let pair = Pair::from_pem(text, text, b"").ok()?;
     let (key, serial) = pair.issued_as()?;
-    let encode = |bytes: &[u8]| base64(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_");
     Some(CertificateIdentifier {
-        authority_key_identifier: encode(key).into(),
-        serial: encode(serial).into(),
+        authority_key_identifier: encode_url(key).into(),
+        serial: encode_url(serial).into(),
     })
 }
 

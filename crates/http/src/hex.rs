@@ -1,4 +1,4 @@
-//! Reading hexadecimal digits.
+//! Hexadecimal digits.
 
 /// The value of a hexadecimal digit.
 pub const fn digit(byte: u8) -> Option<u8> {
@@ -18,9 +18,21 @@ pub fn pair(text: &[u8]) -> Option<u8> {
     }
 }
 
+/// The text of bytes: two digits for each, in lower case.
+pub fn text(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
+    bytes.iter().flat_map(digits).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::pair;
+    use super::{pair, text};
+
+    #[test]
+    fn a_byte_is_two_digits() {
+        assert_eq!(text(&[0, 0x7f, 0xa5]), "007fa5");
+    }
 
     #[test]
     fn a_pair_needs_two_digits() {

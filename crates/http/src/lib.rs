@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod browser;
 mod date;
 pub mod escape;

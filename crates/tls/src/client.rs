@@ -163,7 +163,6 @@ impl ResolvesClientCert for Own {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::base64;
     use crate::testing::{Authority, server, trust};
     use crate::{Hello, Negotiated, SelfSigned, ServerPolicy, Session, TrustError};
     use rcgen::{
@@ -435,7 +434,7 @@ mod tests {
         let trusted = |added: &[u8]| {
             let der = CertificateDer::from_pem_slice(root.pem.as_bytes()).unwrap();
             let length = u8::try_from(added.len()).unwrap();
-            let text = base64(&[der.as_ref(), &[0x30, length], added].concat());
+            let text = http::base64::encode(&[der.as_ref(), &[0x30, length], added].concat());
             format!("-----BEGIN TRUSTED CERTIFICATE-----\n{text}\n-----END TRUSTED CERTIFICATE-----\n")
         };
         for tag in [0x30, 0xa0] {

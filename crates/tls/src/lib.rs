@@ -40,7 +40,7 @@ pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, Rejection};
 pub use offered::Offered;
 pub use pair_cache::{PairCache, PairCacheLimits};
-pub use peer::{PeerCertificate, base64};
+pub use peer::PeerCertificate;
 pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};

@@ -4,6 +4,8 @@ use crate::distinguished_name::{oneline, rfc2253};
 use crate::verdict::Verdict;
 use crate::x509::Fields;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use http::base64::encode;
+use http::hex;
 use rustls::SignatureScheme;
 
 /// Seconds of a day.
@@ -22,7 +24,7 @@ impl PeerCertificate {
     /// The certificate as PEM.
     pub fn pem(&self) -> String {
         const LINE: usize = 64;
-        let text = base64(&self.der);
+        let text = encode(&self.der);
         let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
         let mut rest = &*text;
         while !rest.is_empty() {
@@ -62,7 +64,7 @@ impl PeerCertificate {
     /// Its SHA-1 digest in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.der);
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::text(digest.as_ref())
     }
 
     /// When it begins and ends to be valid, in seconds since 1970.
@@ -120,21 +122,6 @@ fn serial(bytes: &[u8]) -> String {
         None => "00".to_owned(),
     };
     if is_negative { format!("-{digits}") } else { digits }
-}
-
-/// Base64 (RFC 4648, section 4).
-pub fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(part.get(index).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for index in 0..4 {
-            let digit = usize::try_from(bits >> (18 - 6 * index) & 0x3f).unwrap_or_default();
-            text.push(if index > part.len() { '=' } else { char::from(ALPHABET[digit]) });
-        }
-    }
-    text
 }
 
 #[cfg(test)]

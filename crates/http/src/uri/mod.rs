@@ -10,5 +10,5 @@ mod properties;
 mod target;
 
 pub use host::{Host, InvalidHost};
-pub use path::{InvalidPath, is_unsafe_uri, normalise_path, unescape_uri};
+pub use path::{InvalidPath, normalise_path, split_unchecked_uri, unescape_uri};
 pub use target::{InvalidTarget, Target, TargetForm, parse_target};

@@ -35,13 +35,17 @@ pub(super) fn decode_path(path: &[u8], merge_slashes: bool, out: &mut Vec<u8>) -
     resolve(path, true, merge_slashes, out)
 }
 
-/// Whether a URI is empty or its path contains a NUL or a segment `..`, encoded or not. It is for URIs that
-/// [`parse_target`](super::parse_target) has not checked, such as a field of an upstream's response.
-pub fn is_unsafe_uri(uri: &[u8]) -> bool {
-    let path = &uri[..memchr(b'?', uri).unwrap_or(uri.len())];
+/// The decoded path of a URI, and what follows its `?`. It is for URIs that [`parse_target`](super::parse_target) has not
+/// checked, such as a field of an upstream's response. `None` is for an unsafe URI: its path is empty, or contains a NUL or
+/// a segment `..`, encoded or not.
+pub fn split_unchecked_uri(uri: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let mark = memchr(b'?', uri);
+    let path = &uri[..mark.unwrap_or(uri.len())];
     let mut decoded = Vec::new();
     unescape_uri(path, &mut decoded);
-    path.is_empty() || is_unsafe_path(path) || is_unsafe_path(&decoded)
+    let is_unsafe = path.is_empty() || is_unsafe_path(path) || is_unsafe_path(&decoded);
+    let args = mark.map(|mark| uri[mark + 1..].to_vec());
+    (!is_unsafe).then_some((decoded, args))
 }
 
 fn is_unsafe_path(path: &[u8]) -> bool {
@@ -120,7 +124,7 @@ pub fn unescape_uri(bytes: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{InvalidPath, decode_path, is_plain_path, is_unsafe_uri, normalise_path, unescape_uri};
+    use super::{InvalidPath, decode_path, is_plain_path, normalise_path, split_unchecked_uri, unescape_uri};
 
     fn decode(path: &str, merge_slashes: bool) -> Result<String, InvalidPath> {
         let mut out = b"before".to_vec();
@@ -253,11 +257,19 @@ mod tests {
             "/a%2f..",
             "/%00",
         ] {
-            assert!(is_unsafe_uri(uri.as_bytes()), "{uri:?}");
+            assert_eq!(split_unchecked_uri(uri.as_bytes()), None, "{uri:?}");
         }
         for uri in ["/", "a", "/a/b?../..", "/...", "/a..", "/..a/", "/%252e%252e/", "/a?%00"] {
-            assert!(!is_unsafe_uri(uri.as_bytes()), "{uri:?}");
+            assert!(split_unchecked_uri(uri.as_bytes()).is_some(), "{uri:?}");
         }
+    }
+
+    #[test]
+    fn unchecked_uri_is_path_and_arguments() {
+        let (path, args) = split_unchecked_uri(b"/a%20b?c=%20?d").unwrap();
+        assert_eq!((path.as_slice(), args.as_deref()), (&b"/a b"[..], Some(&b"c=%20?d"[..])));
+        assert_eq!(split_unchecked_uri(b"/a"), Some((b"/a".to_vec(), None)));
+        assert_eq!(split_unchecked_uri(b"/a?"), Some((b"/a".to_vec(), Some(Vec::new()))));
     }
 
     #[test]

@@ -35,9 +35,9 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use crate::values::variables::user::decode;
 use conf::{Contexts, Diagnostic};
 use contract::{Directive, Exchange, Module, ScopeBuilder, Template, Variable, View};
+use http::base64::decode_url;
 use journal::clock::Time;
 use md5::{Digest, Md5};
 use std::rc::Rc;
@@ -169,30 +169,18 @@ fn hexadecimal(text: &[u8]) -> Option<[u8; 16]> {
 /// The 16 bytes of a digest in base64 for URLs (RFC 4648, section 5), padded or not.
 fn base64url(text: &[u8]) -> Option<[u8; 16]> {
     const LENGTH_MAX: usize = 24;
-    let standard = |byte: &u8| match byte {
-        b'-' => b'+',
-        b'_' => b'/',
-        b'+' | b'/' => 0,
-        byte => *byte,
-    };
-    let text = (text.len() <= LENGTH_MAX).then(|| text.iter().map(standard).collect::<Vec<u8>>())?;
-    decode(&text)?.try_into().ok()
+    (text.len() <= LENGTH_MAX).then(|| decode_url(text))??.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{base64url, path};
     use crate::testing::Site;
+    use http::base64::encode_url;
     use md5::{Digest, Md5};
 
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
     fn encoded(text: &str) -> String {
-        let bits = u128::from_be_bytes(Md5::digest(text).into());
-        let letter = |at: u32| (bits.checked_shr(122 - 6 * at).unwrap_or(0) & 63) as usize;
-        let mut letters: Vec<usize> = (0..21).map(letter).collect();
-        letters.push(((bits & 3) << 4) as usize);
-        letters.into_iter().map(|at| char::from(ALPHABET[at])).collect()
+        encode_url(&Md5::digest(text))
     }
 
     fn check(query: &str) -> String {

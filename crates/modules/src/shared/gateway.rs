@@ -9,7 +9,7 @@ use cache::{Object, ReadError};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
-use http::uri::{is_unsafe_uri, unescape_uri};
+use http::uri::split_unchecked_uri;
 use http::{Field, Fields, Method, Status};
 use journal::Level;
 use std::borrow::Cow;
@@ -401,18 +401,14 @@ fn accel_redirect(settings: &Settings, exchange: &mut Exchange, fields: &Fields)
     if uri.starts_with(b"@") {
         return Some(Step::Reroute(Reroute::Named(uri.into())));
     }
-    if is_unsafe_uri(uri) || !uri.starts_with(b"/") {
+    let Some((path, args)) = split_unchecked_uri(uri).filter(|_| uri.starts_with(b"/")) else {
         let shown = String::from_utf8_lossy(uri).into_owned();
         exchange.log(Level::Error, &format!("unsafe URI \"{shown}\" was detected"));
         return Some(Step::Finish(Status::NOT_FOUND));
-    }
+    };
     if exchange.request.method != Method::Head {
         exchange.request.method = Method::Get;
     }
-    let mark = uri.iter().position(|&byte| byte == b'?');
-    let mut path = Vec::new();
-    unescape_uri(&uri[..mark.unwrap_or(uri.len())], &mut path);
-    let args = mark.map(|mark| uri[mark + 1..].to_vec());
     Some(Step::Reroute(Reroute::Internal { path, args }))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::shared::apache::variables::unescape;
 use contract::Exchange;
+use http::hex;
 use md5::{Digest, Md5};
 use subtle::ConstantTimeEq;
 
@@ -114,7 +115,7 @@ pub(super) fn hash_of<'t>(text: &'t [u8], user: &[u8], realm: &[u8]) -> Option<&
 /// The MD5 hash of texts with colons between them.
 fn md5_hex(parts: &[&[u8]]) -> String {
     let hash = Md5::digest(parts.join(&b':'));
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::text(&hash)
 }
 
 /// The names and values of a field; none if a name is there twice.

@@ -1,5 +1,6 @@
 //! Challenges: the time and a signature, so that the server has to remember none.
 
+use http::hex;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use subtle::ConstantTimeEq;
@@ -54,7 +55,7 @@ pub(super) fn check(nonce: &[u8], realm: &[u8], now: i64, lifetime: i64) -> Fres
 fn signed(key: &[u8; 32], realm: &[u8], time: i64) -> String {
     let mut text = format!("{:016x}", time.cast_unsigned());
     let mac = hmac(key, &[text.as_bytes(), realm].concat());
-    mac.iter().for_each(|byte| text.push_str(&format!("{byte:02x}")));
+    text.push_str(&hex::text(&mac));
     text
 }
 

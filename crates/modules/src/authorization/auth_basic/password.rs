@@ -2,7 +2,7 @@
 
 use super::des_crypt::des_crypt;
 use super::md5_crypt::md5_crypt;
-use crate::values::variables::user::decode;
+use http::base64::decode;
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;

@@ -5,7 +5,7 @@ use super::page::{Branch, Choice, Common, Encoding, Page, TooMuch};
 use super::scanner::{Command, Scanner, Token};
 use crate::shared::blocks::{Block, Blocks};
 use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
-use http::uri::{is_unsafe_uri, unescape_uri};
+use http::uri::split_unchecked_uri;
 use http::{Status, escape};
 use journal::Level;
 use std::rc::Rc;
@@ -401,13 +401,9 @@ fn subrequest(uri: &[u8], content: Content, exchange: &Exchange) -> Result<Subre
         whole.extend_from_slice(&path[..directory]);
     }
     whole.extend_from_slice(uri);
-    if whole.is_empty() || is_unsafe_uri(&whole) {
+    let Some((path, args)) = split_unchecked_uri(&whole) else {
         return Err(format!("unsafe URI \"{}\" was detected", String::from_utf8_lossy(&whole)));
-    }
-    let mark = whole.iter().position(|&byte| byte == b'?');
-    let mut path = Vec::new();
-    unescape_uri(&whole[..mark.unwrap_or(whole.len())], &mut path);
-    let args = mark.map(|mark| whole[mark + 1..].to_vec());
+    };
     Ok(Subrequest { args, with_body: true, ..Subrequest::get(path, content) })
 }
 

@@ -36,17 +36,18 @@
 
 mod uid;
 
-use super::variables::{self, user};
+use super::variables;
 use conf::value::{bitmask, choice, number, time_s};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
     Args, Body, Directive, Exchange, Filter, Loading, Module, ScopeBuilder, Template, Variable, View,
 };
+use http::base64;
 use journal::Level;
 use journal::clock::Time;
 use std::cell::Cell;
 use std::rc::Rc;
-use uid::{Uid, create, encode, expires, hexadecimal};
+use uid::{Uid, create, expires, hexadecimal};
 
 /// Cookies by which clients are known.
 pub static MODULE: Module = Module {
@@ -274,7 +275,7 @@ fn read(exchange: &Exchange, cookie: &[u8]) -> Option<Uid> {
         complain("too short");
         return None;
     };
-    let uid = user::decode(text).and_then(|uid| Uid::try_from(uid).ok());
+    let uid = base64::decode(text).and_then(|uid| Uid::try_from(uid).ok());
     if uid.is_none() {
         complain("invalid");
     }
@@ -315,7 +316,7 @@ impl Filter for Giving {
         let scope = exchange.scope.clone();
         let Some(settings) = scope.kept::<Settings>() else { return body };
         let Some((uid, is_kept)) = given(exchange, settings) else { return body };
-        let mut value = encode(&uid);
+        let mut value = base64::encode(&uid);
         match (settings.mark, is_kept) {
             (Some(mark), true) => {
                 value.truncate(LENGTH);

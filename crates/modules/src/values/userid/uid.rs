@@ -62,20 +62,6 @@ pub(super) fn expires(seconds: i64) -> String {
     format!("; expires={day} {date}-{month}-{year} {time} {zone}")
 }
 
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// 16 bytes in base64, with two characters of padding.
-pub(super) fn encode(uid: &Uid) -> String {
-    let number = u128::from_be_bytes(*uid);
-    let digit = |at: u32| {
-        // The last digit has two bits of the number.
-        let bits = if at == 21 { number << 4 } else { number >> (122 - 6 * at) };
-        char::from(DIGITS[(bits & 63) as usize])
-    };
-    let digits: String = (0..22).map(digit).collect();
-    digits + "=="
-}
-
 /// A cookie as variables and logs show it.
 pub(super) fn hexadecimal(name: &str, uid: &Uid) -> String {
     let (words, _) = uid.as_chunks::<4>();
@@ -85,17 +71,7 @@ pub(super) fn hexadecimal(name: &str, uid: &Uid) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{encode, expires};
-    use crate::values::variables::user::decode;
-
-    #[test]
-    fn base64_goes_both_ways() {
-        for uid in [[0; 16], [255; 16], *b"0123456789abcdef"] {
-            let text = encode(&uid);
-            assert_eq!((text.len(), decode(&text.as_bytes()[..22])), (24, Some(uid.to_vec())));
-        }
-        assert_eq!(encode(b"0123456789abcdef"), "MDEyMzQ1Njc4OWFiY2RlZg==");
-    }
+    use super::expires;
 
     #[test]
     fn years_have_two_digits_up_to_2037() {

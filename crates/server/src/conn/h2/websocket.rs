@@ -4,7 +4,7 @@
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use aws_lc_rs::rand;
 use contract::{Body, Exchange};
-use http::{Fields, Status};
+use http::{Fields, Status, base64};
 use journal::Level;
 
 /// What a server appends to the key before it makes the digest (RFC 6455, section 1.3).
@@ -24,7 +24,7 @@ impl Handshake {
     pub(super) fn new(fields: &mut Fields) -> Option<Handshake> {
         let mut bytes = [0; 16];
         rand::fill(&mut bytes).ok()?;
-        let key = tls::base64(&bytes);
+        let key = base64::encode(&bytes);
         // The client of HTTP/2 needs no key.
         fields.set(KEY, key.as_bytes()).ok()?;
         Some(Handshake { accept: accept(&key) })
@@ -81,7 +81,7 @@ fn is_success(status: Status) -> bool {
 /// What a server makes of a key.
 fn accept(key: &str) -> String {
     let text = [key.as_bytes(), GUID].concat();
-    tls::base64(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text).as_ref())
+    base64::encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text).as_ref())
 }
 
 #[cfg(test)]
