@@ -1,6 +1,8 @@
 //! Sets and removes variables of the environment in `.htaccess` files.
 //!
 //! The variables are set after access is checked and paths are rewritten. Programs behind `fastcgi_pass` get them.
+//! `PassEnv` passes a variable of the server's environment if the configuration of the server names it in
+//! [`env`](env.md): a site sees nothing else of that environment.
 //!
 //! nginx: none
 //!
@@ -31,6 +33,7 @@
 //! a
 //! ```
 
+use crate::connection::process::{ENV, environment};
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::environment::{of, warn_if_reserved};
 use crate::shared::apache::{in_all_files, values};
@@ -38,17 +41,29 @@ use conf::{Arity, Diagnostic};
 use contract::{
     Args, Budget, Directive, Exchange, Handler, Loading, Module, Phase, ScopeBuilder, Step, View,
 };
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// Variables of the environment.
-pub static MODULE: Module =
-    Module { name: "mod_env", directives: &[&SET_ENV, &UNSET_ENV], variables: &[], compile: Some(compile) };
+pub static MODULE: Module = Module {
+    name: "mod_env",
+    directives: &[&SET_ENV, &PASS_ENV, &UNSET_ENV],
+    variables: &[],
+    compile: Some(compile),
+};
 
 /// `SetEnv NAME [VALUE]`
 pub(crate) static SET_ENV: Directive<Setting> = in_all_files(Directive::new("SetEnv", parse_set))
     .args(Arity::Range(1, 2))
     .slot("SetEnv")
     .help("Sets a variable of the environment, after rewriting.");
+
+/// `PassEnv NAME …`
+pub(crate) static PASS_ENV: Directive<Setting> = in_all_files(Directive::new("PassEnv", parse_pass))
+    .args(Arity::AtLeast(1))
+    .slot("SetEnv")
+    .help("Passes variables of the server's environment, if `env` in the server's configuration names them.");
 
 /// `UnsetEnv NAME …`
 pub(crate) static UNSET_ENV: Directive<Setting> = in_all_files(Directive::new("UnsetEnv", parse_unset))
@@ -61,6 +76,8 @@ pub(crate) static UNSET_ENV: Directive<Setting> = in_all_files(Directive::new("U
 pub(crate) enum Setting {
     /// `SetEnv`
     Set(Box<[u8]>, Box<[u8]>),
+    /// `PassEnv`
+    Pass(Vec<Box<[u8]>>),
     /// `UnsetEnv`
     Unset(Vec<Box<[u8]>>),
 }
@@ -75,7 +92,25 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
 
 /// What is set after rewriting.
 pub(crate) fn settings(view: &View<'_>) -> Arc<[Setting]> {
-    values(view, &SET_ENV).into()
+    let written = values(view, &SET_ENV);
+    let mut settings = Vec::with_capacity(written.len());
+    for setting in written {
+        match setting {
+            Setting::Pass(names) => settings.extend(passed(view, &names)),
+            setting => settings.push(setting),
+        }
+    }
+    settings.into()
+}
+
+/// What the variables of these names are set to in the environment of the worker.
+fn passed(view: &View<'_>, names: &[Box<[u8]>]) -> Vec<Setting> {
+    let written: Vec<_> = view.all(&ENV).iter().map(|env| env.value.clone()).collect();
+    let known = environment(&written, std::env::vars_os());
+    let find = |name: &[u8]| known.iter().find(|(known, _)| known.as_bytes() == name);
+    let set =
+        |(name, value): &(OsString, OsString)| Setting::Set(name.as_bytes().into(), value.as_bytes().into());
+    names.iter().filter_map(|name| find(name)).map(set).collect()
 }
 
 fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Setting, Diagnostic> {
@@ -83,6 +118,12 @@ fn parse_set(args: &Args<'_>, loading: &mut Loading) -> Result<Setting, Diagnost
     let value = args.words().get(1).map(|word| word.text.clone()).unwrap_or_default();
     warn_if_reserved(args, &name, &value, loading);
     Ok(Setting::Set(name, value))
+}
+
+fn parse_pass(args: &Args<'_>, loading: &mut Loading) -> Result<Setting, Diagnostic> {
+    let names: Vec<Box<[u8]>> = args.words().iter().map(|word| word.text.clone()).collect();
+    names.iter().for_each(|name| warn_if_reserved(args, name, b"", loading));
+    Ok(Setting::Pass(names))
 }
 
 fn parse_unset(args: &Args<'_>, _: &mut Loading) -> Result<Setting, Diagnostic> {
@@ -111,8 +152,31 @@ pub(crate) fn apply(exchange: &Exchange, settings: &[Setting], budget: &Budget) 
         budget.step(0)?;
         match setting {
             Setting::Set(name, value) => environment.set(name, value)?,
+            // `settings` has put values in place of these names.
+            Setting::Pass(_) => {}
             Setting::Unset(names) => names.iter().for_each(|name| environment.unset(name)),
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Setting, settings};
+    use crate::connection::process::ENV;
+    use crate::testing::main_level;
+    use contract::Config;
+
+    #[test]
+    fn only_variables_that_the_server_names_are_passed() {
+        let (config, _) = main_level("env STAGE=production; env SECRET_IS_NOT_SET;").unwrap();
+        let view = config.view(Config::MAIN);
+        assert_eq!(view.all(&ENV).len(), 2);
+        let names = ["STAGE", "HOME", "SECRET_IS_NOT_SET"].map(|name| name.as_bytes().into());
+        let passed = super::passed(&view, &names);
+        assert!(
+            matches!(&passed[..], [Setting::Set(name, value)] if (&**name, &**value) == (b"STAGE", b"production"))
+        );
+        assert!(settings(&view).is_empty());
+    }
 }

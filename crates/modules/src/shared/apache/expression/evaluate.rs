@@ -7,6 +7,9 @@ use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::{environment, glob, variables};
 use conf::value::Captures;
 use contract::{Budget, Exchange};
+use http::{base64, hex};
+use md5::{Digest, Md5};
+use sha1::Sha1;
 use std::ffi::OsStr;
 use std::fs;
 use std::net::IpAddr;
@@ -168,6 +171,11 @@ impl<'e> Evaluation<'e> {
                 out
             }
             Function::Unescape => variables::unescape(argument),
+            Function::Base64 => base64::encode(argument).into_bytes(),
+            Function::Unbase64 => base64::decode(argument).unwrap_or_default(),
+            Function::Md5 => hex::text(&Md5::digest(argument)).into_bytes(),
+            Function::Sha1 => hex::text(&Sha1::digest(argument)).into_bytes(),
+            Function::Note => Vec::new(),
         }
     }
 }

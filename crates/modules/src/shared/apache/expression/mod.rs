@@ -94,6 +94,12 @@ enum Function {
     Upper,
     Escape,
     Unescape,
+    Base64,
+    Unbase64,
+    Md5,
+    Sha1,
+    /// What modules of Apache note about a request: nothing here.
+    Note,
 }
 
 impl Expression {

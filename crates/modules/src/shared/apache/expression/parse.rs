@@ -319,6 +319,11 @@ impl<'p> Parser<'p> {
             b"toupper" => Function::Upper,
             b"escape" => Function::Escape,
             b"unescape" => Function::Unescape,
+            b"base64" => Function::Base64,
+            b"unbase64" => Function::Unbase64,
+            b"md5" => Function::Md5,
+            b"sha1" => Function::Sha1,
+            b"note" => Function::Note,
             _ => {
                 let name = String::from_utf8_lossy(name);
                 let text = format!("uses the function \"{name}\", which is not granted to .htaccess files");
