@@ -2,6 +2,7 @@
 //! replacement.
 
 mod architecture;
+mod circles;
 mod dependencies;
 mod features;
 mod files;
@@ -31,6 +32,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 const RULES: &[(&str, Check)] = &[
     ("levels", levels::check),
     ("floors", floors::check),
+    ("circle", circles::check),
     ("protocol", protocol::check),
     ("unsafe", unsafe_code::check),
     ("feature", features::check),

@@ -11,8 +11,8 @@ use contract::{
 };
 use http::Status;
 use site::testing;
-use site::{Compiler, Site};
 use site::{Loaded, Reader};
+use site::{Scopes, Site};
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
@@ -484,21 +484,8 @@ fn a_scope_compiled_while_serving() {
     let loading = Loading::new(Path::new("/"), Path::new("/"));
     let mut reader = Reader::new(modules, overlay, loading);
     reader.block(&text.nodes, directory, Contexts::HTACCESS).unwrap();
-    let logs = &reader.loading.logs;
-    let compiler = Compiler {
-        config: &reader.config,
-        modules,
-        prefix: Path::new("/"),
-        logs,
-        default_port: 80,
-        overlays: None,
-        sets: Default::default(),
-        notes: Default::default(),
-        served_roots: Default::default(),
-        services: Default::default(),
-        watched: Default::default(),
-    };
-    let scope = compiler.scope(directory, None).unwrap();
+    let scopes = Scopes::new(&reader.config, modules, Path::new("/"), &reader.loading.logs);
+    let scope = scopes.scope(directory, None).unwrap();
     assert_eq!(scope.handlers(Phase::Access).len(), 1, "what the location sets is inherited");
     assert_eq!(scope.handlers(Phase::Content).len(), 1);
     flow.exchange.scope = Arc::clone(&scope);

@@ -2,7 +2,7 @@
 //! over to it, each at once.
 
 use crate::successor::{Replay, Settings, Successor};
-use crate::thread::{Change, Member, Share, Succession, listeners};
+use crate::tasks::{Change, Member, Share, Succession, listeners};
 use journal::Level;
 use net::bound::{has_connections, share_out};
 use net::channel::{Parcel, Report};

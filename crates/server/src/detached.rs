@@ -1,6 +1,6 @@
 //! The detached requests of a thread.
 
-use crate::crowd::Member;
+use crate::task_table::Member;
 use crate::thread::{Serving, Thread};
 use std::cell::Cell;
 use std::future::Future;

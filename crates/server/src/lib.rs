@@ -5,7 +5,6 @@
 mod adoption;
 mod commands;
 mod conn;
-mod crowd;
 mod detached;
 mod event_loop;
 mod explain;
@@ -17,6 +16,8 @@ mod services;
 mod serving;
 mod spare_memory;
 mod successor;
+mod task_table;
+mod tasks;
 mod thread;
 mod watchdog;
 mod worker;

@@ -1,31 +1,18 @@
-//! A thread of the worker: its sockets, its timers, its connections, and the site that it serves.
+//! What the connections of a thread share: the site that they are served by, timers, memory.
 
-use crate::conn::{Connection, Requests};
-use crate::crowd::{self, Crowd};
-use crate::detached::Detached;
-use crate::event_loop::{Order, runtime};
+use crate::conn::pool::Requests;
 use crate::places::Places;
 use crate::pulse::Pulse;
-use crate::services::Services;
 use crate::successor::Settings;
 use contract::counters::{self, Activity, Count};
 use journal::Level;
-use net::{BoundSocket, Events, Listener};
 use site::Site;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Weak, mpsc};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
-use tokio::sync::{mpsc as events, watch};
-use tokio::task::{AbortHandle, JoinHandle, JoinSet, spawn_local};
-use wire::{Timer, Timers};
-
-/// How long accepting pauses when the process has no descriptor left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::task::spawn_local;
+use wire::Timers;
 
 /// How long it takes until it is looked whether a site is gone, at first and at most.
 const GONE_SOON: Duration = Duration::from_millis(100);
@@ -45,14 +32,17 @@ pub(crate) struct Thread {
     pub(crate) pulse: Arc<Pulse>,
     /// How many detached requests are under way.
     pub(crate) detached: Rc<Cell<usize>>,
-    /// Adds a detached request to the tasks of the thread, once it has any.
-    adopt: OnceCell<Box<dyn Fn(Detached)>>,
+    /// Takes over detached requests, once the thread has tasks.
+    pub(crate) adopt: OnceCell<Adopt>,
 }
+
+/// Adds a detached request to the tasks of a thread. Returns whether there was room for it.
+pub(crate) type Adopt = Box<dyn Fn(engine::Detached, &Rc<Serving>) -> bool>;
 
 /// A site, for as long as anything of the thread is served by it.
 pub(crate) struct Serving {
     pub(crate) site: Arc<Site>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     stage: Cell<Stage>,
 }
 
@@ -105,14 +95,13 @@ impl Thread {
 
     /// Goes on with a detached request under this site, unless there are too many.
     pub(crate) fn detach(&self, request: engine::Detached, serving: &Rc<Serving>) {
-        match (Detached::new(request, serving, self), self.adopt.get()) {
-            (Some(detached), Some(adopt)) => adopt(detached),
-            _ => serving.site.log(Level::Error, "a copy of a request is dropped: too many are under way"),
+        if !self.adopt.get().is_some_and(|adopt| adopt(request, serving)) {
+            serving.site.log(Level::Error, "a copy of a request is dropped: too many are under way");
         }
     }
 
     /// Whether nothing goes on that began here.
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.places.taken() == 0 && self.detached.get() == 0
     }
 
@@ -121,12 +110,12 @@ impl Thread {
         Rc::clone(&self.serving.borrow())
     }
 
-    fn log(&self, level: Level, message: &str) {
+    pub(crate) fn log(&self, level: Level, message: &str) {
         self.serving.borrow().site.log(level, message);
     }
 
     /// Lets another site serve, and all who wait look who they belong to.
-    fn succeed(self: &Rc<Thread>, site: Arc<Site>, settings: Settings) {
+    pub(crate) fn succeed(self: &Rc<Thread>, site: Arc<Site>, settings: Settings) {
         let past = self.serving.replace(Serving::new(site, settings));
         past.stage.set(Stage::Past);
         self.requests.forget();
@@ -167,7 +156,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn new(thread: &Rc<Thread>) -> Option<Counted> {
+    pub(crate) fn new(thread: &Rc<Thread>) -> Option<Counted> {
         thread.places.take().then(|| {
             counters::add(Count::Handled);
             Counted { thread: Rc::clone(thread), activity: Activity::new() }
@@ -182,364 +171,5 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.thread.places.release();
-    }
-}
-
-/// Sockets of a thread, each with the place of its address among [`Site::listens`].
-pub(crate) type Share = Vec<(usize, BoundSocket)>;
-
-/// Another site for a thread.
-pub(crate) struct Succession {
-    pub(crate) site: Arc<Site>,
-    pub(crate) settings: Settings,
-    /// The addresses that the thread does not listen on yet, on its event loop, each with its place in the site.
-    pub(crate) listeners: Vec<(usize, Listener)>,
-    /// Where to tell that it serves now.
-    pub(crate) done: events::UnboundedSender<()>,
-}
-
-/// What a thread is to do besides serving its connections.
-pub(crate) enum Change {
-    /// Serve another site.
-    Site(Succession),
-    /// Accept connections from the sockets of another thread, until the sender of `until` is gone.
-    Help { listeners: Vec<(usize, Listener)>, until: watch::Receiver<()> },
-}
-
-/// The channel of a thread, in both directions.
-pub(crate) struct Lines {
-    pub(crate) orders: watch::Receiver<Order>,
-    /// Where it is to be told when it accepts.
-    pub(crate) ready: mpsc::Sender<io::Result<Member>>,
-    /// Its signs of life.
-    pub(crate) pulse: Arc<Pulse>,
-}
-
-/// A thread that accepts.
-pub(crate) struct Member {
-    pub(crate) changes: events::UnboundedSender<Change>,
-    /// Its event loop.
-    pub(crate) runtime: Handle,
-}
-
-/// Serves until a command ends it; reports when it accepts.
-pub(crate) fn serve(
-    index: usize,
-    (site, settings): (Arc<Site>, Settings),
-    sockets: Share,
-    lines: Lines,
-) -> io::Result<()> {
-    journal::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let Lines { orders, ready, pulse } = lines;
-    pulse.begin();
-    let runtime = match runtime(Some(&pulse)) {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            drop(ready.send(Err(error)));
-            return Ok(());
-        }
-    };
-    let thread = Thread::new(site, settings, pulse);
-    let result = runtime.block_on(async {
-        let mut tasks = match Tasks::start(&thread, index, sockets) {
-            Ok(tasks) => tasks,
-            Err(error) => {
-                drop(ready.send(Err(error)));
-                return Ok(());
-            }
-        };
-        let (sender, changes) = events::unbounded_channel();
-        drop(ready.send(Ok(Member { changes: sender, runtime: Handle::current() })));
-        drop(ready);
-        let crowd = Rc::clone(&tasks.crowd);
-        let result = until_told(&thread, orders, changes, &mut tasks).await;
-        tasks.services.end().await;
-        crowd.clear();
-        result
-    });
-    // Jobs off the event loop may still run; nobody waits for their results.
-    runtime.shutdown_background();
-    result
-}
-
-/// What a thread has in progress.
-enum Task {
-    Connection(Connection),
-    Detached(Box<Detached>),
-}
-
-impl Task {
-    /// See [`Connection::idle_since_ms`].
-    fn idle_since_ms(&self) -> Option<u64> {
-        match self {
-            Task::Connection(connection) => connection.idle_since_ms(),
-            Task::Detached(_) => None,
-        }
-    }
-
-    /// See [`Connection::give_way`].
-    fn give_way(&mut self) {
-        if let Task::Connection(connection) = self {
-            connection.give_way();
-        }
-    }
-}
-
-impl Future for Task {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut *self {
-            Task::Connection(connection) => Pin::new(connection).poll(cx),
-            Task::Detached(detached) => Pin::new(detached).poll(cx),
-        }
-    }
-}
-
-impl crowd::Member for Task {
-    fn number(&self) -> u64 {
-        match self {
-            Task::Connection(connection) => connection.number(),
-            Task::Detached(detached) => detached.number(),
-        }
-    }
-}
-
-/// What a thread cannot serve without.
-struct Tasks {
-    timers: JoinHandle<()>,
-    crowd: Rc<Crowd<Task>>,
-    connections: JoinHandle<io::Error>,
-    accepting: JoinSet<()>,
-    doors: Vec<Door>,
-    services: Services,
-}
-
-/// A socket that connections are accepted from.
-struct Door {
-    /// The place of its address among [`Site::listens`] of the site that serves.
-    place: Rc<Cell<usize>>,
-    task: AbortHandle,
-}
-
-impl Tasks {
-    fn start(thread: &Rc<Thread>, index: usize, sockets: Share) -> io::Result<Tasks> {
-        let timers = Rc::clone(&thread.timers);
-        timers.make_current();
-        let timers = spawn_local(async move { timers.run().await });
-        let mut tasks = Tasks::new(timers, index, Arc::clone(&thread.pulse))?;
-        let crowd = Rc::downgrade(&tasks.crowd);
-        let adopt = move |detached| {
-            if let Some(crowd) = crowd.upgrade() {
-                crowd.add(Task::Detached(Box::new(detached)));
-            }
-        };
-        let _ = thread.adopt.set(Box::new(adopt));
-        listeners(sockets)?.into_iter().for_each(|(place, listener)| tasks.open(thread, place, listener));
-        tasks.services.start(&thread.serving().site);
-        Ok(tasks)
-    }
-
-    /// Those that every thread has, and its timers.
-    fn new(timers: JoinHandle<()>, index: usize, pulse: Arc<Pulse>) -> io::Result<Tasks> {
-        let events = Events::new()?;
-        events.make_current();
-        let crowd = Crowd::new(events, pulse);
-        let connections = Rc::clone(&crowd);
-        let connections = spawn_local(async move { connections.run().await });
-        let (accepting, services) = (JoinSet::new(), Services::new(index));
-        Ok(Tasks { timers, crowd, connections, accepting, doors: Vec::new(), services })
-    }
-
-    /// Accepts from the sockets of another thread for as long as that is wanted.
-    fn help(
-        &mut self,
-        thread: &Rc<Thread>,
-        listeners: Vec<(usize, Listener)>,
-        mut until: watch::Receiver<()>,
-    ) {
-        self.doors.retain(|door| !door.task.is_finished());
-        let first = self.doors.len();
-        listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
-        let opened: Vec<_> = self.doors[first..].iter().map(|door| door.task.clone()).collect();
-        spawn_local(async move {
-            while until.changed().await.is_ok() {}
-            opened.iter().for_each(AbortHandle::abort);
-        });
-    }
-
-    fn open(&mut self, thread: &Rc<Thread>, place: usize, listener: Listener) {
-        let place = Rc::new(Cell::new(place));
-        let crowd = Rc::clone(&self.crowd);
-        let task = self.accepting.spawn_local(accept(Rc::clone(thread), crowd, Rc::clone(&place), listener));
-        self.doors.push(Door { place, task });
-    }
-
-    /// Goes over to another site. Nothing can fail here: no thread may stay behind when others went over.
-    async fn succeed(&mut self, thread: &Rc<Thread>, succession: Succession) {
-        self.services.end().await;
-        let Succession { site, settings, listeners, done } = succession;
-        let before = thread.serving();
-        self.doors.retain(|door| match site.find(&before.site.listens[door.place.get()], door.place.get()) {
-            Some(place) => {
-                door.place.set(place);
-                true
-            }
-            None => {
-                door.task.abort();
-                false
-            }
-        });
-        self.services.start(&site);
-        thread.succeed(site, settings);
-        listeners.into_iter().for_each(|(place, listener)| self.open(thread, place, listener));
-        // Who asked may have given up waiting.
-        let _ = done.send(());
-    }
-
-    /// Gives the reason, once a task has ended that never should.
-    async fn broken(&mut self) -> io::Error {
-        loop {
-            tokio::select! {
-                _ = &mut self.timers => return io::Error::other("the timers of a thread stand still"),
-                end = &mut self.connections => return end.unwrap_or_else(io::Error::other),
-                Some(end) = self.accepting.join_next() => {
-                    if !end.is_err_and(|error| error.is_cancelled()) {
-                        return io::Error::other("a thread accepts no more");
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Puts sockets on the event loop of this thread, or of the one whose handle was entered.
-pub(crate) fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
-    sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
-}
-
-async fn accept(thread: Rc<Thread>, crowd: Rc<Crowd<Task>>, place: Rc<Cell<usize>>, listener: Listener) {
-    loop {
-        match listener.accept(crowd.events()).await {
-            Ok((stream, peer)) => {
-                counters::add(Count::Accepted);
-                let mut counted = Counted::new(&thread);
-                if make_room(&thread, &crowd) && counted.is_none() {
-                    tokio::task::yield_now().await;
-                    counted = Counted::new(&thread);
-                }
-                if let Some(counted) = counted {
-                    crowd.add(Task::Connection(Connection::new(counted, place.get(), stream, &peer)));
-                } else if thread.places.complains(Instant::now()) {
-                    let text = format!("{} worker_connections are not enough", thread.places.limit());
-                    thread.log(Level::Error, &text);
-                }
-            }
-            Err(error) => {
-                let reason = net::system_message(&error);
-                thread.log(Level::Crit, &format!("accept() failed ({reason})"));
-                thread.places.lack();
-                make_room(&thread, &crowd);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Closes idle connections where places run out, the ones that have been idle for longest first. Returns whether it did.
-fn make_room(thread: &Thread, crowd: &Crowd<Task>) -> bool {
-    let now = Instant::now();
-    let Some(wanted) = thread.places.asks(now) else { return false };
-    if thread.places.complains(now) {
-        let limit = thread.places.limit();
-        let text = format!("{limit} worker_connections are not enough, reusing connections");
-        thread.log(Level::Warn, &text);
-    }
-    let idle = crowd.lowest(wanted, Task::idle_since_ms);
-    if idle.len() < wanted {
-        // Connections that only wait for their client to close look at the places by themselves.
-        thread.timers.wake_all();
-    }
-    idle.into_iter().for_each(|seat| crowd.change(seat, Task::give_way));
-    true
-}
-
-async fn until_told(
-    thread: &Rc<Thread>,
-    mut orders: watch::Receiver<Order>,
-    mut changes: events::UnboundedReceiver<Change>,
-    tasks: &mut Tasks,
-) -> io::Result<()> {
-    let told = loop {
-        tokio::select! {
-            told = orders.wait_for(|order| *order != Order::Serve) => {
-                break told.map_or(Order::Stop, |order| *order);
-            }
-            Some(change) = changes.recv() => match change {
-                Change::Site(succession) => tasks.succeed(thread, succession).await,
-                Change::Help { listeners, until } => tasks.help(thread, listeners, until),
-            },
-            error = tasks.broken() => return Err(error),
-        }
-    };
-    if told == Order::Stop {
-        return Ok(());
-    }
-    tasks.accepting.shutdown().await;
-    thread.draining.set(true);
-    thread.timers.wake_all();
-    let drained = async {
-        while !thread.is_idle() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let timer = Timer::new(&thread.timers);
-    let limit = thread.serving().settings.shutdown_timeout;
-    let bounded = async {
-        match limit {
-            Some(limit) => drop(timer.within(limit, drained).await),
-            None => drained.await,
-        }
-    };
-    tokio::select! {
-        () = bounded => Ok(()),
-        _ = orders.wait_for(|order| *order == Order::Stop) => Ok(()),
-        error = tasks.broken() => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Order, Settings, Tasks, Thread, events, until_told};
-    use crate::event_loop::runtime;
-    use site::testing;
-    use std::io;
-    use std::sync::Arc;
-    use tokio::sync::watch;
-    use tokio::task::spawn_local;
-
-    /// How a thread ends whose tasks are these; it is never told to.
-    fn end_with(
-        timers: impl Future<Output = ()> + 'static,
-        accept: impl Future<Output = ()> + 'static,
-    ) -> String {
-        let settings =
-            Settings { connections: 1, shutdown_timeout: None, request_memory: None, drains: false };
-        let thread = Thread::new(testing::served("location / { }"), settings, Arc::default());
-        let (_order, orders) = watch::channel(Order::Serve);
-        let (_change, changes) = events::unbounded_channel();
-        let end: io::Result<()> = runtime(None).unwrap().block_on(async {
-            let mut tasks = Tasks::new(spawn_local(timers), 0, Arc::default()).unwrap();
-            tasks.accepting.spawn_local(accept);
-            until_told(&thread, orders, changes, &mut tasks).await
-        });
-        end.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_thread_that_lost_a_task_ends() {
-        let panics = || async { panic!("a fault of the server") };
-        assert!(end_with(panics(), std::future::pending()).contains("timers"));
-        assert!(end_with(std::future::pending(), panics()).contains("accepts"));
     }
 }

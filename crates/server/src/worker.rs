@@ -7,7 +7,7 @@ use crate::logs;
 use crate::pulse::{Alarm, Pulse};
 use crate::spare_memory::SpareMemory;
 use crate::successor::{Replay, Settings};
-use crate::thread::{Lines, Share, serve};
+use crate::tasks::{Lines, Share, serve};
 use crate::watchdog::{Sign, Watchdog};
 use contract::reloads;
 use journal::Level;

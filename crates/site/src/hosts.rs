@@ -2,7 +2,7 @@
 
 use crate::encryption::Encryption;
 use crate::protocols::Protocols;
-use crate::site::Server;
+use crate::server::Server;
 use conf::value::TooManySteps;
 use contract::{Exchange, HostNames, NameError, Regex, Regexes};
 use std::sync::Arc;

@@ -15,11 +15,14 @@ mod load;
 mod locations;
 mod overlay;
 mod protocols;
+mod scopes;
+mod server;
 mod site;
 mod structure;
 #[cfg(any(test, feature = "testing"))]
 #[expect(clippy::panic, reason = "a test ends so")]
 pub mod testing;
+mod unbuilt;
 
 pub use builder::{Builder, run as build};
 pub use certificates::{Certificates, Selected};
@@ -29,5 +32,7 @@ pub use load::{Loaded, Options, Reader, load};
 pub use locations::{Location, Locations};
 pub use overlay::{Problem, Survey, forget, without_settings};
 pub use protocols::Protocols;
-pub use site::{Compiler, Listen, Server, Site};
+pub use scopes::Scopes;
+pub use server::Server;
+pub use site::{Listen, Site};
 pub use structure::{HTTP, LOCATION, SERVER, STRUCTURE};

@@ -1,7 +1,7 @@
 //! From files to what was written: finds each directive, checks its place and shape, parses its value.
 
-use crate::site::{UNBUILT, Unbuilt};
 use crate::structure::STRUCTURE;
+use crate::unbuilt::{UNBUILT, Unbuilt};
 use conf::catalogue::{self, Verdict};
 use conf::spec::{not_allowed_here, unknown_directive};
 use conf::{Contexts, Diagnostic, Inputs, Node, Sources};

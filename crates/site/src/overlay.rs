@@ -4,6 +4,7 @@
 mod cache;
 mod chain;
 mod files;
+mod memory;
 mod store;
 mod survey;
 
@@ -23,7 +24,7 @@ pub use survey::{Problem, Survey};
 pub(crate) use survey::{ServedRoot, survey};
 
 /// What a scope needs to be compiled while requests are served.
-pub struct Base {
+pub(crate) struct Base {
     pub config: Arc<Config>,
     pub modules: Box<[&'static Module]>,
     pub table: Arc<Table>,

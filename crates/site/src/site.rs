@@ -9,14 +9,14 @@ use crate::load::{Loaded, table};
 use crate::locations::{Limited, Location, Locations};
 use crate::overlay::{self, Base, Choose, ServedRoot, Survey};
 use crate::protocols::Protocols;
+use crate::scopes::Scopes;
+use crate::server::Server;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
-use conf::{Contexts, Diagnostic, Span};
+use conf::{Diagnostic, Span};
 use contract::{
-    Config, Directive, Exchange, Handler, Kept, LocationKind, LocationName, Module, NameError, PatternSets,
-    Peer, Phase, Policy, Regex, Root, Rule, SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName,
-    SiteService, Step, Template, VariableTable,
+    Config, Kept, LocationKind, Module, NameError, PatternSets, Peer, Phase, Regex, SERVER_NAME, Scope,
+    ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
 };
-use http::Status;
 use journal::{Level, LogFiles};
 use net::{ListenOptions, SocketAddress};
 use std::cell::RefCell;
@@ -86,41 +86,6 @@ impl Listen {
     }
 }
 
-/// A virtual server, compiled.
-pub struct Server {
-    /// Its first name (`$server_name`).
-    pub name: Arc<[u8]>,
-    /// All that it is called.
-    pub names: Box<[ServerName]>,
-    /// What it does with clients that begin a handshake.
-    pub encryption: Encryption,
-    /// Where it was written.
-    pub span: Span,
-    /// What holds in it.
-    pub scope: Arc<Scope>,
-    /// Its locations.
-    pub locations: Locations,
-    /// Its locations whose names begin with `@`.
-    pub named: HashMap<Box<[u8]>, Arc<Location>>,
-}
-
-/// A content handler of nginx that does not exist here: its locations answer 501.
-pub(crate) struct Unbuilt {
-    pub directive: String,
-}
-
-pub(crate) static UNBUILT: Directive<Unbuilt> =
-    Directive::new("content handler", |args, _| Err(args.error("has no separate value")))
-        .rule(Rule::Unnamed)
-        .repeats();
-
-impl Handler for Unbuilt {
-    fn run(&self, exchange: &mut Exchange) -> Step {
-        exchange.log(Level::Error, &format!("\"{}\" is not built into this server", self.directive));
-        Step::Finish(Status::NOT_IMPLEMENTED)
-    }
-}
-
 impl Site {
     /// Writes to the error log of the main level, for what concerns no request.
     pub fn log(&self, level: Level, message: &str) {
@@ -168,39 +133,43 @@ impl Site {
             prefix: loaded.loading.prefix.clone(),
             logs: loaded.loading.logs.clone(),
         });
+        let served_roots = RefCell::<BTreeMap<Option<PathBuf>, ServedRoot>>::default();
+        let over = |builder: &mut ScopeBuilder| {
+            let Some(overlay) = builder.policy.overlay else { return };
+            let root = ServedRoot::new(overlay, builder.name.clone(), &builder.policy.root);
+            served_roots.borrow_mut().entry(root.directory.clone()).or_insert(root);
+            // The last handler of its phase: `Reroute::Settings` runs it alone.
+            builder.handle(Phase::Rewrite, Choose { base: Arc::clone(&base) });
+        };
+        let (prefix, logs) = (&loaded.loading.prefix, &loaded.loading.logs);
         let compiler = Compiler {
-            overlays: Some(&base),
-            config: &loaded.config,
-            modules,
-            prefix: &loaded.loading.prefix,
-            logs: &loaded.loading.logs,
+            scopes: Scopes { finish: Some(&over), ..Scopes::new(&loaded.config, modules, prefix, logs) },
             default_port: loaded.loading.default_port,
             sets: RefCell::default(),
             notes: RefCell::default(),
-            served_roots: RefCell::default(),
-            services: RefCell::default(),
             watched: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
-        let main_scope = compiler.scope(Config::MAIN, None)?;
+        let main_scope = compiler.scopes.scope(Config::MAIN, None)?;
         let mut addresses = Addresses::default();
         if let Some(http) = http {
             // An error in `http` itself is reported also where no server inherits it.
-            compiler.scope(*http.value, None)?;
+            compiler.scopes.scope(*http.value, None)?;
             for server in loaded.config.view(*http.value).here(&SERVER) {
                 compiler.server(*server.value, server.span, &mut addresses)?;
             }
         }
-        loaded.loading.notes.append(&mut compiler.notes.take());
-        let roots = compiler.served_roots.take();
+        let notes = compiler.notes.take();
+        let services = compiler.scopes.services.take().into();
+        let watched = compiler.watched.take().into_iter().collect();
+        loaded.loading.notes.extend(notes);
+        let roots = served_roots.take();
         let served_roots = (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().collect()));
         let listens = addresses.into_listens(&mut loaded.loading.notes)?;
         let logs = loaded.loading.logs.clone();
         let kept = loaded.loading.origin.finish();
         let variables = Arc::new(variables);
-        let services = compiler.services.take().into();
-        let watched = compiler.watched.take().into_iter().collect();
         Ok(Site {
             listens,
             logs,
@@ -216,34 +185,21 @@ impl Site {
 }
 
 /// Compiles what was written.
-pub struct Compiler<'a> {
-    /// What was written.
-    pub config: &'a Config,
-    /// The features.
-    pub modules: &'a [&'a Module],
-    /// What relative paths are relative to.
-    pub prefix: &'a Path,
-    /// The log files that were asked for.
-    pub logs: &'a LogFiles,
+struct Compiler<'a> {
+    scopes: Scopes<'a>,
     /// The port of a server that names none.
-    pub default_port: u16,
-    /// What settings beside the content are compiled with; none inside of such.
-    pub overlays: Option<&'a Arc<Base>>,
+    default_port: u16,
     /// The patterns of locations that were put together.
-    pub sets: RefCell<PatternSets>,
+    sets: RefCell<PatternSets>,
     /// What there is to tell about what was compiled.
-    pub notes: RefCell<Vec<Diagnostic>>,
-    /// Where settings beside the content count, each directory once.
-    pub served_roots: RefCell<BTreeMap<Option<PathBuf>, ServedRoot>>,
-    /// The services of all scopes.
-    pub services: RefCell<Vec<SiteService>>,
+    notes: RefCell<Vec<Diagnostic>>,
     /// The files of certificates that are watched.
-    pub watched: RefCell<BTreeSet<PathBuf>>,
+    watched: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Compiler<'_> {
     fn server(&self, section: SectionId, span: Span, addresses: &mut Addresses) -> Result<(), Diagnostic> {
-        let view = self.config.view(section);
+        let view = self.scopes.config.view(section);
         let written = view.here(&SERVER_NAME);
         let mut names: Vec<ServerName> = written.iter().flat_map(|written| written.value).cloned().collect();
         if names.is_empty() {
@@ -261,7 +217,7 @@ impl Compiler<'_> {
                 locations.push((spec.regex.clone(), location));
             }
         }
-        let scope = self.scope(section, None)?;
+        let scope = self.scopes.scope(section, None)?;
         if let Some(policy) = scope.policy.tls.as_deref() {
             self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
             self.watched.borrow_mut().extend(encryption::watched(policy).map(Path::to_owned));
@@ -288,7 +244,7 @@ impl Compiler<'_> {
     fn location_specs(&self, section: SectionId) -> Result<Vec<(&LocationSpec, Span)>, Diagnostic> {
         let mut seen = HashMap::new();
         let mut specs = Vec::new();
-        for written in self.config.view(section).here(&LOCATION) {
+        for written in self.scopes.config.view(section).here(&LOCATION) {
             let name = &written.value.name;
             let is_prefix = matches!(name.kind, LocationKind::Prefix | LocationKind::PrefixOnly);
             let key = (if is_prefix { LocationKind::Prefix as u8 } else { name.kind as u8 }, &name.text);
@@ -306,10 +262,10 @@ impl Compiler<'_> {
         for (nested, place) in self.location_specs(spec.section)? {
             inner.push((nested.regex.clone(), self.location(nested, place)?));
         }
-        let view = self.config.view(spec.section);
+        let view = self.scopes.config.view(spec.section);
         let limited = match view.here(&LIMIT_EXCEPT).first() {
             Some(limit) => {
-                let scope = self.scope(limit.value.section, Some(&spec.name))?;
+                let scope = self.scopes.scope(limit.value.section, Some(&spec.name))?;
                 Some(Limited::new(limit.value, scope))
             }
             None => None,
@@ -317,58 +273,9 @@ impl Compiler<'_> {
         Ok(Location {
             name: spec.name.clone(),
             place,
-            scope: self.scope(spec.section, Some(&spec.name))?,
+            scope: self.scopes.scope(spec.section, Some(&spec.name))?,
             inner: Locations::new(inner, &mut self.sets.borrow_mut()),
             limited,
-        })
-    }
-
-    /// Compiles one scope, after the `if` blocks inside of it.
-    pub fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
-        let view = self.config.view(section);
-        let mut builder = ScopeBuilder::new(name.cloned(), self.default_policy());
-        builder.logs = self.logs.clone();
-        for &inner in self.config.children(section) {
-            const IF: Contexts = Contexts::SERVER_IF.or(Contexts::LOCATION_IF);
-            if IF.contains(self.config.context(inner)) {
-                builder.inner.insert(inner, self.scope(inner, name)?);
-            }
-        }
-        for module in self.modules {
-            if let Some(compile) = module.compile {
-                builder.feature = module.name;
-                compile(&view, &mut builder)?;
-            }
-        }
-        self.add_services(&mut builder.services);
-        builder.feature = "server";
-        if let (Some(base), Some(overlay)) = (self.overlays, builder.policy.overlay) {
-            let root = ServedRoot::new(overlay, name.cloned(), &builder.policy.root);
-            self.served_roots.borrow_mut().entry(root.directory.clone()).or_insert(root);
-            // The last handler of its phase: `Reroute::Settings` runs it alone.
-            builder.handle(Phase::Rewrite, Choose { base: Arc::clone(base) });
-        }
-        if let Some(unbuilt) = view.get(&UNBUILT) {
-            builder.content(view.place(&UNBUILT), Unbuilt { directive: unbuilt.directive.clone() });
-        }
-        Ok(Arc::new(builder.finish()))
-    }
-
-    /// Adds services that no other scope added.
-    fn add_services(&self, added: &mut Vec<SiteService>) {
-        let mut services = self.services.borrow_mut();
-        for service in added.drain(..) {
-            if !services.iter().any(|other| Arc::ptr_eq(&other.service, &service.service)) {
-                services.push(service);
-            }
-        }
-    }
-
-    fn default_policy(&self) -> Policy {
-        Policy::new(Root {
-            path: Template::literal(b"html"),
-            alias: None,
-            prefix: PathBuf::from(self.prefix),
         })
     }
 }

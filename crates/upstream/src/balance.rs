@@ -1,7 +1,9 @@
 //! The choice of servers for a request: of those that do the work first, of the backups where none of them can.
 
-use crate::group::{Group, Members, Server};
+use crate::group::Group;
+use crate::members::Members;
 use crate::method::{Draw, Method};
+use crate::server::Server;
 use crate::tier::{Counted, Ended, Search, Tier};
 use journal::clock::Time;
 use std::sync::Arc;
@@ -153,7 +155,8 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::Choice;
-    use crate::group::{Group, Keepalive, Server};
+    use crate::group::{Group, Keepalive};
+    use crate::server::Server;
     use crate::tier::ServerState;
     use net::SocketAddress;
     use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The directives about keeping responses, written once for all protocols.
 
+use crate::failures::Failures;
 use crate::names::Names;
-use crate::options::{bits, flag, of, time};
-use crate::settings::Failures;
+use crate::option::{bits, flag, of, time};
 use cache::Levels;
 use conf::value::{self, ValueError};
 use conf::{Arity, Contexts, Diagnostic, Word};

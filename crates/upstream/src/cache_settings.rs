@@ -1,7 +1,7 @@
 //! What the options about keeping responses come to in one scope.
 
 use crate::cache_options::{CacheMethods, CacheOptions, CachePath, UsedZone};
-use crate::settings::Failures;
+use crate::failures::Failures;
 use cache::{ValidTimes, Zone};
 use conf::Diagnostic;
 use contract::{Exchange, Identity, Template, View};

@@ -2,10 +2,11 @@
 
 use crate::attempts::Attempts;
 use crate::failure::Failure;
-use crate::group::{Group, Server};
-use crate::pool::Parked;
+use crate::failures::Failures;
+use crate::group::Group;
 use crate::secured::Secured;
-use crate::settings::{Failures, Settings};
+use crate::server::Server;
+use crate::settings::Settings;
 use crate::upload::Upload;
 use contract::{Exchange, Streaming};
 use http::Status;
@@ -88,11 +89,6 @@ impl Call {
         self.uri.clear();
         (self.scheme, self.is_idempotent, self.upload, self.tag) = ("", false, Upload::None, 0);
         self.secured = None;
-    }
-
-    /// Whether a connection that was opened for another request can serve this one.
-    pub(crate) fn can_use(&self, parked: &Parked) -> bool {
-        parked.protocol == self.protocol && parked.secured == self.secured && parked.local == self.local
     }
 
     /// What the log calls a server.

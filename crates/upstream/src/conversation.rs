@@ -1,18 +1,21 @@
 //! Asking one server after another until one has an answer. A conversation is a state of the request that waits for
 //! it: it is polled in the request's turns, has no separate task, and writes while it reads.
 
+mod content;
+
 use crate::balance::{Choice, Lease};
 use crate::call::Call;
-use crate::content::Content;
 use crate::dialogue::{Dialogue, Remarks};
 use crate::failure::{CONNECTING, Failure, HANDSHAKING};
+use crate::failures::Failures;
 use crate::group::Group;
 use crate::line::{Clock, Line, Sent};
 use crate::patience::{Patience, Wait};
 use crate::pool::{self, Parked};
 use crate::resolver::Lookup;
 use crate::secured::Reading;
-use crate::settings::{Failures, Settings};
+use crate::settings::Settings;
+use content::Content;
 use contract::{Exchange, Task, Turn, Work};
 use http::Status;
 use journal::Level;
@@ -42,7 +45,7 @@ pub struct Conversation<D> {
     started: Instant,
     is_first: bool,
     /// What was read of the response and not sent yet.
-    pub(crate) content: Content,
+    content: Content,
 }
 
 enum State {

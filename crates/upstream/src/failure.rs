@@ -1,6 +1,6 @@
 //! Why a server has no answer.
 
-use crate::settings::Failures;
+use crate::failures::Failures;
 use net::system_message;
 use std::io::{self, ErrorKind};
 

@@ -1,9 +1,11 @@
 //! Servers that do the same: an `upstream` block, or the addresses behind one name.
 
 use crate::live::{Configured, Live};
-use crate::method::{Method, Point, ring};
+use crate::members::Members;
+use crate::method::Method;
 use crate::resolver::Resolving;
-use crate::tier::{Figures, Tier};
+use crate::server::Server;
+use crate::tier::Figures;
 use conf::{Inputs, value};
 use contract::{Exchange, Identity, Origin};
 use journal::clock::Time;
@@ -12,73 +14,8 @@ use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// One server.
-#[derive(Clone, Debug)]
-pub struct Server {
-    /// Its address as logs show it.
-    pub name: Arc<str>,
-    /// Its address as the configuration writes it.
-    pub written: Box<str>,
-    /// Its address.
-    pub address: SocketAddress,
-    /// Its share of the requests (`weight`).
-    pub weight: u32,
-    /// How many requests it may have at once; 0 is any number (`max_conns`).
-    pub max_conns: u32,
-    /// After how many failures it is left alone for a while; 0 never (`max_fails`).
-    pub max_fails: u32,
-    /// In which time those failures count, and how long it is left alone (`fail_timeout`).
-    pub fail_timeout: Duration,
-    /// Whether it is asked only where no other can be (`backup`).
-    pub backup: bool,
-    /// Whether it is never asked (`down`).
-    pub down: bool,
-}
-
-impl Server {
-    /// A server with nginx's defaults.
-    pub fn new(address: SocketAddress) -> Server {
-        Server {
-            name: address.to_string().into(),
-            written: address.to_string().into(),
-            address,
-            weight: 1,
-            max_conns: 0,
-            max_fails: 1,
-            fail_timeout: Duration::from_secs(10),
-            backup: false,
-            down: false,
-        }
-    }
-
-    /// Whether another server is the same one: what is known of one holds for the other.
-    pub(crate) fn is_same(&self, other: &Server) -> bool {
-        self.identify(Identity::default()) == other.identify(Identity::default())
-    }
-
-    /// Adds every setting of this server.
-    pub(crate) fn identify(&self, identity: Identity) -> Identity {
-        let Server { name, written, address, weight, max_conns, max_fails, fail_timeout, backup, down } =
-            self;
-        let identity = identity.bytes(&**name).bytes(&**written);
-        let identity = match address {
-            SocketAddress::Inet(address) => identity.number(0_u8).bytes(address.to_string()),
-            SocketAddress::Unix(path) => identity.number(1_u8).bytes(path.as_os_str().as_bytes()),
-            SocketAddress::Abstract(name) => identity.number(2_u8).bytes(name),
-        };
-        identity
-            .number(*weight)
-            .number(*max_conns)
-            .number(*max_fails)
-            .number(fail_timeout.as_nanos())
-            .number(*backup)
-            .number(*down)
-    }
-}
 
 /// How long connections to a group are kept for other requests; the counts are those of one thread.
 #[derive(Clone, Copy, Debug)]
@@ -131,19 +68,6 @@ pub(crate) struct Host {
     port: u16,
     pub(crate) resolving: Resolving,
 }
-
-/// The servers of a group with what is known of them. It outlives a configuration where the next one has the same.
-#[derive(Debug)]
-pub(crate) struct Members {
-    /// A number that no other group of this process has.
-    pub(crate) id: u64,
-    pub(crate) primary: Arc<Tier>,
-    pub(crate) backup: Arc<Tier>,
-    /// The ring of [`Method::Ring`], once it is needed.
-    points: OnceLock<Box<[Point]>>,
-}
-
-static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 impl Group {
     /// A group of these servers, which are chosen in turn.
@@ -211,34 +135,6 @@ impl Host {
     pub(crate) fn group(&self, addresses: &[IpAddr]) -> Group {
         let server = |&ip: &IpAddr| Server::new(SocketAddress::Inet((ip, self.port).into()));
         Group::new(&self.name, addresses.iter().map(server).collect(), Keepalive::NONE)
-    }
-}
-
-impl Members {
-    pub(crate) fn new(servers: Vec<Server>) -> Members {
-        Members::numbered(SERIAL.fetch_add(1, Ordering::Relaxed), servers)
-    }
-
-    fn numbered(id: u64, servers: Vec<Server>) -> Members {
-        let (backup, primary): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.backup);
-        let [primary, backup] = [primary, backup].map(|servers| Arc::new(Tier::new(servers)));
-        Members { id, primary, backup, points: OnceLock::new() }
-    }
-
-    /// The members that take the place of these. They have the connections of these.
-    pub(crate) fn replaced_by(&self, servers: Vec<Server>) -> Members {
-        let members = Members::numbered(self.id, servers);
-        self.primary.hand_over(&members.primary);
-        self.backup.hand_over(&members.backup);
-        members
-    }
-
-    /// The ring of a method, if it has one.
-    pub(crate) fn points(&self, method: &Method) -> &[Point] {
-        match method {
-            Method::Ring(_) => self.points.get_or_init(|| ring(&self.primary.servers)),
-            _ => &[],
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Members of a group that are replaced while requests are served, because addresses of hosts change.
 
-use crate::group::{Members, Server};
+use crate::members::Members;
+use crate::server::Server;
 use contract::{Identity, Origin};
 use net::SocketAddress;
 use std::net::SocketAddr;
@@ -209,8 +210,9 @@ impl ChangingServer {
 mod tests {
     use super::{ChangingServer, Configured, Found, Live, OfService};
     use crate::balance::Choice;
-    use crate::group::{Group, Keepalive, Server};
+    use crate::group::{Group, Keepalive};
     use crate::method::Method;
+    use crate::server::Server;
     use contract::Origin;
     use contract::inputs::System;
     use net::SocketAddress;

@@ -2,11 +2,10 @@
 //! one takes the other's place.
 
 use crate::crc32::Crc32;
-use crate::group::Server;
+use crate::random::random;
+use crate::server::Server;
 use crate::tier::{Search, Tier};
 use contract::{Exchange, Peer, Template};
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 /// How the server of a request is chosen.
@@ -161,11 +160,6 @@ fn second(drawn: &mut Option<usize>, tier: &Tier, search: Search<'_>) -> Option<
     tier.claim(lighter, search).then_some(lighter)
 }
 
-/// A number that nobody can foretell; each has its own keys.
-pub(crate) fn random() -> u64 {
-    RandomState::new().hash_one(())
-}
-
 /// A place on the ring of hashes that belongs to a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
@@ -208,7 +202,7 @@ fn host_and_port(written: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::{host_and_port, ring};
-    use crate::group::Server;
+    use crate::server::Server;
     use net::SocketAddress;
 
     #[test]

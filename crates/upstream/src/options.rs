@@ -8,10 +8,12 @@
 
 use crate::bind::{self, Bind};
 use crate::cache_options::CacheOptions;
+use crate::failures::Failures;
+use crate::ignored::Ignored;
 use crate::names::Names;
-use crate::settings::{Failures, Ignored};
+use crate::option::{bits, flag, of, size, time};
 use crate::store_options::{self, StorePath};
-use conf::{Arity, Contexts, Diagnostic, value};
+use conf::{Arity, Diagnostic, value};
 use contract::{Amount, AnyDirective, Args, Directive, Loading, Rule};
 use std::path::Path;
 use std::sync::Arc;
@@ -58,8 +60,6 @@ pub struct Options {
     /// Those about keeping responses.
     pub cache: CacheOptions,
 }
-
-const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
 
 impl Options {
     /// The directives under these names.
@@ -208,26 +208,6 @@ const STORE_ACCESS: &str =
     "Who else may read or write the stored files: `user:`, `group:`, `all:` with `r` or `rw`.";
 const IGNORE: &str = "Fields of responses that are not acted upon.";
 
-pub(crate) const fn of<T>(directive: Directive<T>, help: &'static str) -> Directive<T> {
-    directive.within(LEVELS).help(help)
-}
-
-pub(crate) const fn time(
-    name: &'static str,
-    default: &'static str,
-    help: &'static str,
-) -> Directive<Duration> {
-    of(Directive::time(name), help).default(default)
-}
-
-pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> Directive<bool> {
-    of(Directive::flag(name), help).default(default)
-}
-
-const fn size(name: &'static str, default: &'static str, help: &'static str) -> Directive<u64> {
-    of(Directive::size(name), help).default(default)
-}
-
 fn parse_buffers(args: &Args<'_>, _: &mut Loading) -> Result<(u64, u64), Diagnostic> {
     let number = value::number(args.word(0)?).unwrap_or(0);
     match value::size(args.word(1)?) {
@@ -250,16 +230,4 @@ fn parse_failures(args: &Args<'_>, loading: &mut Loading) -> Result<Failures, Di
 
 fn parse_ignored(args: &Args<'_>, loading: &mut Loading) -> Result<Ignored, Diagnostic> {
     bits(args, loading, &Ignored::NAMES).map(Ignored)
-}
-
-pub(crate) fn bits(
-    args: &Args<'_>,
-    loading: &mut Loading,
-    table: &[(&'static str, u32)],
-) -> Result<u32, Diagnostic> {
-    let duplicate = |word: &conf::Word| {
-        let message = format!("duplicate value \"{word}\"");
-        loading.note(Diagnostic::warn(message).at(args.node.span).under(word.span));
-    };
-    value::bitmask(args.words(), table, duplicate).map_err(|(error, word)| error.at(args.node, word))
 }

@@ -37,6 +37,13 @@ pub(crate) struct Parked {
     pub(crate) counted: Counted,
 }
 
+impl Parked {
+    /// Whether a request can use this connection, which was opened for another one.
+    fn can_serve(&self, call: &Call) -> bool {
+        self.protocol == call.protocol && self.secured == call.secured && self.local == call.local
+    }
+}
+
 struct Idle {
     address: SocketAddress,
     /// Identifies the settings under which the connection was opened.
@@ -62,7 +69,7 @@ pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Parked> {
     let (group, address) = (lease.group(), &lease.server().address);
     let fits = |idle: &Idle| {
         let is_shared = !group.keepalive.local || idle.tag == call.tag;
-        idle.address == *address && is_shared && call.can_use(&idle.parked)
+        idle.address == *address && is_shared && idle.parked.can_serve(call)
     };
     POOL.with_borrow_mut(|pool| {
         let queue = pool.groups.get_mut(&group.members.id)?;

@@ -1,7 +1,9 @@
 //! The groups of the configurations that are in use, by name: to show what their servers do, and to find the one that a
 //! variable names.
 
-use crate::group::{Group, Keepalive, Server};
+use crate::group::{Group, Keepalive};
+use crate::members::Members;
+use crate::server::Server;
 use contract::{Identity, Origin};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -64,7 +66,7 @@ impl Group {
     fn implicit(name: &str, servers: Vec<Server>, origin: &Origin) -> Group {
         let identity = Identity::default().bytes("implicit").bytes(name);
         let identity = servers.iter().fold(identity, |identity, server| server.identify(identity));
-        let Ok(members) = origin.share::<_, Infallible>(identity, || Ok(crate::group::Members::new(servers)));
+        let Ok(members) = origin.share::<_, Infallible>(identity, || Ok(Members::new(servers)));
         Group::of(name, members, Keepalive::NONE)
     }
 }
@@ -72,7 +74,8 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::Registry;
-    use crate::group::{Group, Keepalive, Server};
+    use crate::group::{Group, Keepalive};
+    use crate::server::Server;
     use contract::Origin;
     use contract::inputs::System;
     use net::SocketAddress;

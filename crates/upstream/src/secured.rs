@@ -1,7 +1,7 @@
 //! Connections to servers over TLS.
 
 use crate::client_tls::{ClientTls, VariablePair};
-use crate::group::Server;
+use crate::server::Server;
 use contract::{Exchange, Pem};
 use std::future::Future;
 use std::pin::Pin;

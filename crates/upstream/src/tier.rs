@@ -1,7 +1,7 @@
 //! Servers among which requests are shared out, and what is known of them. A server that failed is left alone for a
 //! while, and comes back with a small share at first.
 
-use crate::group::Server;
+use crate::server::Server;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;

@@ -23,7 +23,7 @@ const PLACES: &[&str] = &[
     "crates/modules/src/shared/files.rs",
     "crates/modules/src/shared/scratch.rs",
     "crates/net/src/events.rs",
-    "crates/server/src/crowd.rs",
+    "crates/server/src/task_table.rs",
     "crates/site/src/overlay/cache.rs",
     "crates/upstream/src/pool.rs",
     "crates/upstream/src/resolver/asked.rs",

@@ -2,8 +2,8 @@
 
 use super::Io;
 use super::client_certificate;
+use super::course::Course;
 use super::message::Message;
-use super::serving::Course;
 use conf::value::TooManySteps;
 use contract::policy::HeadPolicy;
 use contract::{Event, Exchange, Request};
@@ -18,11 +18,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A request at the start of its way.
-pub(crate) struct Begun {
+pub(crate) struct PooledRequest {
     pub(crate) request: engine::Request,
     pub(crate) message: Message,
     /// How far serving the request came, where it could not be answered at once.
-    pub(crate) course: Course,
+    pub(super) course: Course,
     /// Memory for what a target is taken apart into.
     target: Target,
 }
@@ -63,101 +63,101 @@ pub(crate) fn limits(policy: &HeadPolicy) -> HeadLimits {
 }
 
 /// A request whose head is still to be read.
-pub(crate) fn unread(io: &Io) -> Box<Begun> {
+pub(crate) fn unread(io: &Io) -> Box<PooledRequest> {
     io.thread().requests.take().unwrap_or_else(|| {
         let (server, variables) = (io.default_server(), Arc::clone(&io.serving.site.variables));
         let scope = Arc::clone(&server.scope);
         let exchange = Exchange::new(Rc::clone(&io.info), Request::new(), scope, variables);
-        Box::new(Begun::new(Flow::new(exchange, Arc::clone(server))))
+        Box::new(PooledRequest::new(Flow::new(exchange, Arc::clone(server))))
     })
 }
 
 /// Starts a request whose head is complete.
-pub(crate) fn begin(io: &Io, begun: &mut Begun) {
+pub(crate) fn begin(io: &Io, pooled: &mut PooledRequest) {
     io.note_early_data();
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { request, target, .. } = begun;
+    let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     if let Err(error) = parse_target(head.target(), merge_slashes, target) {
-        return broken(io, begun, error.into());
+        return broken(io, pooled, error.into());
     }
     match examine(head, target) {
         Ok(framing) => match check_body(io, &framing) {
-            Ok(()) => whole(io, begun, framing),
-            Err(error) => refuse(io, begun, Read::All, error, Level::Error),
+            Ok(()) => whole(io, pooled, framing),
+            Err(error) => refuse(io, pooled, Read::All, error, Level::Error),
         },
         Err(error) => {
             find_host(head, target);
-            refuse(io, begun, Read::All, error, Level::Info);
+            refuse(io, pooled, Read::All, error, Level::Info);
         }
     }
 }
 
 /// Starts a request of a stream of HTTP/2, whose head is complete or malformed.
-pub(super) fn begin_stream(io: &Io, begun: &mut Begun, ends: bool, malformed: Option<HeadError>) {
+pub(super) fn begin_stream(io: &Io, pooled: &mut PooledRequest, ends: bool, malformed: Option<HeadError>) {
     io.note_early_data();
     if let Some(error) = malformed {
-        broken(io, begun, error);
-        begun.message.is_malformed = error.status == Status::BAD_REQUEST;
+        broken(io, pooled, error);
+        pooled.message.is_malformed = error.status == Status::BAD_REQUEST;
         return;
     }
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { request, target, .. } = begun;
+    let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     if let Err(error) = parse_target(head.target(), merge_slashes, target) {
-        return broken(io, begun, error.into());
+        return broken(io, pooled, error.into());
     }
     let framing = match examine(head, target) {
         Ok(framing) => framing,
         Err(error) => {
             find_host(head, target);
-            return refuse(io, begun, Read::All, error, Level::Info);
+            return refuse(io, pooled, Read::All, error, Level::Info);
         }
     };
     let body = match framing.body {
         BodyLength::Length(1..) if ends => {
             let reason = "client prematurely closed stream";
             let error = HeadError { status: Status::BAD_REQUEST, reason, line_known: true };
-            refuse(io, begun, Read::All, error, Level::Info);
-            begun.message.is_malformed = true;
+            refuse(io, pooled, Read::All, error, Level::Info);
+            pooled.message.is_malformed = true;
             return;
         }
         BodyLength::None if !ends => BodyLength::Chunked,
         other => other,
     };
-    whole(io, begun, Framing { body, ..framing });
-    let exchange = &begun.request.flow.exchange;
+    whole(io, pooled, Framing { body, ..framing });
+    let exchange = &pooled.request.flow.exchange;
     let is_enabled = exchange.scope.policy.http2.is_enabled || io.hosts().protocols.has(Protocols::HTTP2);
-    if !is_enabled && begun.message.refused.is_none() {
+    if !is_enabled && pooled.message.refused.is_none() {
         let text =
             "client attempted to request the server name for which the negotiated protocol is disabled";
         exchange.log(Level::Info, text);
-        begun.message.refused = Some(Status::MISDIRECTED_REQUEST);
+        pooled.message.refused = Some(Status::MISDIRECTED_REQUEST);
     }
 }
 
 /// Starts a request whose head or target is broken, only to answer it.
-pub(crate) fn broken(io: &Io, begun: &mut Begun, error: HeadError) {
-    understand(io, begun, error.line_known);
-    refuse(io, begun, Read::Part, error, Level::Info);
+pub(crate) fn broken(io: &Io, pooled: &mut PooledRequest, error: HeadError) {
+    understand(io, pooled, error.line_known);
+    refuse(io, pooled, Read::Part, error, Level::Info);
 }
 
 /// Starts a request that never came whole, only to be logged.
-pub(crate) fn unparsed(io: &Io, begun: &mut Begun) {
+pub(crate) fn unparsed(io: &Io, pooled: &mut PooledRequest) {
     let received = io.input.bytes();
-    let head = &mut begun.request.flow.exchange.request.head;
+    let head = &mut pooled.request.flow.exchange.request.head;
     if head.line().is_empty() {
         head.set_beginning(received.trim_ascii());
     }
-    understand(io, begun, true);
-    start(io, begun, Read::Part, BodyLength::None);
-    begun.request.flow.exchange.request.length = received.len() as u64;
+    understand(io, pooled, true);
+    start(io, pooled, Read::Part, BodyLength::None);
+    pooled.request.flow.exchange.request.length = received.len() as u64;
 }
 
 /// Takes apart what there is of a head that is broken or not whole.
-fn understand(io: &Io, begun: &mut Begun, line_known: bool) {
+fn understand(io: &Io, pooled: &mut PooledRequest, line_known: bool) {
     let merge_slashes = io.default_policy().head.merge_slashes;
-    let Begun { request, target, .. } = begun;
+    let PooledRequest { request, target, .. } = pooled;
     let head = &request.flow.exchange.request.head;
     match line_known && parse_target(head.target(), merge_slashes, target).is_ok() {
         true => find_host(head, target),
@@ -182,11 +182,11 @@ fn check_body(io: &Io, framing: &Framing) -> Result<(), HeadError> {
     }
 }
 
-fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
-    start(io, begun, Read::All, framing.body);
-    begun.message.framing = framing;
-    begun.message.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
-    let exchange = &mut begun.request.flow.exchange;
+fn whole(io: &Io, pooled: &mut PooledRequest, framing: Framing) {
+    start(io, pooled, Read::All, framing.body);
+    pooled.message.framing = framing;
+    pooled.message.body_done = matches!(framing.body, BodyLength::None | BodyLength::Length(0));
+    let exchange = &mut pooled.request.flow.exchange;
     exchange.wire.keep_alive = framing.keep_alive;
     for line in exchange.request.head.ignored() {
         let line = String::from_utf8_lossy(line);
@@ -195,15 +195,15 @@ fn whole(io: &Io, begun: &mut Begun, framing: Framing) {
         exchange.log(Level::Info, &text);
     }
     tell_request(exchange);
-    if io.clear_by_mistake && begun.message.refused.is_none() {
+    if io.clear_by_mistake && pooled.message.refused.is_none() {
         let text = "client sent plain HTTP request to HTTPS port while reading client request headers";
         exchange.log(Level::Info, text);
-        begun.message.refused = Some(Status(497));
+        pooled.message.refused = Some(Status(497));
     }
-    if io.info.tls.is_some() && begun.message.refused.is_none() {
-        let flow = &mut begun.request.flow;
+    if io.info.tls.is_some() && pooled.message.refused.is_none() {
+        let flow = &mut pooled.request.flow;
         if let Some(status) = client_certificate::check(io, flow) {
-            begun.message.refuse_last(&mut flow.exchange, status);
+            pooled.message.refuse_last(&mut flow.exchange, status);
         }
     }
 }
@@ -221,22 +221,22 @@ fn tell_request(exchange: &Exchange) {
     });
 }
 
-fn refuse(io: &Io, begun: &mut Begun, read: Read, error: HeadError, level: Level) {
-    let head = &mut begun.request.flow.exchange.request.head;
+fn refuse(io: &Io, pooled: &mut PooledRequest, read: Read, error: HeadError, level: Level) {
+    let head = &mut pooled.request.flow.exchange.request.head;
     if head.version == Version::Http09 {
         // A line that is no request does not ask for HTTP/0.9 either.
         head.version = Version::Http10;
     }
-    start(io, begun, read, BodyLength::None);
-    begun.request.flow.exchange.log(level, error.reason);
-    begun.message.refused = Some(error.status);
+    start(io, pooled, read, BodyLength::None);
+    pooled.request.flow.exchange.log(level, error.reason);
+    pooled.message.refused = Some(error.status);
 }
 
 /// Finds the server for a request, whose target was taken apart.
-fn start(io: &Io, begun: &mut Begun, read: Read, body: BodyLength) {
+fn start(io: &Io, pooled: &mut PooledRequest, read: Read, body: BodyLength) {
     let requests = &io.info.requests;
     requests.set(requests.get() + 1);
-    let Begun { request, target, .. } = begun;
+    let PooledRequest { request, target, .. } = pooled;
     let flow = &mut request.flow;
     let exchange = &mut flow.exchange;
     exchange.take_up(&io.info, &io.serving.site.variables, io.started.unwrap_or_else(Time::now));
@@ -249,8 +249,8 @@ fn start(io: &Io, begun: &mut Begun, read: Read, body: BodyLength) {
         false => io.hosts().find(&flow.exchange),
     };
     let server = found.unwrap_or(io.default_server());
-    begun.message.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
-    begun.request.flow.choose(server);
+    pooled.message.refused = found.err().map(|TooManySteps| Status::INTERNAL_SERVER_ERROR);
+    pooled.request.flow.choose(server);
 }
 
 /// Gives a request what its target was taken apart into, whose memory changes places with that of the request.
@@ -272,9 +272,9 @@ pub(crate) fn fill(request: &mut Request, target: &mut Target, body: BodyLength)
     request.chunked = body == BodyLength::Chunked;
 }
 
-impl Begun {
-    fn new(flow: Flow) -> Begun {
-        Begun {
+impl PooledRequest {
+    fn new(flow: Flow) -> PooledRequest {
+        PooledRequest {
             request: engine::Request::new(flow, 0),
             message: Message::default(),
             course: Course::default(),
@@ -284,7 +284,7 @@ impl Begun {
 
     /// Ends the request, and with it all that is attached to it; whether its memory is worth being kept.
     pub(crate) fn clear(&mut self) -> bool {
-        let Begun { request: served, message, course, target } = self;
+        let PooledRequest { request: served, message, course, target } = self;
         let request = &mut served.flow.exchange.request;
         if let Some(mut args) = request.args.take() {
             args.clear();
@@ -301,7 +301,7 @@ impl Begun {
 
 #[cfg(test)]
 mod tests {
-    use super::{Begun, KEPT_TEXT, Message};
+    use super::{KEPT_TEXT, Message, PooledRequest};
     use contract::{Exchange, RequestBody};
     use engine::Flow;
     use http::{Status, Version};
@@ -309,17 +309,20 @@ mod tests {
     use std::rc::Rc;
     use std::sync::Arc;
 
-    fn begun() -> Begun {
+    fn pooled() -> PooledRequest {
         let (_, site) = testing::site("server { }", &[]).unwrap();
         let server = site.listens[0].hosts(None).default_server();
         let (connection, request) = (Rc::new(testing::connection("")), contract::Request::new());
         let (scope, variables) = (Arc::clone(&server.scope), Arc::clone(&site.variables));
-        Begun::new(Flow::new(Exchange::new(connection, request, scope, variables), Arc::clone(server)))
+        PooledRequest::new(Flow::new(
+            Exchange::new(connection, request, scope, variables),
+            Arc::clone(server),
+        ))
     }
 
     /// What can be told of a request and its response.
-    fn told(begun: &Begun) -> String {
-        let Begun { request: served, message, course: _, target } = begun;
+    fn told(pooled: &PooledRequest) -> String {
+        let PooledRequest { request: served, message, course: _, target } = pooled;
         let exchange = &served.flow.exchange;
         let Exchange { request, response, internal, valid_location, uri_behind_alias, .. } = exchange;
         let Exchange { error, error_page_used, wire, note, subrequest, file, .. } = exchange;
@@ -331,10 +334,10 @@ mod tests {
 
     #[test]
     fn nothing_of_a_request_is_left_for_the_next_one() {
-        let mut begun = begun();
-        let fresh = told(&begun);
+        let mut pooled = pooled();
+        let fresh = told(&pooled);
         let attached = Rc::new(());
-        let exchange = &mut begun.request.flow.exchange;
+        let exchange = &mut pooled.request.flow.exchange;
         exchange.request = testing::request("POST", "/path", "host");
         exchange.request.head.fields.push(b"Cookie", b"secret").unwrap();
         exchange.request.args = Some(b"args".to_vec());
@@ -356,19 +359,19 @@ mod tests {
         (exchange.wire.bytes, exchange.wire.keep_alive, exchange.note, exchange.subrequest) =
             (1, true, 1, true);
         exchange.attach(Rc::clone(&attached));
-        let message = &mut begun.message;
+        let message = &mut pooled.message;
         (message.refused, message.body_done, message.left) = (Some(Status::BAD_REQUEST), true, true);
         message.framing.keep_alive = true;
-        assert!(begun.clear());
+        assert!(pooled.clear());
         assert_eq!(Rc::strong_count(&attached), 1, "it ended with the request");
-        assert!(begun.target.args.capacity() > 0, "the memory is kept");
-        assert_eq!(told(&begun), fresh);
+        assert!(pooled.target.args.capacity() > 0, "the memory is kept");
+        assert_eq!(told(&pooled), fresh);
     }
 
     #[test]
     fn long_texts_are_not_kept() {
-        let mut begun = begun();
-        begun.request.flow.exchange.request.args = Some(vec![b'a'; KEPT_TEXT + 1]);
-        assert!(!begun.clear());
+        let mut pooled = pooled();
+        pooled.request.flow.exchange.request.args = Some(vec![b'a'; KEPT_TEXT + 1]);
+        assert!(!pooled.clear());
     }
 }

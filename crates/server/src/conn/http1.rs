@@ -3,7 +3,7 @@
 use super::message::{Message, Part, Reading};
 use super::respond::{Answer, append_bytes, append_end, append_head};
 use super::{Io, OUTPUT_LIMIT, READ_SIZE};
-use crate::crowd;
+use crate::task_table;
 use bytes::{Buf, Bytes};
 use contract::{Body, BodyReader, Exchange, Piece, Streaming};
 use engine::{Detached, End, Flow, Pace, Read, Sent, Unknown, read, warm};
@@ -141,7 +141,7 @@ impl Http1<'_> {
             return Ok(Sent::All);
         }
         if std::mem::take(&mut part.lets_others_go_first) {
-            crowd::yield_turn();
+            task_table::yield_turn();
             return Ok(Sent::AwaitsServer);
         }
         match part.by_kernel {
@@ -162,8 +162,8 @@ impl Part {
             by_kernel: policy.sendfile,
             chunk: if policy.sendfile_max_chunk == 0 { u64::MAX } else { policy.sendfile_max_chunk },
             warm_until: offset,
-            turn_ends: offset.saturating_add(crowd::file_turn()),
-            lets_others_go_first: crowd::is_busy(),
+            turn_ends: offset.saturating_add(task_table::file_turn()),
+            lets_others_go_first: task_table::is_busy(),
             elsewhere: None,
         }
     }
@@ -184,7 +184,8 @@ impl Part {
             self.elsewhere = None;
         }
         if self.offset >= self.warm_until {
-            self.warm_until = self.end.min(self.offset.saturating_add(self.chunk.min(crowd::file_turn())));
+            self.warm_until =
+                self.end.min(self.offset.saturating_add(self.chunk.min(task_table::file_turn())));
             if let Some(reading) = warm(&self.file, self.offset..self.warm_until, self.unknown)? {
                 self.elsewhere = Some(Reading::Warming(reading));
                 return self.send_file(cx, exchange, io, limit);
@@ -231,7 +232,7 @@ impl Part {
         (self.offset, exchange.wire.bytes) = (self.offset + count as u64, exchange.wire.bytes + count as u64);
         if self.offset >= self.turn_ends && self.offset < self.end {
             self.lets_others_go_first = true;
-            self.turn_ends = self.offset.saturating_add(crowd::file_turn());
+            self.turn_ends = self.offset.saturating_add(task_table::file_turn());
         }
         // Nothing was sent yet, and there is something to send.
         Ok(Sent::Some(0))

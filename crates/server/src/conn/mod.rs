@@ -2,29 +2,29 @@
 
 mod client_certificate;
 mod close;
+mod course;
 mod exchange;
 mod h2;
 mod handshake;
 mod http1;
 mod message;
-mod pool;
+pub(crate) mod pool;
 mod proxy_protocol;
 mod respond;
 mod serving;
 mod succession;
 
 pub(crate) use exchange::{fill, limits};
-pub(crate) use pool::Requests;
 pub(crate) use respond::{Answer, append_head};
 
-use crate::crowd::Member;
+use crate::task_table::Member;
 use crate::thread::{self, Counted, Thread};
 use close::Closing;
 use contract::counters::{self, Count};
 use contract::policy::LingeringPolicy;
 use contract::{Body, Peer, Policy};
 use engine::{Flow, Pace, Progress};
-use exchange::Begun;
+use exchange::PooledRequest;
 use h1::{HeadError, HeadParser, HeadProgress};
 use h2::{Beginning, Ended, Multiplexed};
 use handshake::Start;
@@ -111,7 +111,7 @@ pub(crate) struct Io {
     timer: Timer,
     parser: HeadParser,
     /// The request whose head is being read; its memory is given back between requests.
-    unread: Option<Box<Begun>>,
+    unread: Option<Box<PooledRequest>>,
     /// What was read and not used yet.
     input: Buffer,
     /// Answers that were not written yet.
@@ -282,7 +282,7 @@ impl State {
                 Poll::Ready(Input::Over) => Polled::Next(State::Closed),
                 Poll::Ready(Input::Http2) => Polled::Next(State::Multiplexed(Box::new(Multiplexed::new(io)))),
                 Poll::Ready(Input::Unsent) => Polled::Next(State::flushing(io, false)),
-                Poll::Ready(Input::Head(begun, error)) => Polled::Next(match answer(io, begun, error) {
+                Poll::Ready(Input::Head(pooled, error)) => Polled::Next(match answer(io, pooled, error) {
                     Turn::Again(io) => State::Reading(io),
                     Turn::Serve(serving) => State::Serving(serving),
                     Turn::Close(closing) => State::Closing(closing),
@@ -340,7 +340,7 @@ impl State {
 /// What reading came to.
 enum Input {
     /// The head of a request is complete, or breaks the rules.
-    Head(Box<Begun>, Option<HeadError>),
+    Head(Box<PooledRequest>, Option<HeadError>),
     /// The client speaks HTTP/2.
     Http2,
     /// The client has to take answers first.
@@ -490,18 +490,18 @@ impl Io {
 
     /// Parses a head out of the input. The time for the whole head runs from its first byte on.
     fn parse(&mut self) -> Option<Input> {
-        let mut begun = self.unread.take().unwrap_or_else(|| exchange::unread(self));
+        let mut pooled = self.unread.take().unwrap_or_else(|| exchange::unread(self));
         let limits = exchange::limits(&self.default_policy().head);
-        let head = &mut begun.request.flow.exchange.request.head;
+        let head = &mut pooled.request.flow.exchange.request.head;
         match self.parser.parse(self.input.bytes(), head, &limits) {
             Ok(HeadProgress::Complete { consumed }) => {
                 self.started.get_or_insert_with(Time::now);
                 self.input.consume(consumed);
                 self.head_length = consumed;
-                Some(Input::Head(begun, None))
+                Some(Input::Head(pooled, None))
             }
             Ok(HeadProgress::Partial) => {
-                self.unread = Some(begun);
+                self.unread = Some(pooled);
                 // Empty lines before a request are none of it, and gain no time.
                 if self.started.is_none() && !self.parser.is_idle() {
                     self.started = Some(Time::now());
@@ -513,19 +513,19 @@ impl Io {
             Err(error) => {
                 self.started.get_or_insert_with(Time::now);
                 self.head_length = self.input.bytes().len();
-                Some(Input::Head(begun, Some(error)))
+                Some(Input::Head(pooled, Some(error)))
             }
         }
     }
 
     /// Logs a request that never became whole.
     fn give_up(&mut self, status: http::Status, reason: &str) {
-        let Some(mut begun) = self.unread.take() else { return };
+        let Some(mut pooled) = self.unread.take() else { return };
         if self.started.is_none() {
             return;
         }
-        exchange::unparsed(self, &mut begun);
-        let flow = &mut begun.request.flow;
+        exchange::unparsed(self, &mut pooled);
+        let flow = &mut pooled.request.flow;
         flow.exchange.log(journal::Level::Info, reason);
         flow.exchange.response.status = status;
         flow.log();
@@ -578,9 +578,9 @@ impl Io {
     }
 
     /// Ends a request, and with it all that is attached to it; its connection may linger.
-    fn end(&self, begun: Box<Begun>) {
+    fn end(&self, pooled: Box<PooledRequest>) {
         // What is kept points to the site, which only the one that serves now may outlive a request by.
-        self.thread().requests.keep(begun, self.serving.is_current());
+        self.thread().requests.keep(pooled, self.serving.is_current());
     }
 
     /// Makes ready for the next request.
@@ -604,40 +604,40 @@ impl Io {
 }
 
 /// Answers one request: at once if its answer is in memory, else by a future.
-fn answer(mut io: Box<Io>, mut begun: Box<Begun>, error: Option<HeadError>) -> Turn {
+fn answer(mut io: Box<Io>, mut pooled: Box<PooledRequest>, error: Option<HeadError>) -> Turn {
     counters::add(Count::Requests);
     io.counted.activity.answers();
     match error {
-        None => exchange::begin(&io, &mut begun),
-        Some(error) => exchange::broken(&io, &mut begun, error),
+        None => exchange::begin(&io, &mut pooled),
+        Some(error) => exchange::broken(&io, &mut pooled, error),
     }
-    let body = match begun.advance(io.is_leaving()) {
+    let body = match pooled.advance(io.is_leaving()) {
         Progress::Respond(body) => body,
-        other => return Turn::Serve(Serving::new(io, begun, other)),
+        other => return Turn::Serve(Serving::new(io, pooled, other)),
     };
-    let (body, complete) = begun.settle(&mut io, body);
-    let exchange = &begun.request.flow.exchange;
+    let (body, complete) = pooled.settle(&mut io, body);
+    let exchange = &pooled.request.flow.exchange;
     let is_all = !engine::is_limited(exchange) && exchange.scope.policy.post_action.is_none();
     if complete && is_all && respond::fits_in_memory(&body) {
-        return answer_in_memory(io, begun, &body);
+        return answer_in_memory(io, pooled, &body);
     }
-    Turn::Serve(Serving::new(io, begun, Progress::Respond(body)))
+    Turn::Serve(Serving::new(io, pooled, Progress::Respond(body)))
 }
 
-fn answer_in_memory(mut io: Box<Io>, mut begun: Box<Begun>, body: &Body) -> Turn {
-    let flow = &mut begun.request.flow;
+fn answer_in_memory(mut io: Box<Io>, mut pooled: Box<PooledRequest>, body: &Body) -> Turn {
+    let flow = &mut pooled.request.flow;
     let answer = Answer::new(flow);
     respond::encode_in_memory(&mut io.output, flow, &answer, body);
     flow.log();
     let scope = Arc::clone(&flow.exchange.scope);
     if !answer.keep_alive {
-        let unread = !begun.message.body_done;
-        io.end(begun);
+        let unread = !pooled.message.body_done;
+        io.end(pooled);
         return Turn::Close(Box::new(Closing::new(io, scope, unread)));
     }
     // Further requests may be there already: their answers leave in the same write.
     io.rewind(&scope.policy);
-    io.end(begun);
+    io.end(pooled);
     Turn::Again(io)
 }
 
@@ -671,7 +671,7 @@ fn peer_of(address: &SocketAddress) -> Peer {
     }
 }
 
-impl Begun {
+impl PooledRequest {
     fn advance(&mut self, draining: bool) -> Progress {
         let flow = &mut self.request.flow;
         flow.exchange.wire.keep_alive = self.message.framing.keep_alive && !draining;
@@ -686,7 +686,7 @@ impl Begun {
     /// Judges what there is of the request's body before the response leaves: a body that is broken
     /// gets its own answer. Tells, too, whether nothing of the request is left to read or to wait for.
     fn settle(&mut self, io: &mut Io, body: Body) -> (Body, bool) {
-        let Begun { request, message, .. } = self;
+        let PooledRequest { request, message, .. } = self;
         let flow = &mut request.flow;
         match message.skip(&mut io.input, &mut flow.exchange) {
             Ok(done) => (body, message.refused.is_some() || (done && !message.framing.expect_continue)),

@@ -1,58 +1,21 @@
 //! A request of a connection that cannot be answered at once: until its response was sent, and what follows that.
 
 use super::Io;
-use super::exchange::Begun;
+use super::course::{Course, Fate, Stage};
+use super::exchange::PooledRequest;
 use super::http1::{Http1, poll_input};
 use contract::Scope;
 use engine::{After, Inside, Pace, Progress};
 use http::Status;
 use journal::Level;
-use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
-use wire::memory::Held;
 
 /// A request that is being served, and its connection.
 pub(crate) struct Serving {
     pub(crate) io: Box<Io>,
-    begun: Box<Begun>,
-}
-
-/// How far serving a request came. It is kept with the request, whose memory is there already.
-#[derive(Default)]
-pub(crate) struct Course {
-    stage: Stage,
-    fate: Fate,
-    /// The memory of the connection's buffers while the request waits.
-    held: Held,
-}
-
-#[derive(Default)]
-enum Stage {
-    /// The response is made and sent.
-    #[default]
-    Responding,
-    /// The rest of the request's body is skipped.
-    Discarding { started: Instant, pace: Pace },
-    /// What follows the response is done (`post_action`).
-    FollowingUp,
-    /// All is over.
-    Over,
-}
-
-/// What became of a request.
-#[derive(Default)]
-enum Fate {
-    /// The connection waits for the next request.
-    #[default]
-    Kept,
-    /// The connection is closed.
-    Ended,
-    /// The connection closes without a response.
-    Refused,
-    /// The response was cut off.
-    Broken(io::Error),
+    pooled: Box<PooledRequest>,
 }
 
 /// What becomes of a connection whose request is over.
@@ -66,10 +29,10 @@ pub(crate) enum Served {
 }
 
 impl Serving {
-    pub(crate) fn new(io: Box<Io>, mut begun: Box<Begun>, progress: Progress) -> Serving {
+    pub(crate) fn new(io: Box<Io>, mut pooled: Box<PooledRequest>, progress: Progress) -> Serving {
         io.timer.clear();
-        begun.request.start(progress);
-        Serving { io, begun }
+        pooled.request.start(progress);
+        Serving { io, pooled }
     }
 
     /// Goes on; ready with what becomes of the connection.
@@ -77,16 +40,16 @@ impl Serving {
         let polled = self.poll_stages(cx);
         if polled.is_pending() {
             let buffers = self.io.input.capacity() + self.io.output.capacity();
-            let bytes = buffers + self.begun.message.content.len();
-            self.begun.course.held.set(bytes);
+            let bytes = buffers + self.pooled.message.content.len();
+            self.pooled.course.held.set(bytes);
         }
         polled
     }
 
     fn poll_stages(&mut self, cx: &mut Context<'_>) -> Poll<Served> {
         loop {
-            let Serving { io, begun } = self;
-            let Begun { request, message, course: Course { stage, fate, .. }, .. } = &mut **begun;
+            let Serving { io, pooled } = self;
+            let PooledRequest { request, message, course: Course { stage, fate, .. }, .. } = &mut **pooled;
             let next = match stage {
                 Stage::Responding => {
                     let after = ready!(request.poll(cx, &mut Http1 { io, message }));
@@ -127,14 +90,14 @@ impl Serving {
                 }
                 Stage::Over => return Poll::Ready(self.end()),
             };
-            self.begun.course.stage = next;
+            self.pooled.course.stage = next;
         }
     }
 
     /// What follows a response.
     fn responded(&mut self, after: After) -> Stage {
-        let Serving { io, begun } = self;
-        let Begun { request, message, course: Course { fate, .. }, .. } = &mut **begun;
+        let Serving { io, pooled } = self;
+        let PooledRequest { request, message, course: Course { fate, .. }, .. } = &mut **pooled;
         let exchange = &mut request.flow.exchange;
         match after {
             After::Sent => {
@@ -182,8 +145,8 @@ impl Serving {
 
     /// Logs the request and ends it.
     fn end(&mut self) -> Served {
-        let Serving { io, begun } = self;
-        let Begun { request, message, course: Course { fate, .. }, .. } = &mut **begun;
+        let Serving { io, pooled } = self;
+        let PooledRequest { request, message, course: Course { fate, .. }, .. } = &mut **pooled;
         request.flow.log();
         let scope = Arc::clone(&request.flow.exchange.scope);
         let unread = !message.body_done || message.is_tunnel;
@@ -203,8 +166,8 @@ impl Serving {
 
     /// Gives back the connection, and ends the request with all that is attached to it.
     pub(crate) fn into_io(self) -> Box<Io> {
-        let Serving { io, begun } = self;
-        io.end(begun);
+        let Serving { io, pooled } = self;
+        io.end(pooled);
         io
     }
 }

@@ -2,9 +2,9 @@
 
 use super::Base;
 use super::files::{self, File, Files, Stamp};
-use super::store::{self, Charge};
+use super::memory::{Charge, turn};
 use crate::load::Reader;
-use crate::site::Compiler;
+use crate::scopes::Scopes;
 use conf::{Contexts, Diagnostic, Node, Sources};
 use contract::{
     Budget, Config, Exchange, Loading, LocationName, Overlay, Scope, SectionId, Selection, Spent,
@@ -111,7 +111,7 @@ pub(super) fn load(base: &Base, overlay: Overlay, files: &mut Files) -> Result<C
         files.is_fresh = true;
         no_room(files, bytes, limit)
     })?;
-    let used = AtomicU64::new(store::turn());
+    let used = AtomicU64::new(turn());
     Ok(Chain { config: Arc::new(reader.config), last, selections, notes, charge, used })
 }
 
@@ -148,7 +148,7 @@ impl Chain {
 
     /// Notes that this is used.
     pub(super) fn touch(&self) {
-        self.used.store(store::turn(), Ordering::Relaxed);
+        self.used.store(turn(), Ordering::Relaxed);
     }
 
     /// When this was used last.
@@ -176,20 +176,8 @@ impl Chain {
             reader.loading.directory = Some(placed.directory.clone());
             reader.block(&placed.selection.nodes, last, Contexts::HTACCESS).map_err(broken)?;
         }
-        let compiler = Compiler {
-            default_port: 80,
-            config: &reader.config,
-            modules: &base.modules,
-            prefix: &base.prefix,
-            logs: &base.logs,
-            overlays: None,
-            sets: Default::default(),
-            notes: Default::default(),
-            served_roots: Default::default(),
-            services: Default::default(),
-            watched: Default::default(),
-        };
-        let scope = compiler.scope(last, location).map_err(broken)?;
+        let scopes = Scopes::new(&reader.config, &base.modules, &base.prefix, &base.logs);
+        let scope = scopes.scope(last, location).map_err(broken)?;
         Ok((scope, reader.loading.memory_bytes.0))
     }
 }
@@ -219,7 +207,7 @@ impl Loader {
         };
         self.last = self.reader.config.open(self.last, Contexts::HTACCESS);
         let span = loaded.nodes.last().map(|node| node.span);
-        let held = span.map(|span| self.reader.loading.hold(memory(&loaded.nodes), span));
+        let held = span.map(|span| self.reader.loading.hold(size(&loaded.nodes), span));
         held.transpose().map_err(located)?;
         let read = self.level(&loaded.nodes, self.last, None, &directory);
         let notes = std::mem::take(&mut self.reader.loading.notes).into_iter();
@@ -278,11 +266,11 @@ impl Placed {
 }
 
 /// About how much memory directives take, in bytes, without their patterns.
-fn memory(nodes: &[Node]) -> usize {
+fn size(nodes: &[Node]) -> usize {
     let of = |node: &Node| {
         let words = node.args.iter().map(|word| word.text.len()).fold(0, usize::saturating_add);
         let own = match &node.block {
-            Some(inner) => SECTION_BYTES.saturating_add(memory(inner)),
+            Some(inner) => SECTION_BYTES.saturating_add(size(inner)),
             None => DIRECTIVE_BYTES,
         };
         own.saturating_add(words.saturating_mul(BYTES_PER_BYTE))

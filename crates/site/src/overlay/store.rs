@@ -6,7 +6,6 @@ use super::files::{File, Files};
 use contract::{Overlay, Scope, SectionId};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// From so many bytes on, the files of one way are compiled one at a time.
@@ -14,9 +13,6 @@ const LARGE_BYTES: u64 = 16 * 1024;
 
 /// How much of what was compiled is kept, in bytes of memory.
 const KEPT_BYTES_MAX: usize = 128 * 1024 * 1024;
-
-/// How much may be in use at a time, with what requests still use that is no longer kept.
-const LIVE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Directories that are kept.
 const ENTRIES_MAX: usize = 4096;
@@ -48,36 +44,6 @@ type Entries = HashMap<Key, Entry>;
 
 static ENTRIES: Mutex<Option<Entries>> = Mutex::new(None);
 static COMPILING: Mutex<()> = Mutex::new(());
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
-static TURN: AtomicU64 = AtomicU64::new(0);
-
-/// Memory that counts as long as this lives.
-#[derive(Debug)]
-pub(super) struct Charge(usize);
-
-impl Charge {
-    /// Counts so many bytes. The error is the limit, if they would be too many.
-    pub(super) fn new(bytes: usize) -> Result<Charge, usize> {
-        let charge = Charge(bytes);
-        let before = LIVE_BYTES.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > LIVE_BYTES_MAX { Err(LIVE_BYTES_MAX) } else { Ok(charge) }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.0
-    }
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        LIVE_BYTES.fetch_sub(self.0, Ordering::Relaxed);
-    }
-}
-
-/// A number that is higher for what is used later.
-pub(super) fn turn() -> u64 {
-    TURN.fetch_add(1, Ordering::Relaxed)
-}
 
 pub(super) fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
     let last = files.list.last()?;

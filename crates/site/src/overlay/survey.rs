@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A root below which files beside the content count.
 #[derive(Clone)]
-pub struct ServedRoot {
+pub(crate) struct ServedRoot {
     pub overlay: Overlay,
     pub location: Option<LocationName>,
     /// None where the directory depends on the request.
@@ -27,7 +27,7 @@ pub struct ServedRoot {
 }
 
 impl ServedRoot {
-    pub fn new(overlay: Overlay, location: Option<LocationName>, root: &Root) -> ServedRoot {
+    pub(crate) fn new(overlay: Overlay, location: Option<LocationName>, root: &Root) -> ServedRoot {
         ServedRoot { overlay, location, directory: root.fixed_directory() }
     }
 }

@@ -1,16 +1,12 @@
 //! The questions of a thread that have no answer yet, and who waits for the answers.
 
-use super::asking::Asking;
-use super::{Resolver, Unresolved, Valid};
+use super::{Unresolved, Valid};
 use contract::hash::KeyedMap;
 use dns::{Code, Name, Wanted};
-use journal::ErrorLog;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tokio::task::spawn_local;
 
 /// How many questions a thread may have open at once: each has sockets.
 const OPEN_MAX: usize = 256;
@@ -47,18 +43,13 @@ pub(super) struct Waiter {
     number: u64,
 }
 
-/// Asks a question, or waits for one that was asked already.
+/// The open question of this key, and whether it is new and has to be asked.
 ///
 /// # Errors
 /// Too many questions are open.
-pub(super) fn ask(
-    resolver: &Arc<Resolver>,
-    name: &Name,
-    wanted: Wanted,
-    log: &ErrorLog,
-) -> Result<Waiter, Unresolved> {
-    let key = (resolver.id, name.clone(), wanted);
-    let (asked, is_first) = OPEN.with_borrow_mut(|open| {
+pub(super) fn open(id: u64, name: &Name, wanted: Wanted) -> Result<(Rc<Asked>, bool), Unresolved> {
+    let key = (id, name.clone(), wanted);
+    OPEN.with_borrow_mut(|open| {
         if let Some(asked) = open.get(&key) {
             return Ok((Rc::clone(asked), false));
         }
@@ -71,12 +62,7 @@ pub(super) fn ask(
         let asked = Rc::new(Asked { key: key.clone(), state: RefCell::default() });
         open.insert(key, Rc::clone(&asked));
         Ok((asked, true))
-    })?;
-    if is_first {
-        spawn_local(Asking::new(&asked, resolver, log));
-    }
-    let number = asked.enter();
-    Ok(Waiter { asked, number })
+    })
 }
 
 /// Makes room: an answer that no request waits for is not needed as much as a new one.
@@ -143,6 +129,11 @@ impl Asked {
 }
 
 impl Waiter {
+    pub(super) fn new(asked: Rc<Asked>) -> Waiter {
+        let number = asked.enter();
+        Waiter { asked, number }
+    }
+
     /// Ready with the outcome.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Valid, Code>> {
         let mut state = self.asked.state.borrow_mut();

@@ -1,9 +1,10 @@
 //! Asking one name server after another until one has an answer.
 
-use super::Resolver;
-use super::asked::Asked;
+use super::asked::{self, Asked, Waiter};
 use super::stream::NameStream;
-use dns::{Code, Query};
+use super::{Resolver, Unresolved};
+use crate::random::random;
+use dns::{Code, Name, Query, Wanted};
 use journal::{ErrorLog, Level};
 use net::{Questions, system_message};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -15,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::task::spawn_local;
 use wire::Timer;
 
 /// How long a server has to answer before the next one is asked, too.
@@ -29,8 +31,25 @@ const WRONG_MAX: u32 = 16;
 /// How long a datagram may be; what nginx takes.
 const DATAGRAM_MAX: usize = 4096;
 
+/// Asks a question, or waits for one that was asked already.
+///
+/// # Errors
+/// Too many questions are open.
+pub(super) fn ask(
+    resolver: &Arc<Resolver>,
+    name: &Name,
+    wanted: Wanted,
+    log: &ErrorLog,
+) -> Result<Waiter, Unresolved> {
+    let (asked, is_new) = asked::open(resolver.id, name, wanted)?;
+    if is_new {
+        spawn_local(Asking::new(&asked, resolver, log));
+    }
+    Ok(Waiter::new(asked))
+}
+
 /// The task that asks a question.
-pub(super) struct Asking {
+struct Asking {
     asked: Rc<Asked>,
     resolver: Arc<Resolver>,
     log: ErrorLog,
@@ -54,7 +73,7 @@ struct Socket {
 }
 
 impl Asking {
-    pub(super) fn new(asked: &Rc<Asked>, resolver: &Arc<Resolver>, log: &ErrorLog) -> Asking {
+    fn new(asked: &Rc<Asked>, resolver: &Arc<Resolver>, log: &ErrorLog) -> Asking {
         let query = Query::new(asked.name().clone(), resolver.kinds(asked.wanted()), random_id);
         Asking {
             asked: Rc::clone(asked),
@@ -212,7 +231,7 @@ fn random_id() -> u16 {
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(2) => u16::from_ne_bytes(bytes),
         // It does not fail since Linux 3.17 once the system has started.
-        _ => u16::try_from(super::random() & 0xffff).unwrap_or(0),
+        _ => u16::try_from(random() & 0xffff).unwrap_or(0),
     }
 }
 

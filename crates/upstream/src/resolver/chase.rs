@@ -1,6 +1,7 @@
 //! From a name to an answer, over all names that it is an alias for.
 
-use super::asked::{self, Waiter};
+use super::asked::Waiter;
+use super::asking;
 use super::{Resolver, Unresolved, Valid};
 use dns::{Answer, Code, Name, Wanted};
 use journal::ErrorLog;
@@ -63,7 +64,7 @@ impl Chase {
                     return Poll::Ready(Ok(known));
                 }
                 self.has_asked = true;
-                self.waiter.insert(asked::ask(&self.resolver, name, self.wanted, log)?)
+                self.waiter.insert(asking::ask(&self.resolver, name, self.wanted, log)?)
             }
         };
         let outcome = ready!(waiter.poll(cx));

@@ -7,7 +7,7 @@ mod chase;
 mod services;
 mod stream;
 
-use crate::method::random;
+use crate::random::random;
 use chase::Chase;
 use dns::{Answer, Cache, Code, Kind, Name, Wanted};
 use journal::ErrorLog;

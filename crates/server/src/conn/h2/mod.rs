@@ -3,18 +3,17 @@
 //! Only the connection writes frames. A stream that has something to send is polled in its turn, and adds a bounded amount to
 //! the connection's buffer, which leaves in one write. A stream that waits is woken by itself.
 
-mod bells;
 mod end;
 mod outgoing;
 mod shared;
 mod stream;
 mod turns;
+mod wakers;
 mod websocket;
 
-use super::exchange::{self, Begun};
+use super::exchange::{self, PooledRequest};
 use super::respond;
 use super::{Io, ON_ITS_WAY, OUTPUT_LIMIT, READ_SIZE};
-use bells::Woken;
 use bytes::Bytes;
 use contract::counters::{self, Count};
 use contract::policy::HeadPolicy;
@@ -36,12 +35,13 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use stream::{Stream, TURN};
 use turns::Turns;
+use wakers::Woken;
 use websocket::Handshake;
 
 /// How often a turn goes around before other connections have theirs.
 const ROUNDS: usize = 32;
 
-/// How many requests are begun in a turn. Their answers of about one kilobyte leave in one write.
+/// How many requests are pooled in a turn. Their answers of about one kilobyte leave in one write.
 const TURN_REQUESTS: usize = 64;
 
 /// How long the rest of a request is awaited that was answered already.
@@ -66,8 +66,8 @@ pub(crate) struct Multiplexed {
     /// How slowly the client takes what is sent.
     pace: Pace,
     stage: Stage,
-    /// How many requests were begun in this turn.
-    begun: usize,
+    /// How many requests were pooled in this turn.
+    pooled: usize,
     /// When the client was last given back some of its budget.
     earned_at: Instant,
     /// Until when requests are awaited that may be on their way, where the connection is to end.
@@ -136,7 +136,7 @@ impl Multiplexed {
             woken: Arc::default(),
             pace,
             stage: Stage::Open,
-            begun: 0,
+            pooled: 0,
             earned_at: Time::now().instant,
             leaves_at: None,
             discards_at: None,
@@ -167,14 +167,14 @@ impl Multiplexed {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         self.woken.set_connection(cx);
         self.shared.io.follow();
-        self.begun = 0;
+        self.pooled = 0;
         // A connection that always has something to do ends, too.
         self.leave();
         for _ in 0..ROUNDS {
             let mut has_moved = self.stage == Stage::Open && self.read(cx);
             has_moved |= self.serve();
             has_moved |= self.write(cx);
-            if has_moved && self.begun < TURN_REQUESTS {
+            if has_moved && self.pooled < TURN_REQUESTS {
                 continue;
             }
             if has_moved {
@@ -213,7 +213,7 @@ impl Multiplexed {
 
     /// Whether other work comes first: answers pile up, or other connections wait.
     fn has_enough(&self) -> bool {
-        self.shared.io.output.bytes().len() >= OUTPUT_LIMIT || self.begun >= TURN_REQUESTS
+        self.shared.io.output.bytes().len() >= OUTPUT_LIMIT || self.pooled >= TURN_REQUESTS
     }
 
     fn read_frames(&mut self) -> bool {
@@ -324,17 +324,17 @@ impl Multiplexed {
 
     /// Begins a request: answers it at once if its answer is in memory, else makes it a stream in progress.
     fn begin(&mut self, stream: u32, ends: bool, length: usize) {
-        self.begun += 1;
+        self.pooled += 1;
         self.waits = None;
         let io = &mut self.shared.io;
         (io.waits, io.gives_way) = (false, false);
         io.timer.clear();
         counters::add(Count::Requests);
         io.counted.activity.answers();
-        let mut begun = exchange::unread(io);
+        let mut pooled = exchange::unread(io);
         (io.started, io.head_length, io.pipelined) = (Some(Time::now()), length, false);
         let rules = rules(&io.default_policy().head);
-        let head = &mut begun.request.flow.exchange.request.head;
+        let head = &mut pooled.request.flow.exchange.request.head;
         let read = read_request(&io.thread().header_list.borrow(), &rules, head);
         let handshake = matches!(read, Ok(true)).then(|| Handshake::new(&mut head.fields)).flatten();
         let line_known = !head.line().is_empty();
@@ -348,21 +348,21 @@ impl Multiplexed {
             Ok(_) => None,
         };
         // What follows a handshake is no body.
-        exchange::begin_stream(io, &mut begun, ends || handshake.is_some(), malformed);
+        exchange::begin_stream(io, &mut pooled, ends || handshake.is_some(), malformed);
         io.started = None;
         self.end_by_settings();
-        if let Some(length) = begun.request.flow.exchange.request.content_length {
+        if let Some(length) = pooled.request.flow.exchange.request.content_length {
             self.shared.machine.expect(stream, length);
         }
         // A fault of a handler ends its own request only.
-        let Ok(progress) = catch_unwind(AssertUnwindSafe(|| begun.advance(false))) else {
+        let Ok(progress) = catch_unwind(AssertUnwindSafe(|| pooled.advance(false))) else {
             return self.shared.release(stream, Code::INTERNAL_ERROR);
         };
         match progress {
-            Progress::Respond(body) if handshake.is_none() && self.can_answer(stream, &begun, &body) => {
-                self.answer(stream, begun, &body);
+            Progress::Respond(body) if handshake.is_none() && self.can_answer(stream, &pooled, &body) => {
+                self.answer(stream, pooled, &body);
             }
-            other => self.add(Opened { stream, ends, handshake }, begun, other),
+            other => self.add(Opened { stream, ends, handshake }, pooled, other),
         }
     }
 
@@ -380,8 +380,8 @@ impl Multiplexed {
     }
 
     /// Whether a response can be written at once: it is in memory, and the windows have room for it.
-    fn can_answer(&self, stream: u32, begun: &Begun, body: &Body) -> bool {
-        let exchange = &begun.request.flow.exchange;
+    fn can_answer(&self, stream: u32, pooled: &PooledRequest, body: &Body) -> bool {
+        let exchange = &pooled.request.flow.exchange;
         let room = self.shared.machine.room(stream) as u64;
         respond::fits_in_memory(body)
             && !engine::is_limited(exchange)
@@ -391,8 +391,8 @@ impl Multiplexed {
             && self.shared.io.output.bytes().len() < OUTPUT_LIMIT
     }
 
-    fn answer(&mut self, stream: u32, mut begun: Box<Begun>, body: &Body) {
-        let flow = &mut begun.request.flow;
+    fn answer(&mut self, stream: u32, mut pooled: Box<PooledRequest>, body: &Body) {
+        let flow = &mut pooled.request.flow;
         let pieces = body.pieces().filter(|_| has_body(&flow.exchange)).unwrap_or_default();
         let mut contents = pieces.iter().filter_map(|piece| match piece {
             Piece::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
@@ -405,16 +405,16 @@ impl Multiplexed {
             self.shared.data(stream, bytes, next.is_none(), &mut flow.exchange);
         }
         flow.log();
-        self.shared.release(stream, begun.message.code());
-        self.shared.io.end(begun);
+        self.shared.release(stream, pooled.message.code());
+        self.shared.io.end(pooled);
     }
 
     /// Makes a request a stream in progress.
-    fn add(&mut self, opened: Opened, begun: Box<Begun>, progress: Progress) {
+    fn add(&mut self, opened: Opened, pooled: Box<PooledRequest>, progress: Progress) {
         let Opened { stream, ends, handshake } = opened;
         let mut upload = Upload::default();
-        upload.is_whole = ends || begun.message.refused.is_some();
-        let fields = &begun.request.flow.exchange.request.head.fields;
+        upload.is_whole = ends || pooled.message.refused.is_some();
+        let fields = &pooled.request.flow.exchange.request.head.fields;
         let told = || fields.get("priority").map(|_| Priority::read(fields.all("priority")));
         let transfer = Transfer {
             stream,
@@ -427,10 +427,10 @@ impl Multiplexed {
             awaits_window: false,
             handshake,
             is_tunnel: false,
-            expects_continue: begun.message.framing.expect_continue && !ends,
+            expects_continue: pooled.message.framing.expect_continue && !ends,
         };
         let origin = (self.woken.waker(stream), Rc::clone(&self.shared.io.serving));
-        self.streams.push(Box::new(Stream::new(begun, progress, transfer, origin)));
+        self.streams.push(Box::new(Stream::new(pooled, progress, transfer, origin)));
         self.enqueue(self.streams.len() - 1);
     }
 

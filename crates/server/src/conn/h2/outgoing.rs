@@ -1,6 +1,6 @@
 //! What a stream has given to its connection and the connection has not sent yet.
 
-use crate::crowd;
+use crate::task_table;
 use bytes::{Buf, Bytes};
 use contract::Piece;
 use engine::{Read, Unknown, read};
@@ -135,7 +135,7 @@ impl Part {
                 self.bytes.append(|out| out.extend_from_slice(&bytes));
                 bytes.len()
             } else {
-                let turn = usize::try_from(crowd::file_turn()).unwrap_or(FILE_READ);
+                let turn = usize::try_from(task_table::file_turn()).unwrap_or(FILE_READ);
                 let most = FILE_READ.min(turn).min(most.max(1));
                 let wanted = usize::try_from(self.end - self.offset).unwrap_or(most).min(most);
                 let room = &mut self.bytes.room(wanted)[..wanted];

@@ -1,10 +1,10 @@
 //! A request of a connection in HTTP/2 that cannot be answered at once: until its response was sent, and what follows
 //! that.
 
-use super::bells::StreamWaker;
 use super::end::{StreamEnd, Transfer};
 use super::shared::Shared;
-use crate::conn::exchange::Begun;
+use super::wakers::StreamWaker;
+use crate::conn::exchange::PooledRequest;
 use crate::thread::Serving;
 use engine::{After, Inside, Progress};
 use http2::Code;
@@ -19,7 +19,7 @@ pub(super) const TURN: usize = 16 * 1024;
 
 /// A request that is being served.
 pub(super) struct Stream {
-    begun: Box<Begun>,
+    pooled: Box<PooledRequest>,
     pub(super) transfer: Transfer,
     stage: Stage,
     waker: Arc<StreamWaker>,
@@ -47,15 +47,15 @@ enum Stage {
 
 impl Stream {
     pub(super) fn new(
-        mut begun: Box<Begun>,
+        mut pooled: Box<PooledRequest>,
         progress: Progress,
         transfer: Transfer,
         (waker, serving): (Arc<StreamWaker>, Rc<Serving>),
     ) -> Stream {
-        begun.request.start(progress);
-        let (stage, code) = (Stage::Responding, begun.message.code());
+        pooled.request.start(progress);
+        let (stage, code) = (Stage::Responding, pooled.message.code());
         Stream {
-            begun,
+            pooled,
             transfer,
             stage,
             waker,
@@ -81,8 +81,8 @@ impl Stream {
 
     fn poll_stages(&mut self, cx: &mut Context<'_>, shared: &mut Shared) -> Poll<Code> {
         loop {
-            let Stream { begun, transfer, stage, serving, .. } = self;
-            let request = &mut begun.request;
+            let Stream { pooled, transfer, stage, serving, .. } = self;
+            let request = &mut pooled.request;
             let next = match stage {
                 Stage::Responding => {
                     let after = ready!(request.poll(cx, &mut StreamEnd { shared, transfer, serving }));
@@ -106,8 +106,8 @@ impl Stream {
     }
 
     fn responded(&mut self, after: After, shared: &mut Shared) -> Stage {
-        let Stream { begun, transfer, code, .. } = self;
-        let request = &mut begun.request;
+        let Stream { pooled, transfer, code, .. } = self;
+        let request = &mut pooled.request;
         if transfer.upload.has_failed() {
             *code = Code::PROTOCOL_ERROR;
         }
@@ -128,6 +128,6 @@ impl Stream {
 
     /// Ends the request with all that is attached to it; its memory serves further ones.
     pub(super) fn end(self, shared: &Shared) {
-        shared.io.thread().requests.keep(self.begun, self.serving.is_current());
+        shared.io.thread().requests.keep(self.pooled, self.serving.is_current());
     }
 }

@@ -1,8 +1,8 @@
 //! The content of a server's response, on its way to the client: straight through, or taken from the
 //! server as fast as it comes and kept in memory, and then in a file, until the client takes it.
 
+use super::Conversation;
 use crate::call::Call;
-use crate::conversation::Conversation;
 use crate::dialogue::{Decoded, Dialogue, Remarks};
 use crate::failure::{Failure, READING};
 use crate::kind::Kind;
@@ -29,7 +29,7 @@ struct Cut;
 
 /// What was read of a response and not sent yet.
 #[derive(Default)]
-pub(crate) struct Content {
+pub(super) struct Content {
     /// Whether the server need not wait for the client.
     is_buffered: bool,
     pieces: VecDeque<Piece>,

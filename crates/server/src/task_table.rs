@@ -63,45 +63,45 @@ pub(crate) fn file_turn() -> u64 {
     share.clamp(*FILE_TURN.start(), *FILE_TURN.end())
 }
 
-/// A task of a [`Crowd`].
+/// A task of a [`TaskTable`].
 pub(crate) trait Member: Future<Output = ()> + Unpin {
     /// The number by which logs call it.
     fn number(&self) -> u64;
 }
 
 /// Tasks that are polled in turn. What wakes them may be anywhere; they stay on their thread.
-pub(crate) struct Crowd<T> {
+pub(crate) struct TaskTable<T> {
     events: Rc<Events>,
     pulse: Arc<Pulse>,
-    seats: RefCell<Seats<T>>,
+    slots: RefCell<Slots<T>>,
     queue: Arc<Mutex<Queue>>,
     /// Members that yielded.
     later: RefCell<VecDeque<u32>>,
 }
 
-struct Seats<T> {
-    all: Vec<Seat<T>>,
+struct Slots<T> {
+    all: Vec<Slot<T>>,
     free: Vacancies,
 }
 
-struct Seat<T> {
+struct Slot<T> {
     member: Presence<T>,
     /// It outlives the member, for the next one: to be woken for nothing does no harm.
-    bell: Arc<Bell>,
+    waker: Arc<MemberWaker>,
 }
 
 enum Presence<T> {
-    /// The seat is free.
-    Nobody,
+    /// The slot is free.
+    Free,
     /// It is being polled.
-    Away,
+    BeingPolled,
     Here(T),
 }
 
-impl<T> Seat<T> {
+impl<T> Slot<T> {
     /// Takes the member away, if it is there.
     fn take(&mut self) -> Option<T> {
-        match std::mem::replace(&mut self.member, Presence::Away) {
+        match std::mem::replace(&mut self.member, Presence::BeingPolled) {
             Presence::Here(member) => Some(member),
             other => {
                 self.member = other;
@@ -111,7 +111,7 @@ impl<T> Seat<T> {
     }
 
     fn is_free(&self) -> bool {
-        matches!(self.member, Presence::Nobody)
+        matches!(self.member, Presence::Free)
     }
 }
 
@@ -124,21 +124,26 @@ struct Queue {
 }
 
 /// Wakes a member.
-struct Bell {
+struct MemberWaker {
     queue: Arc<Mutex<Queue>>,
-    seat: u32,
+    slot: u32,
     is_queued: AtomicBool,
     is_later: AtomicBool,
 }
 
-impl Bell {
-    fn new(queue: &Arc<Mutex<Queue>>, seat: u32) -> Arc<Bell> {
+impl MemberWaker {
+    fn new(queue: &Arc<Mutex<Queue>>, slot: u32) -> Arc<MemberWaker> {
         let queue = Arc::clone(queue);
-        Arc::new(Bell { queue, seat, is_queued: AtomicBool::default(), is_later: AtomicBool::default() })
+        Arc::new(MemberWaker {
+            queue,
+            slot,
+            is_queued: AtomicBool::default(),
+            is_later: AtomicBool::default(),
+        })
     }
 }
 
-impl Wake for Bell {
+impl Wake for MemberWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -147,7 +152,7 @@ impl Wake for Bell {
         if !self.is_queued.swap(true, Ordering::AcqRel) {
             let driver = {
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                queue.ready.push(self.seat);
+                queue.ready.push(self.slot);
                 queue.driver.take()
             };
             driver.into_iter().for_each(Waker::wake);
@@ -155,11 +160,11 @@ impl Wake for Bell {
     }
 }
 
-impl<T: Member> Crowd<T> {
-    /// Nobody yet; these events are looked for, too.
-    pub(crate) fn new(events: Rc<Events>, pulse: Arc<Pulse>) -> Rc<Crowd<T>> {
-        let seats = RefCell::new(Seats { all: Vec::new(), free: Vacancies::default() });
-        Rc::new(Crowd { events, pulse, seats, queue: Arc::default(), later: RefCell::default() })
+impl<T: Member> TaskTable<T> {
+    /// Free yet; these events are looked for, too.
+    pub(crate) fn new(events: Rc<Events>, pulse: Arc<Pulse>) -> Rc<TaskTable<T>> {
+        let slots = RefCell::new(Slots { all: Vec::new(), free: Vacancies::default() });
+        Rc::new(TaskTable { events, pulse, slots, queue: Arc::default(), later: RefCell::default() })
     }
 
     /// What happens to the connections of the thread.
@@ -169,41 +174,41 @@ impl<T: Member> Crowd<T> {
 
     /// Adds a member, which is polled soon.
     pub(crate) fn add(&self, member: T) {
-        let mut seats = self.seats.borrow_mut();
-        let Seats { all, free } = &mut *seats;
-        let seat = free.take(all.len()).unwrap_or_else(|| {
+        let mut slots = self.slots.borrow_mut();
+        let Slots { all, free } = &mut *slots;
+        let slot = free.take(all.len()).unwrap_or_else(|| {
             // There are fewer descriptors than numbers.
-            let seat = u32::try_from(all.len()).unwrap_or(u32::MAX);
-            all.push(Seat { member: Presence::Nobody, bell: Bell::new(&self.queue, seat) });
+            let slot = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.push(Slot { member: Presence::Free, waker: MemberWaker::new(&self.queue, slot) });
             all.len() - 1
         });
-        let seat = &mut all[seat];
-        seat.member = Presence::Here(member);
-        seat.bell.wake_by_ref();
+        let slot = &mut all[slot];
+        slot.member = Presence::Here(member);
+        slot.waker.wake_by_ref();
     }
 
     /// The members with the lowest ranks, at most `count` of them. A member without a rank is left out.
     pub(crate) fn lowest<R: Ord + Copy>(&self, count: usize, rank: impl Fn(&T) -> Option<R>) -> Vec<u32> {
-        let seats = self.seats.borrow();
-        let rank = |(seat, at): (u32, &Seat<T>)| match &at.member {
-            Presence::Here(member) => rank(member).map(|rank| (rank, seat)),
-            Presence::Away | Presence::Nobody => None,
+        let slots = self.slots.borrow();
+        let rank = |(slot, at): (u32, &Slot<T>)| match &at.member {
+            Presence::Here(member) => rank(member).map(|rank| (rank, slot)),
+            Presence::BeingPolled | Presence::Free => None,
         };
-        let mut ranked: Vec<_> = (0..).zip(&seats.all).filter_map(rank).collect();
+        let mut ranked: Vec<_> = (0..).zip(&slots.all).filter_map(rank).collect();
         if count < ranked.len() {
             ranked.select_nth_unstable(count);
             ranked.truncate(count);
         }
-        ranked.into_iter().map(|(_, seat)| seat).collect()
+        ranked.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Changes a member and polls it soon. Does nothing if its seat is free by now.
-    pub(crate) fn change(&self, seat: u32, change: impl FnOnce(&mut T)) {
-        let mut seats = self.seats.borrow_mut();
-        let Some(seat) = seats.all.get_mut(seat as usize) else { return };
-        if let Presence::Here(member) = &mut seat.member {
+    /// Changes a member and polls it soon. Does nothing if its slot is free by now.
+    pub(crate) fn change(&self, slot: u32, change: impl FnOnce(&mut T)) {
+        let mut slots = self.slots.borrow_mut();
+        let Some(slot) = slots.all.get_mut(slot as usize) else { return };
+        if let Presence::Here(member) = &mut slot.member {
             change(member);
-            seat.bell.wake_by_ref();
+            slot.waker.wake_by_ref();
         }
     }
 
@@ -222,7 +227,7 @@ impl<T: Member> Crowd<T> {
     /// Ends all members.
     pub(crate) fn clear(&self) {
         loop {
-            let members: Vec<_> = self.seats.borrow_mut().all.iter_mut().filter_map(Seat::take).collect();
+            let members: Vec<_> = self.slots.borrow_mut().all.iter_mut().filter_map(Slot::take).collect();
             if members.is_empty() {
                 return;
             }
@@ -264,10 +269,10 @@ impl<T: Member> Crowd<T> {
     fn poll_batch(&self, batch: &mut Vec<u32>, started: Instant) {
         let mut polled = 0;
         let mut turn = Turn::begin();
-        for &seat in batch.iter() {
+        for &slot in batch.iter() {
             MEMBERS_READY.set(batch.len() - polled);
             polled += 1;
-            self.poll_member(seat);
+            self.poll_member(slot);
             // What members want of the runtime itself is counted for all of them together.
             let looks = polled % LOOKS_AT_CLOCK == 0;
             if !coop::has_budget_remaining() || (looks && turn.renew().instant - started > SLICE) {
@@ -279,29 +284,29 @@ impl<T: Member> Crowd<T> {
 
     /// Polls connections that yielded: for a while if no other one is ready, else only one of them.
     fn poll_later(&self, started: Option<Instant>) {
-        while let Some(seat) = { self.later.borrow_mut().pop_front() } {
+        while let Some(slot) = { self.later.borrow_mut().pop_front() } {
             MEMBERS_READY.set(self.later.borrow().len() + 1);
-            if let Some(seat) = self.seats.borrow().all.get(seat as usize) {
-                seat.bell.is_later.store(false, Ordering::Relaxed);
+            if let Some(slot) = self.slots.borrow().all.get(slot as usize) {
+                slot.waker.is_later.store(false, Ordering::Relaxed);
             }
-            self.poll_member(seat);
+            self.poll_member(slot);
             if started.is_none_or(|started| started.elapsed() > SLICE) {
                 break;
             }
         }
     }
 
-    fn poll_member(&self, seat: u32) {
-        let (mut member, bell) = {
-            let mut seats = self.seats.borrow_mut();
-            let Some(seat) = seats.all.get_mut(seat as usize) else { return };
+    fn poll_member(&self, slot: u32) {
+        let (mut member, state) = {
+            let mut slots = self.slots.borrow_mut();
+            let Some(slot) = slots.all.get_mut(slot as usize) else { return };
             // A wake-up from now on queues the member again. The member must see all writes before earlier wake-ups:
             // that needs a swap with `AcqRel`, and a store is not enough.
-            seat.bell.is_queued.swap(false, Ordering::AcqRel);
-            let Some(member) = seat.take() else { return };
-            (member, Arc::clone(&seat.bell))
+            slot.waker.is_queued.swap(false, Ordering::AcqRel);
+            let Some(member) = slot.take() else { return };
+            (member, Arc::clone(&slot.waker))
         };
-        let waker = Waker::from(Arc::clone(&bell));
+        let waker = Waker::from(Arc::clone(&state));
         YIELDS.set(false);
         self.pulse.polls(member.number());
         self.events.allow(TURN_CALLS);
@@ -310,18 +315,18 @@ impl<T: Member> Crowd<T> {
         // Tasks that are no members make as many calls as the runtime lets them.
         self.events.allow(u32::MAX);
         if let Ok(Poll::Pending) = polled {
-            self.seats.borrow_mut().all[seat as usize].member = Presence::Here(member);
-            if YIELDS.get() && !bell.is_later.swap(true, Ordering::Relaxed) {
-                self.later.borrow_mut().push_back(seat);
+            self.slots.borrow_mut().all[slot as usize].member = Presence::Here(member);
+            if YIELDS.get() && !state.is_later.swap(true, Ordering::Relaxed) {
+                self.later.borrow_mut().push_back(slot);
             }
             return;
         }
         // A fault of the server ends one connection only.
         drop(catch_unwind(AssertUnwindSafe(|| drop(member))));
-        let mut seats = self.seats.borrow_mut();
-        let Seats { all, free } = &mut *seats;
-        all[seat as usize].member = Presence::Nobody;
-        free.give(seat as usize, all, Seat::is_free);
+        let mut slots = self.slots.borrow_mut();
+        let Slots { all, free } = &mut *slots;
+        all[slot as usize].member = Presence::Free;
+        free.give(slot as usize, all, Slot::is_free);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
@@ -331,7 +336,7 @@ impl<T: Member> Crowd<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Crowd, LOOKS_AT_CLOCK, MANY, Member, SLICE, Seat, is_busy, yield_turn};
+    use super::{LOOKS_AT_CLOCK, MANY, Member, MemberWaker, SLICE, Slot, TaskTable, is_busy, yield_turn};
     use crate::event_loop::runtime;
     use net::{Events, ListenOptions, SocketAddress, bind};
     use std::cell::{Cell, RefCell};
@@ -373,13 +378,13 @@ mod tests {
         }
     }
 
-    /// Runs a test with a crowd that is polled meanwhile.
-    fn with_crowd<F: Future<Output = ()>>(test: impl FnOnce(Rc<Crowd<Task>>) -> F) {
+    /// Runs a test with a table that is polled meanwhile.
+    fn with_crowd<F: Future<Output = ()>>(test: impl FnOnce(Rc<TaskTable<Task>>) -> F) {
         runtime(None).unwrap().block_on(async {
-            let crowd = Crowd::new(Events::new().unwrap(), Arc::default());
-            let driver = Rc::clone(&crowd);
+            let table = TaskTable::new(Events::new().unwrap(), Arc::default());
+            let driver = Rc::clone(&table);
             let driver: JoinHandle<_> = spawn_local(async move { driver.run().await });
-            tokio::time::timeout(Duration::from_secs(20), test(crowd)).await.expect("nobody is woken");
+            tokio::time::timeout(Duration::from_secs(20), test(table)).await.expect("nobody is woken");
             driver.abort();
         });
     }
@@ -392,12 +397,12 @@ mod tests {
 
     #[test]
     fn members_are_woken_from_anywhere_and_leave_their_seats() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let (done, wake) = (Rc::new(Cell::new(0)), Rc::new(Notify::new()));
             for _ in 0..3 {
                 for _ in 0..10 {
                     let (done, wake) = (Rc::clone(&done), Rc::clone(&wake));
-                    crowd.add(Box::pin(async move {
+                    table.add(Box::pin(async move {
                         spawn_blocking(|| ()).await.unwrap();
                         tokio::time::sleep(Duration::from_millis(1)).await;
                         done.set(done.get() + 1);
@@ -410,27 +415,27 @@ mod tests {
                 until(|| done.get() == 20).await;
                 done.set(0);
             }
-            assert_eq!(crowd.seats.borrow().all.len(), 10);
+            assert_eq!(table.slots.borrow().all.len(), 10);
         });
     }
 
     #[test]
     fn members_are_found_by_rank_and_changed() {
         runtime(None).unwrap().block_on(async {
-            let crowd = Crowd::new(Events::new().unwrap(), Arc::default());
+            let table = TaskTable::new(Events::new().unwrap(), Arc::default());
             for rank in [Some(5), None, Some(1), Some(9), Some(3)] {
-                crowd.add(Ranked(rank));
+                table.add(Ranked(rank));
             }
             let lowest = |count| {
-                let mut seats = crowd.lowest(count, |member| member.0);
-                seats.sort_unstable();
-                seats
+                let mut slots = table.lowest(count, |member| member.0);
+                slots.sort_unstable();
+                slots
             };
             assert_eq!(lowest(2), [2, 4]);
-            crowd.change(2, |member| member.0 = Some(7));
+            table.change(2, |member| member.0 = Some(7));
             assert_eq!(lowest(2), [0, 4]);
             assert_eq!(lowest(100), [0, 2, 3, 4]);
-            crowd.change(99, |member| member.0 = None);
+            table.change(99, |member| member.0 = None);
         });
     }
 
@@ -446,12 +451,12 @@ mod tests {
 
     #[test]
     fn who_yields_comes_behind_those_who_come_later() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let order = Rc::new(RefCell::new(Vec::new()));
             let (bulk, other) = (Rc::clone(&order), Rc::clone(&order));
-            let (room, place) = (Rc::new(Notify::new()), Rc::clone(&crowd));
+            let (room, place) = (Rc::new(Notify::new()), Rc::clone(&table));
             let told = Rc::clone(&room);
-            crowd.add(Box::pin(async move {
+            table.add(Box::pin(async move {
                 bulk.borrow_mut().push("bulk");
                 // It comes when the turn of the first one is over.
                 place.add(Box::pin(async move { other.borrow_mut().push("other") }));
@@ -466,14 +471,14 @@ mod tests {
 
     #[test]
     fn who_yields_is_polled_although_others_never_rest() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let done = Rc::new(Cell::new(false));
             let told = Rc::clone(&done);
-            crowd.add(Box::pin(poll_fn(|cx| {
+            table.add(Box::pin(poll_fn(|cx| {
                 cx.waker().wake_by_ref();
                 std::task::Poll::Pending
             })));
-            crowd.add(Box::pin(async move {
+            table.add(Box::pin(async move {
                 for _ in 0..100 {
                     give_way().await;
                 }
@@ -485,7 +490,7 @@ mod tests {
 
     #[test]
     fn who_takes_long_does_not_hold_up_the_runtime() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let (order, first) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Notify::new()));
             let (other, told) = (Rc::clone(&order), Rc::clone(&first));
             let accepting = spawn_local(async move {
@@ -495,7 +500,7 @@ mod tests {
             let all = 3 * LOOKS_AT_CLOCK;
             for _ in 0..all {
                 let (order, first) = (Rc::clone(&order), Rc::clone(&first));
-                crowd.add(Box::pin(async move {
+                table.add(Box::pin(async move {
                     first.notify_one();
                     let started = Instant::now();
                     while started.elapsed() <= SLICE {}
@@ -510,11 +515,11 @@ mod tests {
 
     #[test]
     fn many_who_are_ready_are_noticed() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let busy = Rc::new(RefCell::new(Vec::new()));
             for _ in 0..=MANY {
                 let busy = Rc::clone(&busy);
-                crowd.add(Box::pin(async move { busy.borrow_mut().push(is_busy()) }));
+                table.add(Box::pin(async move { busy.borrow_mut().push(is_busy()) }));
             }
             until(|| busy.borrow().len() > MANY).await;
             assert!(busy.borrow()[0] && !busy.borrow()[1]);
@@ -523,7 +528,7 @@ mod tests {
 
     #[test]
     fn what_interests_nobody_hides_nothing_that_comes_later() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let any = SocketAddress::Inet("127.0.0.1:0".parse().unwrap());
             let socket = bind(&any, &ListenOptions::default(), 1).unwrap().remove(0);
             let &SocketAddress::Inet(address) = socket.address() else { panic!("not TCP") };
@@ -531,9 +536,9 @@ mod tests {
             let (read, mut peers) = (Rc::new(Cell::new(0)), Vec::new());
             for _ in 0..2 {
                 peers.push(TcpStream::connect(address).unwrap());
-                let (mut client, _) = listener.accept(crowd.events()).await.unwrap();
+                let (mut client, _) = listener.accept(table.events()).await.unwrap();
                 let read = Rc::clone(&read);
-                crowd.add(Box::pin(async move {
+                table.add(Box::pin(async move {
                     poll_fn(|cx| client.poll_read(cx, &mut [0; 9])).await.unwrap();
                     read.set(read.get() + 1);
                     pending::<()>().await;
@@ -544,7 +549,7 @@ mod tests {
                 for _ in 0..2 {
                     peer.write_all(b"x").unwrap();
                     until(|| read.get() == at + 1).await;
-                    // Nobody reads the second time.
+                    // Free reads the second time.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -553,34 +558,34 @@ mod tests {
 
     #[test]
     fn a_fault_ends_one_member() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let done = Rc::new(Cell::new(false));
             let told = Rc::clone(&done);
-            crowd.add(Box::pin(async { panic!("a fault of the server") }));
-            crowd.add(Box::pin(async move { told.set(true) }));
+            table.add(Box::pin(async { panic!("a fault of the server") }));
+            table.add(Box::pin(async move { told.set(true) }));
             until(|| done.get()).await;
-            assert_eq!(crowd.seats.borrow().all.iter().filter(|seat| seat.is_free()).count(), 2);
+            assert_eq!(table.slots.borrow().all.iter().filter(|slot| slot.is_free()).count(), 2);
         });
     }
 
     #[test]
     fn a_seat_is_small() {
-        assert!(size_of::<Seat<[u64; 4]>>() <= 48 && size_of::<Bell>() <= 16);
+        assert!(size_of::<Slot<[u64; 4]>>() <= 48 && size_of::<MemberWaker>() <= 16);
     }
 
     #[test]
     fn all_members_can_be_ended() {
-        with_crowd(async |crowd| {
+        with_crowd(async |table| {
             let held = Rc::new(());
             for _ in 0..3 {
                 let held = Rc::clone(&held);
-                crowd.add(Box::pin(async move {
+                table.add(Box::pin(async move {
                     pending::<()>().await;
                     drop(held);
                 }));
             }
             yield_now().await;
-            crowd.clear();
+            table.clear();
             assert_eq!(Rc::strong_count(&held), 1);
         });
     }

@@ -1,0 +1,9 @@
+//! Random numbers.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// A number that nobody can foretell; each has its own keys.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(())
+}
