@@ -6,6 +6,7 @@ mod faults;
 mod idle;
 pub(crate) mod raw;
 mod streams;
+mod upstreams;
 mod websockets;
 
 use bytes::Bytes;

@@ -39,7 +39,7 @@ pub use limits::HeadLimits;
 pub use proxy_protocol::{PassedConnection, ProxyHeader, ProxyHeaderError, parse_proxy_header, proxy_value};
 pub use request::{HeadParser, HeadProgress};
 pub use response::{
-    ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, examine_response,
-    has_token, parse_response, tokens,
+    ReceivedFraming, ReceivedHead, ResponseDecoder, ResponseError, ResponseLength, announced_length,
+    examine_response, has_token, parse_response, tokens,
 };
 pub use semantics::{BodyLength, Framing, examine, find_host};

@@ -179,7 +179,7 @@ pub struct ReceivedFraming {
 /// # Errors
 /// Two lengths, a length beside chunks, a length that is no number, a coding that is not known.
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
-    let announced = single(&head.fields, "Content-Length")?.map(parse_length).transpose()?;
+    let announced = announced_length(&head.fields)?;
     let coding = single(&head.fields, "Transfer-Encoding")?;
     if announced.is_some() && coding.is_some() {
         let text = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
@@ -205,6 +205,14 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
         _ => has("keep-alive"),
     };
     Ok(ReceivedFraming { body, announced, keep_alive: wanted && body != ResponseLength::UntilClose })
+}
+
+/// `Content-Length` of a response, if it has one.
+///
+/// # Errors
+/// There are two, or it is no number.
+pub fn announced_length(fields: &Fields) -> Result<Option<u64>, ResponseError> {
+    single(fields, "Content-Length")?.map(parse_length).transpose()
 }
 
 /// Whether a list of tokens in fields of this name has this one, in any case.

@@ -108,12 +108,15 @@ pub enum Event {
         /// The length of the block on the wire, in bytes.
         length: usize,
     },
-    /// It answered. The list has the fields of the response, of an interim one (RFC 9110, section 15.2) or the final one.
+    /// It answered. The list has the fields of the response, of an interim one (RFC 9110, section 15.2) or the final one. It
+    /// may be too large ([`HeaderList::is_too_large`]).
     Response {
         /// The number of the stream.
         stream: u32,
         /// Whether the response has no content.
         ends: bool,
+        /// The length of the block on the wire, in bytes.
+        length: usize,
     },
     /// It sent content, or ended it.
     Data {
@@ -133,7 +136,8 @@ pub enum Event {
         /// As in [`Event::Data`].
         is_wrong: bool,
     },
-    /// The stream was cancelled, by the client or because the client broke the rules.
+    /// The stream was cancelled, by the peer or because the peer broke the rules. A server that cancels it twice is told of
+    /// with the code STREAM_CLOSED.
     Reset {
         /// The number of the stream.
         stream: u32,
@@ -170,13 +174,17 @@ impl Connection {
 
     fn with(role: Role, limits: Limits, out: &mut Vec<u8>) -> Connection {
         write_window_update(0, MAX - WINDOW, out);
-        let stage = if role == Role::Server { Stage::Preface } else { Stage::Settings };
+        let decoder = Decoder::new(TABLE_SIZE);
+        let (stage, decoder) = match role {
+            Role::Server => (Stage::Preface, decoder),
+            Role::Client => (Stage::Settings, decoder.lenient()),
+        };
         Connection {
             role,
             limits,
             stage,
             peer: Settings::new(),
-            decoder: Decoder::new(TABLE_SIZE),
+            decoder,
             encoder: Encoder::new(),
             streams: Streams::default(),
             priorities: EarlyPriorities::default(),

@@ -125,10 +125,10 @@ impl Reader {
                 *told += &format!("reset {stream} {code:?}\n");
                 connection.release(*stream, Code::NO_ERROR, out);
             }
-            Event::Response { stream, ends } => {
+            Event::Response { stream, ends, length } => {
                 let mut fields = Fields::new();
                 let read = read_response(list, &mut fields);
-                *told += &format!("response {stream} {ends} {read:?} {}\n", fields.len());
+                *told += &format!("response {stream} {ends} {length} {read:?} {}\n", fields.len());
                 connection.data(*stream, Content { bytes: b"hello", ends: true, frame: 3 }, out);
                 if *ends {
                     connection.release(*stream, Code::CANCEL, out);

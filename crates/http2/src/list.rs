@@ -56,6 +56,11 @@ impl HeaderList {
         self.is_too_large
     }
 
+    /// Whether the block has more than so many times what there is room for.
+    pub(crate) fn is_longer_by(&self, times: usize) -> bool {
+        self.size > self.size_max.saturating_mul(times)
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.fields.len()

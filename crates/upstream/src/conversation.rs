@@ -5,16 +5,17 @@ mod content;
 
 use crate::balance::{Choice, Lease};
 use crate::call::Call;
-use crate::dialogue::{Dialogue, Remarks};
+use crate::dialogue::{Carrier, Dialogue, Remarks};
 use crate::failure::{CONNECTING, Failure, HANDSHAKING};
 use crate::failures::Failures;
 use crate::group::Group;
-use crate::line::{Clock, Line, Sent};
+use crate::line::{Clock, Line, Link, Sent};
 use crate::patience::{Patience, Wait};
 use crate::pool::{self, Parked};
 use crate::resolver::Lookup;
 use crate::secured::Reading;
 use crate::settings::Settings;
+use crate::shared::{self, Found, Member};
 use content::Content;
 use contract::{Exchange, Task, Turn, Work};
 use http::Status;
@@ -23,6 +24,7 @@ use journal::clock::Time;
 use net::{ConnectOptions, Stream};
 use std::any::Any;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -30,6 +32,9 @@ use wire::Transport;
 
 /// How much one call reads of a head.
 const HEAD_READ: usize = 16 * 1024;
+
+/// How many failures of one request do not count because the server may have closed a connection before.
+const FORGIVEN_MAX: u32 = 64;
 
 /// Asking one server after another until one has an answer.
 pub struct Conversation<D> {
@@ -44,6 +49,8 @@ pub struct Conversation<D> {
     pub(crate) patience: Patience,
     started: Instant,
     is_first: bool,
+    /// How many failures did not count, since the server may have closed a connection before.
+    forgiven: u32,
     /// What was read of the response and not sent yet.
     content: Content,
 }
@@ -57,6 +64,8 @@ enum State {
     Choosing,
     /// A connection is opened, up to the end of its handshake.
     Connecting(Box<Connecting>),
+    /// A connection that carries many requests is opened, or the server has to say how many.
+    Joining(Box<Joining>),
     /// The request is sent and the head of the response is read.
     Asking,
     /// The head of the response is there.
@@ -69,6 +78,12 @@ struct Connecting {
     transport: Transport,
     /// Whether the handshake is what is waited for.
     stands: bool,
+    lease: Lease,
+    clock: Clock,
+}
+
+struct Joining {
+    member: Member,
     lease: Lease,
     clock: Clock,
 }
@@ -100,6 +115,7 @@ impl<D: Dialogue> Conversation<D> {
             patience: Patience::default(),
             started: Time::now().instant,
             is_first: true,
+            forgiven: 0,
             content: Content::default(),
         })
     }
@@ -121,11 +137,12 @@ impl<D: Dialogue> Conversation<D> {
 
     /// Ends the conversation, and leaves its memory for a further request.
     pub(crate) fn leave(mut self: Box<Self>, exchange: &Exchange) {
-        let Conversation { call, dialogue, choice: _, state, line, patience, started: _, is_first, content } =
+        let Conversation { call, dialogue, state, line, patience, is_first, forgiven, content, .. } =
             &mut *self;
         call.clear();
         dialogue.clear();
         (*state, *line, *is_first, *content) = (State::Choosing, None, true, Content::default());
+        *forgiven = 0;
         patience.clear();
         exchange.leave(self);
     }
@@ -142,6 +159,7 @@ impl<D: Dialogue> Conversation<D> {
             | State::Resolving(_)
             | State::Choosing
             | State::Connecting(_)
+            | State::Joining(_)
             | State::Asking => Err(Status::INTERNAL_SERVER_ERROR),
         }
     }
@@ -210,14 +228,36 @@ impl<D: Dialogue> Conversation<D> {
         };
         self.call.attempts.begin(&lease.server().name, redirected);
         let clock = Clock::start(&self.call.attempts);
+        if let Some(carrier) = D::CARRIER {
+            return self.join(turn, carrier, (lease, clock));
+        }
         if let Some(parked) = pool::take(&lease, &self.call) {
-            return self.ask(parked, lease, clock);
+            return self.ask(Link::Whole(parked), lease, clock);
         }
         match self.open(&lease) {
             Ok(transport) => {
                 let connecting = Connecting { transport, stands: false, lease, clock };
                 self.state = State::Connecting(Box::new(connecting));
             }
+            Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
+        }
+    }
+
+    /// Takes a place on a connection that carries many requests, or begins to open one.
+    fn join(
+        &mut self,
+        turn: &mut Turn<'_, '_>,
+        carrier: fn() -> Rc<dyn Carrier>,
+        (lease, clock): (Lease, Clock),
+    ) {
+        let opened = match shared::find(&lease, &self.call) {
+            Some(member) => Ok(member),
+            None => {
+                self.open(&lease).map(|transport| shared::start(transport, carrier(), &lease, &self.call))
+            }
+        };
+        match opened {
+            Ok(member) => self.state = State::Joining(Box::new(Joining { member, lease, clock })),
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
         }
     }
@@ -260,27 +300,46 @@ impl<D: Dialogue> Conversation<D> {
                 let local = self.call.local;
                 let protocol = self.call.protocol;
                 let counted = lease.count_connection();
-                let parked = Parked {
-                    transport,
-                    protocol,
-                    kept: None,
-                    secured,
-                    local,
-                    requests: 0,
-                    opened_ms,
-                    counted,
-                };
-                self.ask(parked, lease, clock);
+                let parked = Parked { transport, protocol, secured, local, requests: 0, opened_ms, counted };
+                self.ask(Link::Whole(parked), lease, clock);
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),
         }
         Poll::Ready(())
     }
 
-    fn ask(&mut self, mut parked: Parked, lease: Lease, clock: Clock) {
+    /// Waits for a place on a connection.
+    fn poll_join(&mut self, turn: &mut Turn<'_, '_>) -> Poll<()> {
+        let State::Joining(joining) = std::mem::replace(&mut self.state, State::Choosing) else {
+            return Poll::Ready(());
+        };
+        let polled = match joining.member.poll_place(turn.cx, &joining.lease) {
+            Poll::Pending => {
+                let limit = self.call.settings.connect_timeout;
+                let late = self.patience.poll(turn.cx, Wait::Connect, limit);
+                late.map(|timer| Err(joining.member.why_late(timer)))
+            }
+            ready => ready,
+        };
+        let Poll::Ready(found) = polled else {
+            self.state = State::Joining(joining);
+            return Poll::Pending;
+        };
+        let Joining { member, lease, clock } = *joining;
+        match (found, D::CARRIER) {
+            (Ok(Found::Full), Some(carrier)) => {
+                drop(member);
+                self.join(turn, carrier, (lease, clock));
+            }
+            (Ok(_), _) => self.ask(Link::Place(member), lease, clock),
+            (Err(failure), _) => self.fail(turn, Broken::connecting(lease, failure)),
+        }
+        Poll::Ready(())
+    }
+
+    fn ask(&mut self, link: Link, lease: Lease, clock: Clock) {
         self.patience.moved();
-        self.dialogue.connect(parked.kept.take());
-        let line = self.line.insert(Line::new(parked, lease, clock));
+        let line = self.line.insert(Line::new(link, lease, clock));
         line.send(&mut self.dialogue, self.call.upload.start());
         self.state = State::Asking;
     }
@@ -294,8 +353,7 @@ impl<D: Dialogue> Conversation<D> {
             Ok(status) => self.judge(turn, status),
             Err(failure) => {
                 if let Some(line) = self.line.take() {
-                    let is_unanswered = failure.is_unprocessed || line.input.is_empty();
-                    let is_stale = failure.kind == Failures::ERROR && line.served_before() && is_unanswered;
+                    let is_stale = self.forgiven < FORGIVEN_MAX && line.is_stale(&failure);
                     let sent = if failure.is_unprocessed { 0 } else { line.sent() };
                     let broken = Broken { sent, is_stale, failure, lease: line.into_lease() };
                     self.fail(turn, broken);
@@ -315,7 +373,7 @@ impl<D: Dialogue> Conversation<D> {
             if line.sent() > before {
                 patience.moved();
             }
-            match line.poll_read(turn.cx, HEAD_READ) {
+            match line.poll_read(turn.cx, dialogue, HEAD_READ) {
                 Poll::Ready(Ok(1..)) => {
                     patience.moved();
                     let url = || call.url(line.lease.server());
@@ -373,6 +431,7 @@ impl<D: Dialogue> Conversation<D> {
         let status = self.call.note_failure(failure.kind);
         let goes_on = self.call.may_go_on(failure.kind, sent, turn.exchange, self.started);
         if is_stale {
+            self.forgiven += 1;
             self.choice.forgive();
         } else if lease.fail() {
             self.call.log_disabled(turn.exchange, lease.server());
@@ -418,6 +477,7 @@ impl<D: Dialogue> Task for Conversation<D> {
                 State::Resolving(_) => ready!(self.poll_resolved(turn)),
                 State::Choosing => self.choose(turn),
                 State::Connecting(_) => ready!(self.poll_connect(turn)),
+                State::Joining(_) => ready!(self.poll_join(turn)),
                 State::Asking => ready!(self.poll_asking(turn))?,
                 State::Answered | State::Failed(..) => return Poll::Ready(Ok(())),
             }

@@ -7,23 +7,34 @@ use contract::Exchange;
 use http::{Field, Fields, Status};
 use journal::Level;
 use std::any::Any;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use wire::Buffer;
 
 /// One request to a server and its response, in the words of a protocol. It does no I/O: the conversation gives it
 /// what was read, and sends what it writes. One that ended is used again.
 pub trait Dialogue: Default + 'static {
+    /// Makes a connection of a protocol by which one connection carries many requests at a time; `None` for a protocol by
+    /// which it carries one after the other.
+    const CARRIER: Option<fn() -> Rc<dyn Carrier>> = None;
+
     /// Forgets request and response, and keeps the memory of them that is worth it.
     fn clear(&mut self);
 
-    /// Takes over a connection. `kept` is what the protocol kept of it ([`Dialogue::disconnect`]); `None` for a connection
-    /// that was opened for this request.
-    fn connect(&mut self, kept: Option<Box<dyn Any>>) {
-        let _ = kept;
+    /// Takes a place on a connection that carries many requests. [`Dialogue::begin`] follows.
+    fn connect(&mut self, carrier: &Rc<dyn Carrier>) {
+        let _ = carrier;
     }
 
-    /// Gives up the connection, which serves another request later, and returns what that has to know of it.
-    fn disconnect(&mut self) -> Option<Box<dyn Any>> {
-        None
+    /// Gives up that place. A response that is not whole is cancelled.
+    fn disconnect(&mut self) {}
+
+    /// Ready when there is something to read for this request on a connection that carries many: tells how many bytes came
+    /// since the last time. [`Dialogue::read_content`] then gives no more than `most` bytes until the next call. The task is
+    /// also woken when more may be sent.
+    fn poll_input(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<usize> {
+        let _ = (cx, most);
+        Poll::Pending
     }
 
     /// Starts an attempt: forgets the answer of the attempt before, and appends the head of the request.
@@ -85,6 +96,39 @@ pub trait Dialogue: Default + 'static {
     /// Whether the connection can serve another request after the end of the content.
     fn keeps_connection(&self) -> bool;
 }
+
+/// A connection that carries many requests at a time, in the words of a protocol. It does no I/O. What the server sends is
+/// given to each request, which is woken for it.
+pub trait Carrier: Any {
+    /// Takes what the server sent out of the input. Appends the answers that the protocol requires.
+    ///
+    /// # Errors
+    /// The server breaks the rules, so that the connection must end. All requests have learned why.
+    fn read(&self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<(), Broken>;
+
+    /// Appends what there is to send besides the requests: the beginning of the connection, and what requests leave to be
+    /// said.
+    fn append_pending(&self, out: &mut Vec<u8>);
+
+    /// Sets the task that is woken when there is something to append.
+    fn set_driver(&self, driver: &Waker);
+
+    /// How many requests the server allows at a time, once it has said so.
+    fn allowed(&self) -> Option<usize>;
+
+    /// How many requests there are.
+    fn requests(&self) -> usize;
+
+    /// Whether the server acts on no further request.
+    fn is_leaving(&self) -> bool;
+
+    /// Wakes all requests.
+    fn wake_all(&self);
+}
+
+/// The server broke the rules of the protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Broken;
 
 /// What was in the input.
 #[derive(Debug)]

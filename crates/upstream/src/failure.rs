@@ -12,7 +12,7 @@ pub(crate) const READING_HEAD: &str = "reading response header from upstream";
 pub(crate) const READING: &str = "reading upstream";
 
 /// Why a server has no answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// What it counts as.
     pub kind: Failures,

@@ -4,30 +4,22 @@ use crate::attempts::{Attempt, Attempts};
 use crate::balance::Lease;
 use crate::dialogue::Dialogue;
 use crate::failure::{Failure, READING_HEAD, SENDING};
+use crate::failures::Failures;
 use crate::patience::Wait;
 use crate::pool::{self, Parked};
-use crate::secured::Secured;
-use crate::tier::Counted;
-use crate::upload::{Lost, Rest};
+use crate::shared::Member;
+use crate::upload::{Lost, PIECE, Rest};
 use contract::{Duplex, Tunnel, Turn};
 use http::Status;
 use journal::clock::Time;
-use std::any::TypeId;
 use std::io;
-use std::net::SocketAddr;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use wire::{Buffer, Transport};
+use wire::Buffer;
 
 /// A connection to a server while it serves a request.
 pub(crate) struct Line {
-    transport: Transport,
-    /// The type of the dialogue.
-    protocol: TypeId,
-    /// How it is encrypted, if it is.
-    secured: Option<Secured>,
-    /// The address that it comes from, if that was set.
-    local: Option<SocketAddr>,
+    link: Link,
     /// What was read and not used yet.
     pub(crate) input: Buffer,
     /// What is written next.
@@ -36,16 +28,18 @@ pub(crate) struct Line {
     rest: Rest,
     pub(crate) lease: Lease,
     clock: Clock,
-    /// When the connection was opened, in milliseconds of uptime.
-    opened_ms: u64,
-    /// The connection is counted while it is open.
-    counted: Counted,
-    /// How many requests the connection served before.
-    requests: u64,
     /// How many bytes of the request were sent.
     written: u64,
     /// Why the request could not be sent whole.
     pub(crate) broken: Option<io::Error>,
+}
+
+/// What a request has of a connection.
+pub(crate) enum Link {
+    /// All of it.
+    Whole(Parked),
+    /// A place among others.
+    Place(Member),
 }
 
 /// Notes how long an attempt took, however it ends.
@@ -96,23 +90,16 @@ pub(crate) enum Sent {
 
 impl Line {
     /// A connection that stands.
-    pub(crate) fn new(parked: Parked, lease: Lease, clock: Clock) -> Line {
+    pub(crate) fn new(link: Link, lease: Lease, clock: Clock) -> Line {
         let elapsed = clock.elapsed();
         clock.note(|attempt| attempt.connect_time = Some(elapsed));
-        let Parked { transport, protocol, kept: _, secured, local, requests, opened_ms, counted } = parked;
         Line {
-            transport,
-            protocol,
-            secured,
-            local,
+            link,
             input: Buffer::default(),
             output: Buffer::default(),
             rest: Rest::Nothing,
             lease,
             clock,
-            opened_ms,
-            counted,
-            requests,
             written: 0,
             broken: None,
         }
@@ -120,18 +107,51 @@ impl Line {
 
     /// Takes a request, which is sent while its answer is read.
     pub(crate) fn send(&mut self, dialogue: &mut impl Dialogue, body: Rest) {
-        self.output.append(|out| dialogue.begin(out));
         self.rest = body;
+        match &self.link {
+            Link::Whole(_) => self.output.append(|out| dialogue.begin(out)),
+            Link::Place(member) => {
+                dialogue.connect(member.carrier());
+                member.begin();
+                let begin = |output: &mut Buffer| output.append(|out| dialogue.begin(out));
+                let ((), count) = member.append(&mut self.output, begin);
+                self.note_appended(count);
+            }
+        }
     }
 
-    /// Whether the connection served a request before: the server may have closed it in the meantime.
-    pub(crate) fn served_before(&self) -> bool {
-        self.requests > 0
+    /// Whether a failure may be due to what became of the connection before the request came: the server has closed it in
+    /// the meantime, or refuses what it has not said that it would.
+    pub(crate) fn is_stale(&self, failure: &Failure) -> bool {
+        let is_error = failure.kind == Failures::ERROR;
+        match &self.link {
+            Link::Whole(parked) => {
+                let is_unanswered = failure.is_unprocessed || self.input.is_empty();
+                is_error && parked.requests > 0 && is_unanswered
+            }
+            Link::Place(member) => {
+                is_error && (member.is_stale() || (failure.is_unprocessed && !member.is_opener()))
+            }
+        }
     }
 
     /// How many bytes of the request were sent; not 0 if the first ones may have left.
     pub(crate) fn sent(&self) -> u64 {
-        self.written.max(u64::from(self.transport.is_sending()))
+        match &self.link {
+            Link::Whole(parked) => self.written.max(u64::from(parked.transport.is_sending())),
+            Link::Place(member) => {
+                if member.has_left() {
+                    self.written
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
+    fn note_appended(&mut self, count: usize) {
+        self.written += count as u64;
+        self.clock.note(|attempt| attempt.sent += count as u64);
     }
 
     /// Whether the server took the whole request.
@@ -151,6 +171,49 @@ impl Line {
         if self.broken.is_some() || (self.took_all() && !dialogue.has_pending()) {
             return Ok(Sent::All);
         }
+        match self.link {
+            Link::Whole(_) => self.poll_write(turn, dialogue),
+            Link::Place(_) => self.poll_append(turn, dialogue),
+        }
+    }
+
+    /// Appends to what a connection with other requests sends.
+    fn poll_append(&mut self, turn: &mut Turn<'_, '_>, dialogue: &mut impl Dialogue) -> Result<Sent, Status> {
+        let Line { link: Link::Place(member), output, rest, broken, .. } = self else { return Ok(Sent::All) };
+        let append = |output: &mut Buffer| loop {
+            if dialogue.has_pending() {
+                output.append(|out| dialogue.append_pending(out));
+            }
+            if output.bytes().len() >= PIECE {
+                member.await_room();
+                return Ok(Sent::AwaitsServer);
+            }
+            if dialogue.is_blocked() {
+                if dialogue.has_pending() {
+                    // There is room that is left to others. What they do not take is for this request.
+                    member.await_room();
+                }
+                return Ok(Sent::AwaitsServer);
+            }
+            match rest.poll_append(turn, dialogue, output) {
+                Poll::Ready(Ok(())) if rest.is_nothing() && !dialogue.is_blocked() => return Ok(Sent::All),
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(Lost::Client(status))) => return Err(status),
+                Poll::Ready(Err(Lost::File(error))) => {
+                    *broken = Some(error);
+                    return Ok(Sent::All);
+                }
+                Poll::Pending => return Ok(Sent::AwaitsClient),
+            }
+        };
+        let (sent, count) = member.append(output, append);
+        self.note_appended(count);
+        sent
+    }
+
+    /// Writes to a connection that has this request alone.
+    fn poll_write(&mut self, turn: &mut Turn<'_, '_>, dialogue: &mut impl Dialogue) -> Result<Sent, Status> {
+        let Link::Whole(parked) = &mut self.link else { return Ok(Sent::All) };
         loop {
             if dialogue.has_pending() {
                 self.output.append(|out| dialogue.append_pending(out));
@@ -170,7 +233,7 @@ impl Line {
                 Poll::Pending => false,
             };
             while !self.output.is_empty() {
-                match self.transport.poll_write(turn.cx, self.output.bytes()) {
+                match parked.transport.poll_write(turn.cx, self.output.bytes()) {
                     Poll::Ready(Ok(count)) => {
                         self.output.consume(count);
                         self.written += count as u64;
@@ -197,19 +260,56 @@ impl Line {
     }
 
     /// Reads once and appends to the input, with room for at least so many bytes, and returns how many came; 0 at the end.
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, least: usize) -> Poll<io::Result<usize>> {
-        let count = ready!(self.transport.poll_read_into(cx, &mut self.input, least))?;
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        dialogue: &mut impl Dialogue,
+        least: usize,
+    ) -> Poll<io::Result<usize>> {
+        let count = match &mut self.link {
+            Link::Whole(parked) => ready!(parked.transport.poll_read_into(cx, &mut self.input, least))?,
+            Link::Place(_) => return self.poll_part(cx, dialogue, least),
+        };
         self.clock.note(|attempt| attempt.received += count as u64);
         Poll::Ready(Ok(count))
     }
 
     /// Reads once no more than so many bytes, otherwise as [`Line::poll_read`].
-    pub(crate) fn poll_read_most(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read_most(
+        &mut self,
+        cx: &mut Context<'_>,
+        dialogue: &mut impl Dialogue,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Link::Whole(parked) = &mut self.link else { return self.poll_part(cx, dialogue, most) };
         let mut piece = vec![0; most];
-        let count = ready!(self.transport.poll_read(cx, &mut piece))?;
+        let count = ready!(parked.transport.poll_read(cx, &mut piece))?;
         self.input.append(|input| input.extend_from_slice(&piece[..count]));
         self.clock.note(|attempt| attempt.received += count as u64);
         Poll::Ready(Ok(count))
+    }
+
+    /// Waits for what a connection with other requests brings for this one, which the dialogue has. The count is never 0
+    /// while the connection is open.
+    fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+        dialogue: &mut impl Dialogue,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let Link::Place(member) = &self.link else { return Poll::Pending };
+        if let Poll::Ready(count) = dialogue.poll_input(cx, most) {
+            self.clock.note(|attempt| attempt.received += count as u64);
+            return Poll::Ready(Ok(count.max(1)));
+        }
+        match member.ended() {
+            None => Poll::Pending,
+            Some(Ok(error)) => {
+                self.broken = self.broken.take().or(error);
+                Poll::Ready(Ok(0))
+            }
+            Some(Err(error)) => Poll::Ready(Err(error)),
+        }
     }
 
     /// The failure of a server whose answer ends before its head does.
@@ -223,10 +323,18 @@ impl Line {
 
     /// The failure of a server that is silent for too long.
     pub(crate) fn why_silent(&mut self, wait: Wait) -> Failure {
+        self.note_silence();
         match (self.broken.take(), wait) {
             (Some(error), _) => Failure::io("send", &error, SENDING),
             (None, Wait::Send) => Failure::timed_out(SENDING),
             (None, Wait::Connect | Wait::Read) => Failure::timed_out(READING_HEAD),
+        }
+    }
+
+    /// Notes that the server was waited for in vain.
+    pub(crate) fn note_silence(&self) {
+        if let Link::Place(member) = &self.link {
+            member.note_silence();
         }
     }
 
@@ -252,61 +360,44 @@ impl Line {
     /// The response is whole. If the connection can serve another request, it is kept for one.
     pub(crate) fn finish(mut self, dialogue: &mut impl Dialogue, reusable: bool, tag: usize) {
         self.clock.stop();
-        if reusable && dialogue.has_pending() {
-            self.send_pending(dialogue);
-        }
-        let keepalive = self.lease.group().keepalive;
-        let requests = self.requests + 1;
-        let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(self.opened_ms));
-        let is_young = age <= keepalive.time && requests < keepalive.requests;
-        if !reusable || !self.took_all() || keepalive.connections == 0 || !is_young || !self.input.is_empty()
-        {
-            self.transport.say_goodbye();
+        let is_quiet = self.took_all() && self.input.is_empty();
+        let Line { link: Link::Whole(mut parked), lease, .. } = self else { return dialogue.disconnect() };
+        let keepalive = lease.group().keepalive;
+        parked.requests += 1;
+        let age = Duration::from_millis(Time::now().uptime_ms.saturating_sub(parked.opened_ms));
+        let is_young = age <= keepalive.time && parked.requests < keepalive.requests;
+        if !reusable || !is_quiet || keepalive.connections == 0 || !is_young {
+            parked.transport.say_goodbye();
             return;
         }
-        let Line { transport, protocol, secured, local, lease, opened_ms, counted, .. } = self;
-        let kept = dialogue.disconnect();
-        pool::put(
-            &lease,
-            tag,
-            Parked { transport, protocol, kept, secured, local, requests, opened_ms, counted },
-        );
-    }
-
-    /// Sends what the protocol still owes the server. What the connection does not take at once stays in the output.
-    fn send_pending(&mut self, dialogue: &mut impl Dialogue) {
-        self.output.append(|out| dialogue.append_pending(out));
-        let mut cx = Context::from_waker(Waker::noop());
-        while !self.output.is_empty()
-            && let Poll::Ready(Ok(count @ 1..)) = self.transport.poll_write(&mut cx, self.output.bytes())
-        {
-            self.output.consume(count);
-            self.clock.note(|attempt| attempt.sent += count as u64);
-        }
+        pool::put(&lease, tag, parked);
     }
 
     /// The connection changes its protocol.
-    pub(crate) fn into_tunnel(mut self, idle: Duration) -> Tunnel {
+    pub(crate) fn into_tunnel(self, idle: Duration) -> Option<Tunnel> {
         let first = bytes::Bytes::copy_from_slice(self.input.bytes());
-        self.input.consume(usize::MAX);
-        self.input.release();
-        Tunnel { far: Box::new(Far(self)), first, idle }
+        let Line { link: Link::Whole(parked), lease, clock, .. } = self else { return None };
+        Some(Tunnel { far: Box::new(Far { parked, clock, _lease: lease }), first, idle })
     }
 }
 
 /// The far end of a tunnel. The attempt lasts as long as this does.
-struct Far(Line);
+struct Far {
+    parked: Parked,
+    clock: Clock,
+    _lease: Lease,
+}
 
 impl Drop for Far {
     fn drop(&mut self) {
-        self.0.transport.say_goodbye();
+        self.parked.transport.say_goodbye();
     }
 }
 
 impl Duplex for Far {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.0.transport.poll_read(cx, buffer).map_ok(|count| {
-            self.0.clock.note(|attempt| {
+        self.parked.transport.poll_read(cx, buffer).map_ok(|count| {
+            self.clock.note(|attempt| {
                 attempt.received += count as u64;
                 attempt.length += count as u64;
             });
@@ -315,6 +406,6 @@ impl Duplex for Far {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.transport.poll_write(cx, bytes)
+        self.parked.transport.poll_write(cx, bytes)
     }
 }

@@ -8,7 +8,7 @@ use crate::tier::Counted;
 use contract::hash::KeyedMap;
 use journal::clock::Time;
 use net::SocketAddress;
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -23,8 +23,6 @@ pub(crate) struct Parked {
     pub(crate) transport: Transport,
     /// The type of the dialogue that it serves.
     pub(crate) protocol: TypeId,
-    /// What the protocol keeps of it.
-    pub(crate) kept: Option<Box<dyn Any>>,
     /// How it is encrypted, if it is.
     pub(crate) secured: Option<Secured>,
     /// The address that it comes from, if that was set.
@@ -34,6 +32,7 @@ pub(crate) struct Parked {
     /// When it was opened, in milliseconds of uptime.
     pub(crate) opened_ms: u64,
     /// It is counted while it is open.
+    #[expect(dead_code, reason = "it counts as long as it is there")]
     pub(crate) counted: Counted,
 }
 

@@ -12,7 +12,7 @@ use std::task::Poll;
 use wire::Buffer;
 
 /// How much is taken from a file at once, and how much waits to be sent before more of the body is taken.
-const PIECE: usize = 64 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
 
 /// The body of a request.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
-//! A client that sends and reads frames one by one.
+//! A client, or a server, that sends and reads frames one by one.
 
 use super::PATIENCE;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -31,6 +31,8 @@ pub(crate) struct Frame {
 pub(crate) struct Raw<S = TcpStream> {
     stream: S,
     input: Vec<u8>,
+    /// How much may be sent on a stream, as the other side's settings say.
+    pub(crate) window: Option<u32>,
 }
 
 /// A frame to send.
@@ -62,6 +64,12 @@ pub(crate) fn window(stream: u32, increment: u32) -> Vec<u8> {
     frame(WINDOW, 0, stream, &increment.to_be_bytes())
 }
 
+/// The window of new streams (SETTINGS_INITIAL_WINDOW_SIZE), if these settings have one.
+fn window_of(settings: &[u8]) -> Option<u32> {
+    let (settings, _) = settings.as_chunks::<6>();
+    settings.iter().find_map(|&[a, b, value @ ..]| ([a, b] == [0, 4]).then_some(u32::from_be_bytes(value)))
+}
+
 impl Frame {
     /// Whether it ends its stream.
     pub(crate) fn ends(&self) -> bool {
@@ -87,10 +95,33 @@ impl Raw {
     }
 }
 
+impl Raw {
+    /// Takes a connection, and begins HTTP/2 as a server with these settings.
+    pub(crate) fn accept(listener: &TcpListener, settings: &[(u16, u32)]) -> Raw {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut preface = [0; 24];
+        stream.read_exact(&mut preface).expect("a preface");
+        assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        let mut raw = Raw { stream, input: Vec::new(), window: None };
+        raw.set(settings);
+        raw
+    }
+
+    /// Sends settings.
+    pub(crate) fn set(&mut self, settings: &[(u16, u32)]) {
+        let payload: Vec<u8> = settings
+            .iter()
+            .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat())
+            .collect();
+        self.send(&frame(SETTINGS, 0, 0, &payload));
+    }
+}
+
 impl<S: Read + Write> Raw<S> {
     /// Begins HTTP/2 over a stream; gives the server's settings, too.
     pub(crate) fn over(stream: S, initial_window: u32) -> (Raw<S>, Vec<u8>) {
-        let mut raw = Raw { stream, input: Vec::new() };
+        let mut raw = Raw { stream, input: Vec::new(), window: None };
         let settings = [&[0, 4][..], &initial_window.to_be_bytes()].concat();
         raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         raw.send(&frame(SETTINGS, 0, 0, &settings));
@@ -116,6 +147,9 @@ impl<S: Read + Write> Raw<S> {
                 let stream = u32::from_be_bytes(*stream);
                 let next = Frame { kind: *kind, flags: *flags, stream, payload: payload.to_vec() };
                 self.input.drain(..9 + length);
+                if next.kind == SETTINGS {
+                    self.window = window_of(&next.payload).or(self.window);
+                }
                 if next.kind == SETTINGS && next.flags == 1 {
                     continue;
                 }

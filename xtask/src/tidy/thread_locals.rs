@@ -27,6 +27,7 @@ const PLACES: &[&str] = &[
     "crates/site/src/overlay/cache.rs",
     "crates/upstream/src/pool.rs",
     "crates/upstream/src/resolver/asked.rs",
+    "crates/upstream/src/shared.rs",
     "crates/wire/src/buffer.rs",
     "crates/wire/src/memory.rs",
     "crates/wire/src/timer.rs",

@@ -1,6 +1,7 @@
 //! What only a client does: it begins the connection and opens streams.
 
-use super::{Connection, Event, Limits, Role};
+use super::reading::Block;
+use super::{Connection, Event, Limits, Role, Stage};
 use crate::budget::INTERIM_HEAD;
 use crate::frame::{MAX, PREFACE};
 use crate::settings::{ENABLE_PUSH, write_settings};
@@ -37,6 +38,21 @@ impl Connection {
         Some(id)
     }
 
+    /// How many streams the server allows at a time, once it has said so.
+    pub fn allowed_streams(&self) -> Option<usize> {
+        (self.stage == Stage::Open).then_some(self.peer.streams as usize)
+    }
+
+    /// Whether the numbers of streams are used up.
+    pub fn is_used_up(&self) -> bool {
+        self.streams.last >= MAX - 2
+    }
+
+    /// How many bytes of content may be sent on all streams together now.
+    pub fn shared_room(&self) -> usize {
+        usize::try_from(self.send_window).unwrap_or(0)
+    }
+
     /// Whether we have ended our side of a stream, or there is no such stream.
     pub fn has_sent_all(&self, id: u32) -> bool {
         self.streams.get(id).is_none_or(|stream| !stream.is_local_open)
@@ -45,11 +61,11 @@ impl Connection {
     /// The head of a response, or an interim one, which does not end the stream.
     pub(super) fn read_response(
         &mut self,
-        id: u32,
-        ends: bool,
+        block: Block<'_>,
         list: &HeaderList,
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, Failure> {
+        let Block { stream: id, ends, bytes } = block;
         let status = list.iter().next().filter(|(name, _)| name == b":status");
         let is_interim = status.is_some_and(|(_, value)| value.starts_with(b"1"));
         if is_interim {
@@ -60,6 +76,6 @@ impl Connection {
         }
         let Some(stream) = self.streams.get_mut(id) else { return Ok(None) };
         (stream.has_head, stream.is_remote_open) = (!is_interim, !ends);
-        Ok((!stream.is_reset).then_some(Event::Response { stream: id, ends }))
+        Ok((!stream.is_reset).then_some(Event::Response { stream: id, ends, length: bytes.len() }))
     }
 }

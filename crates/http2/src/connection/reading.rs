@@ -27,10 +27,10 @@ struct Frame<'a> {
 
 /// A whole block of fields.
 #[derive(Clone, Copy)]
-struct Block<'a> {
-    stream: u32,
-    ends: bool,
-    bytes: &'a [u8],
+pub(super) struct Block<'a> {
+    pub(super) stream: u32,
+    pub(super) ends: bool,
+    pub(super) bytes: &'a [u8],
 }
 
 /// What a frame comes to.
@@ -159,6 +159,10 @@ impl Connection {
                 Ok(None)
             }
             _ if id > self.last_served => Ok(None),
+            Absent::Forgotten if self.role == Role::Client => {
+                self.budget.spend(CHEAP_FRAME)?;
+                Ok(None)
+            }
             Absent::Ended | Absent::Forgotten => {
                 self.budget.spend(CANCELLED_STREAM)?;
                 write_reset(id, Code::STREAM_CLOSED, out);
@@ -218,7 +222,8 @@ impl Connection {
             .decoder
             .decode(bytes, list)
             .map_err(|_| Failure::new(Code::COMPRESSION_ERROR, "client sent invalid encoded header field"));
-        let read = read.and(if list.is_too_large() { Err(TOO_LARGE) } else { Ok(()) });
+        let is_lost = list.is_too_large() && (self.role == Role::Server || !self.decoder.tolerates(list));
+        let read = read.and(if is_lost { Err(TOO_LARGE) } else { Ok(()) });
         if read.is_err() {
             // The client learns that the stream is the last one.
             self.streams.last = self.streams.last.max(id);
@@ -229,7 +234,7 @@ impl Connection {
                 return self.stream_error(id, Code::STREAM_CLOSED, out);
             }
             if !stream.has_head {
-                return self.read_response(id, ends, list, out);
+                return self.read_response(block, list, out);
             }
             return self.read_trailers(id, ends, list, out);
         }
@@ -243,6 +248,11 @@ impl Connection {
                 Ok(None)
             }
             Absent::Idle => self.open(block, out),
+            // We have cancelled the stream, maybe long ago: the response is on its way.
+            Absent::Cancelled | Absent::Forgotten if self.role == Role::Client => {
+                self.budget.spend(CHEAP_FRAME)?;
+                Ok(None)
+            }
             Absent::Cancelled => {
                 self.budget.spend(CANCELLED_STREAM)?;
                 Ok(None)
@@ -369,7 +379,8 @@ impl Connection {
             return Ok(None);
         }
         if std::mem::replace(&mut stream.is_reset, true) {
-            return Ok(None);
+            let event = Event::Reset { stream: head.stream, code: Code::STREAM_CLOSED };
+            return Ok((self.role == Role::Client).then_some(event));
         }
         // The stream keeps its place until its user has released it.
         self.budget.spend(CANCELLED_STREAM)?;

@@ -7,12 +7,18 @@ use crate::HeaderList;
 /// How often a block may resize the table (RFC 7541, section 4.2).
 const RESIZES_MAX: u32 = 2;
 
+/// How many times as long as it should be a list of fields may be that is read on.
+const TOLERANCE: usize = 4;
+
 /// Reads blocks of fields, one after the other.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     table: DynamicTable,
     /// How large the table may be, as our settings allow, in bytes.
     allowed: usize,
+    /// Whether it reads what a server sends. A client that sends too much loses its connection; that of a server has the
+    /// requests of others on it.
+    is_lenient: bool,
 }
 
 /// How a literal is treated.
@@ -24,7 +30,18 @@ enum Literal {
 
 impl Decoder {
     pub(crate) fn new(table_size: usize) -> Decoder {
-        Decoder { table: DynamicTable::new(table_size), allowed: table_size }
+        Decoder { table: DynamicTable::new(table_size), allowed: table_size, is_lenient: false }
+    }
+
+    /// The same, which reads a list on that is too large, up to [`TOLERANCE`] times its size, and accepts a text that is
+    /// padded by a whole byte of ones. Some servers send that.
+    pub(crate) fn lenient(self) -> Decoder {
+        Decoder { is_lenient: true, ..self }
+    }
+
+    /// Whether a list that is too large was read to its end, so that the table is what the peer takes it for.
+    pub(crate) fn tolerates(&self, list: &HeaderList) -> bool {
+        !list.is_too_large() || (self.is_lenient && !list.is_longer_by(TOLERANCE))
     }
 
     /// How much memory the table has, in bytes.
@@ -32,12 +49,12 @@ impl Decoder {
         self.table.memory()
     }
 
-    /// Reads a whole block into a list. A list that is too large ends the connection, so the rest of the block is not read:
-    /// a few bytes of it may stand for much more.
+    /// Reads a whole block into a list. The rest of a block is not read whose list is too large to be tolerated: a few bytes
+    /// of it may stand for much more, and the connection ends.
     pub(crate) fn decode(&mut self, block: &[u8], list: &mut HeaderList) -> Result<(), Malformed> {
         let (mut rest, mut resizes) = (block, 0);
         while let Some(&first) = rest.first() {
-            if list.is_too_large() {
+            if !self.tolerates(list) {
                 break;
             }
             match first {
@@ -73,14 +90,14 @@ impl Decoder {
         let (index, rest) = integer::read(input, prefix_bits)?;
         let scratch = list.begin();
         let rest = match index {
-            0 => text(rest, scratch)?,
+            0 => self.text(rest, scratch)?,
             index => {
                 scratch.extend_from_slice(self.entry(index)?.0);
                 rest
             }
         };
         let name_length = scratch.len();
-        let rest = text(rest, scratch)?;
+        let rest = self.text(rest, scratch)?;
         if literal == Literal::Indexed {
             let (name, value) = scratch.split_at(name_length);
             self.table.add(name, value, 0);
@@ -96,18 +113,18 @@ impl Decoder {
             None => self.table.get(index - STATIC.len()).ok_or(Malformed::Index),
         }
     }
-}
 
-/// Appends a text and returns what follows it (RFC 7541, section 5.2).
-fn text<'a>(input: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Malformed> {
-    let is_encoded = input.first().is_some_and(|first| first & 0x80 != 0);
-    let (length, rest) = integer::read(input, 7)?;
-    let (text, rest) = rest.split_at_checked(length as usize).ok_or(Malformed::Truncated)?;
-    match is_encoded {
-        true => huffman::decode(text, out)?,
-        false => out.extend_from_slice(text),
+    /// Appends a text and returns what follows it (RFC 7541, section 5.2).
+    fn text<'a>(&self, input: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Malformed> {
+        let is_encoded = input.first().is_some_and(|first| first & 0x80 != 0);
+        let (length, rest) = integer::read(input, 7)?;
+        let (text, rest) = rest.split_at_checked(length as usize).ok_or(Malformed::Truncated)?;
+        match is_encoded {
+            true => huffman::decode(text, if self.is_lenient { 8 } else { 7 }, out)?,
+            false => out.extend_from_slice(text),
+        }
+        Ok(rest)
     }
-    Ok(rest)
 }
 
 #[cfg(test)]
@@ -169,6 +186,23 @@ mod tests {
         }
         let mut decoder = Decoder::new(4096);
         assert_eq!(decode(&mut decoder, &[0x20, 0x3f, 0xe1, 0x1f, 0x82]).as_deref(), Ok(":method: GET\n"));
+    }
+
+    #[test]
+    fn more_is_accepted_of_servers() {
+        let mut decoder = Decoder::new(4096).lenient();
+        let padded = [0x40, 1, b'a', 0x83, 0x64, 0x02, 0xff];
+        assert_eq!(decode(&mut Decoder::new(4096), &padded), Err(Malformed::Huffman));
+        assert_eq!(decode(&mut decoder, &padded).as_deref(), Ok("a: 302\n"));
+        let long = [&[0x40, 1, b'b', 60][..], &[b'x'; 60]].concat();
+        let mut list = HeaderList::new(40);
+        decoder.decode(&long, &mut list).unwrap();
+        assert!(list.is_too_large() && decoder.tolerates(&list));
+        let entry = format!("b: {}\n", "x".repeat(60));
+        assert_eq!(decode(&mut decoder, &[0xbe]), Ok(entry), "the table is up to date");
+        let mut list = HeaderList::new(40);
+        decoder.decode(&long.repeat(3), &mut list).unwrap();
+        assert!(!decoder.tolerates(&list));
     }
 
     #[test]

@@ -89,8 +89,8 @@ fn upper_half(bits: u64) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// Appends the text that was encoded.
-pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+/// Appends the text that was encoded. Up to so many ones fill up its end: 7, or 8.
+pub(super) fn decode(encoded: &[u8], padding: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
     // Bits that were read, aligned to the left, and how many.
     let (mut bits, mut count) = (0u64, 0u32);
     let mut rest = encoded.iter();
@@ -107,8 +107,7 @@ pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed>
             (symbol, length) => (usize::from(symbol), u32::from(length)),
         };
         if length > count {
-            // Less than a byte of ones fills up the last byte.
-            let is_padding = count < 8 && bits >> 56 == 0xff << (8 - count) & 0xff;
+            let is_padding = count <= padding && bits >> 56 == 0xff << (8 - count) & 0xff;
             return if is_padding { Ok(()) } else { Err(Malformed::Huffman) };
         }
         out.push(u8::try_from(symbol).map_err(|_| Malformed::Huffman)?);
@@ -190,7 +189,7 @@ mod tests {
                 let mut text = vec![b'0'; before];
                 text.extend([byte, b'a', byte, 255, byte]);
                 let mut out = Vec::new();
-                decode(&encoded(&text), &mut out).unwrap();
+                decode(&encoded(&text), 7, &mut out).unwrap();
                 assert_eq!(out, text);
             }
         }
@@ -206,10 +205,10 @@ mod tests {
             &[0xff, 0xff, 0xff, 0xfc],
             &[0xff, 0xff, 0xff, 0xff, 0xff],
         ] {
-            assert!(decode(bytes, &mut Vec::new()).is_err(), "{bytes:?}");
+            assert!(decode(bytes, 7, &mut Vec::new()).is_err(), "{bytes:?}");
         }
         let mut out = Vec::new();
-        decode(&[0x07], &mut out).unwrap();
+        decode(&[0x07], 7, &mut out).unwrap();
         assert_eq!(out, b"0", "three ones fill up the byte");
     }
 }

@@ -13,8 +13,9 @@
 //! fields but for those that concern only the client's own connection. `grpc_set_header` adds to that or replaces it, and
 //! with an empty value takes away. A level with its own `grpc_set_header` inherits none.
 //!
-//! A connection carries one call at a time. With `keepalive` in the `upstream`, the next call uses it again. Where no
-//! response comes, another server of the group is asked, as `grpc_next_upstream` says; a call that may have had an effect is
+//! With an `upstream` block, the calls of a thread share connections: up to 100 at a time use one, or as many as the server
+//! allows, and a slow client does not delay the others. `keepalive` says how many idle connections are kept. Without an
+//! `upstream` block, or with `keepalive 0`, each call has a separate connection. Where no response comes, another server of the group is asked, as `grpc_next_upstream` says; a call that may have had an effect is
 //! not sent twice, unless the server says that it did not act on it. In the end the client gets the status 502, or 504 where
 //! the time was over. gRPC clients show these as `UNAVAILABLE`. `grpc_read_timeout` limits how long the server may say
 //! nothing: make it longer for streams that rest.

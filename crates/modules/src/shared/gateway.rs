@@ -334,6 +334,10 @@ pub(crate) fn upload(exchange: &Exchange) -> Result<Upload, Status> {
     match request.streaming {
         None => Ok(request.body.clone().map_or(Upload::None, Upload::Whole)),
         Some(Streaming::Untouched) => Ok(Upload::Stream),
+        // A page in place of an answer is fetched without the body, a part of which is gone.
+        Some(_) if exchange.internal && matches!(request.method, Method::Get | Method::Head) => {
+            Ok(Upload::None)
+        }
         Some(Streaming::Begun | Streaming::Over) => {
             exchange.log(Level::Error, "the body of the request was passed on to another server already");
             Err(Status::BAD_GATEWAY)

@@ -154,7 +154,7 @@ impl<D: Dialogue> Conversation<D> {
     /// The connection changes its protocol.
     pub fn take_tunnel(&mut self) -> Option<Tunnel> {
         let idle = self.call.settings.read_timeout;
-        self.line.take().map(|line| line.into_tunnel(idle))
+        self.line.take().and_then(|line| line.into_tunnel(idle))
     }
 
     /// The next content that was read; at its end the connection is given back.
@@ -203,9 +203,9 @@ impl<D: Dialogue> Conversation<D> {
             Err(_) => return Poll::Ready(Err(self.give_up())),
         };
         let polled = match &mut content.throttle {
-            None => line.poll_read(turn.cx, CONTENT_READ),
+            None => line.poll_read(turn.cx, dialogue, CONTENT_READ),
             Some(throttle) => match throttle.poll_allowance(turn.cx) {
-                Poll::Ready(allowance) => line.poll_read_most(turn.cx, allowance.min(CONTENT_READ)),
+                Poll::Ready(allowance) => line.poll_read_most(turn.cx, dialogue, allowance.min(CONTENT_READ)),
                 // It is not the server that is waited for.
                 Poll::Pending => {
                     patience.clear();
@@ -224,6 +224,7 @@ impl<D: Dialogue> Conversation<D> {
             }
             Poll::Pending => {
                 let timed_out = ready!(patience.poll(turn.cx, Wait::Read, call.settings.read_timeout));
+                line.note_silence();
                 timed_out.and(Err(io::ErrorKind::TimedOut.into()))
             }
         };

@@ -51,12 +51,29 @@ pub(super) trait Asks: Dialogue {
     fn asked(&mut self) -> &mut Asked;
 }
 
+/// Early hints of one response, of which there may be several heads.
+#[derive(Default)]
+pub(super) struct Hints {
+    /// How long all heads were, in bytes.
+    length: usize,
+}
+
+impl Hints {
+    /// Sends early hints on whose head is so long, unless all of them together are longer than a head may be.
+    pub(super) fn pass(&mut self, fields: &Fields, length: usize, limit: usize, remarks: &Remarks<'_>) {
+        self.length = self.length.saturating_add(length);
+        match self.length <= limit {
+            true => remarks.hint(hints(fields)),
+            false => remarks.write(Level::Info, "upstream sent too big early hints"),
+        }
+    }
+}
+
 /// One request and its response in HTTP/1.
 pub(super) struct HttpDialogue {
     asked: Asked,
     interim: usize,
-    /// How many bytes early hints had, over all heads.
-    hints_bytes: usize,
+    hints: Hints,
     pub(super) head: ReceivedHead,
     pub(super) framing: ReceivedFraming,
     decoder: ResponseDecoder,
@@ -73,7 +90,7 @@ impl Default for HttpDialogue {
         HttpDialogue {
             asked: Asked::default(),
             interim: 0,
-            hints_bytes: 0,
+            hints: Hints::default(),
             head: ReceivedHead::default(),
             framing: UNFRAMED,
             decoder: ResponseDecoder::new(ResponseLength::None),
@@ -100,21 +117,6 @@ impl Asked {
     }
 }
 
-impl HttpDialogue {
-    /// Sends early hints on, unless all of them together are longer than a head may be.
-    fn pass_hints(&mut self, length: usize, remarks: &Remarks<'_>) -> Result<(), Failure> {
-        if self.head.version < Version::Http11 {
-            return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
-        }
-        self.hints_bytes = self.hints_bytes.saturating_add(length);
-        match self.hints_bytes <= self.asked.limit {
-            true => remarks.hint(hints(&self.head.fields)),
-            false => remarks.write(Level::Info, "upstream sent too big early hints"),
-        }
-        Ok(())
-    }
-}
-
 pub(super) fn invalid(message: &str) -> Failure {
     Failure::invalid(format!("{message} while {READING}"))
 }
@@ -136,7 +138,7 @@ impl Dialogue for HttpDialogue {
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
-        (self.interim, self.hints_bytes) = (0, 0);
+        (self.interim, self.hints) = (0, Hints::default());
         out.extend_from_slice(&self.asked.head);
     }
 
@@ -173,7 +175,10 @@ impl Dialogue for HttpDialogue {
                     return Err(invalid("upstream sent too many interim responses"));
                 }
                 if head.status == Status::EARLY_HINTS {
-                    self.pass_hints(used, remarks)?;
+                    if head.version < Version::Http11 {
+                        return Err(invalid("upstream sent HTTP/1.0 response with early hints"));
+                    }
+                    self.hints.pass(&head.fields, used, self.asked.limit, remarks);
                 }
                 continue;
             }

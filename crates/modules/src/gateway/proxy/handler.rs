@@ -5,10 +5,11 @@ use super::dialogue::HttpDialogue;
 use super::redirect;
 use super::request::{self, OwnFields};
 use super::response::{self, Answer};
-use super::target::{Hosts, Pass, Target};
+use super::route::Route;
+use super::target::Target;
 use crate::shared::cached;
 use crate::shared::gateway::Protocol;
-use ::upstream::{ClientTls, Settings};
+use ::upstream::Settings;
 use contract::{Exchange, Template, Work};
 use http::{Fields, Status, Version};
 use std::rc::Rc;
@@ -18,11 +19,7 @@ use std::sync::Arc;
 pub(super) struct Proxy {
     /// The name of the module.
     pub(super) name: &'static str,
-    pub(super) pass: Pass,
-    pub(super) fixed: Option<Arc<Target>>,
-    /// What variables can name.
-    pub(super) hosts: Option<Hosts>,
-    pub(super) location: Box<[u8]>,
+    pub(super) route: Route,
     pub(super) settings: Arc<Settings>,
     pub(super) own: OwnFields,
     /// The same for a request whose response may be kept.
@@ -35,28 +32,16 @@ pub(super) struct Proxy {
     pub(super) passes_te: bool,
     pub(super) redirects: Box<[redirect::Rule]>,
     pub(super) cookies: Cookies,
-    /// How servers are spoken to over TLS, if they may be.
-    pub(super) policy: Option<Arc<ClientTls>>,
     pub(super) server_name: Option<Template>,
-    pub(super) tag: usize,
 }
 
 /// `$proxy_host` and `$proxy_port` of the request that is being passed on.
 pub(super) struct Passing(pub(super) Arc<Target>);
 
 impl Proxy {
-    /// Where a request goes.
-    pub(super) fn target(&self, exchange: &Exchange) -> Result<Arc<Target>, Status> {
-        match (&self.hosts, &self.fixed) {
-            (Some(hosts), _) => self.pass.dynamic(exchange, hosts).map(Arc::new),
-            (None, Some(fixed)) => Ok(Arc::clone(fixed)),
-            (None, None) => Err(Status::INTERNAL_SERVER_ERROR),
-        }
-    }
-
     /// Writes the key of a response that is kept. As in nginx it is the URL that is asked for.
     pub(super) fn write_url(&self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, Status> {
-        let target = self.target(exchange)?;
+        let target = self.route.target(exchange)?;
         out.extend_from_slice(target.scheme.prefix().as_bytes());
         out.extend_from_slice(target.host.as_bytes());
         let mut uri = Vec::new();

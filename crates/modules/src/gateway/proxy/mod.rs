@@ -41,8 +41,9 @@
 //! body's length is always the true one.
 //!
 //! With `proxy_http_version 2` it sees HTTP/2, in clear without an upgrade (prior knowledge), over TLS as the protocol that
-//! the handshake offers (`h2`). A connection carries one request at a time. Requests that the other server says it did not
-//! act on are sent to the next server, whatever their method. Connections do not change their protocol then.
+//! the handshake offers (`h2`). With an `upstream` block that keeps connections, the requests of a thread share them: up to
+//! 100 at a time use one, or as many as the server allows, and a slow client does not delay the others. Requests that the
+//! other server says it did not act on are sent again, whatever their method. Connections do not change their protocol then.
 //!
 //! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
 //! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
@@ -157,10 +158,13 @@
 mod cookies;
 mod dialogue;
 mod handler;
+mod http2_dialogue;
+mod http2_session;
 mod over_http2;
 mod redirect;
 mod request;
 mod response;
+mod route;
 mod target;
 
 use crate::shared::cached::keeper;
@@ -168,8 +172,7 @@ use crate::shared::gateway::Gateway;
 use ::upstream::{Names, OPTION_COUNT, Options, Settings, TLS_OPTION_COUNT, TlsOptions, joined};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{
-    AnyDirective, Args, Directive, Exchange, Loading, LocationKind, LocationName, Module, Rule, ScopeBuilder,
-    Template, Variable, View,
+    AnyDirective, Args, Directive, Exchange, Loading, Module, Rule, ScopeBuilder, Template, Variable, View,
 };
 use cookies::{Cookies, FlagRule};
 use handler::{Passing, Proxy};
@@ -177,8 +180,9 @@ use http::Version;
 use over_http2::{ALPN, Http2Proxy};
 use redirect::{Redirect, unless_off};
 use request::OwnFields;
+use route::Route;
 use std::sync::Arc;
-use target::{Hosts, Target};
+use target::Target;
 
 pub(crate) use over_http2::{Streaming, compile_streaming};
 pub(crate) use request::SetField;
@@ -309,29 +313,21 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     let cookies = Cookies::new(view)?;
     let redirects = unless_off(view, &PROXY_REDIRECT)?;
     let redirects = view.get(&PROXY_REDIRECT).map(|_| redirects);
-    let Some(written) = view.written(&PROXY_PASS) else { return Settings::check(view, &OPTIONS) };
+    let version = view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11);
+    let protocol = (version == Version::Http2).then_some(ALPN);
+    let Some(route) = Route::compile(view, builder, (&PROXY_PASS, &TLS), protocol)? else {
+        return Settings::check(view, &OPTIONS);
+    };
     let mut settings = Settings::new(view, &OPTIONS)?;
     if let Some(cache) = settings.cache.as_mut().map(Arc::make_mut) {
         cache.convert_head = view.get(&PROXY_CACHE_CONVERT_HEAD).copied().unwrap_or(true);
     }
     let set: Vec<SetField> =
         view.all(&PROXY_SET_HEADER).iter().map(|written| written.value.clone()).collect();
-    let pass = written.value.clone();
-    let fixed = pass.fixed(view).map_err(|error| error.at(written.span))?;
-    let name = builder.name.as_ref();
-    let location = name.filter(|name| name.kind != LocationKind::Named);
-    let location: Box<[u8]> = location.map_or_else(Box::default, |name| name.text.clone());
-    builder.policy.redirects.to_slash = name.is_some_and(LocationName::ends_with_slash);
-    let version = view.get(&PROXY_HTTP_VERSION).copied().unwrap_or(Version::Http11);
-    let policy = pass
-        .policy(view, &TLS, (version == Version::Http2).then_some(ALPN))
-        .map_err(|error| if error.span.is_some() { error } else { error.at(written.span) })?;
-    let tag = crate::gateway::upstream::tag(view, &location, pass.text());
     let proxy = Proxy {
         name: MODULE.name,
-        redirects: redirect::rules(redirects, &pass, fixed.as_ref(), &location)?,
+        redirects: redirect::rules(redirects, &route.pass, route.fixed.as_deref(), &route.location)?,
         cookies,
-        hosts: pass.is_dynamic().then(|| Hosts::new(view)),
         own_kept: settings.cache.is_some().then(|| OwnFields::without_conditions(&set)),
         own: OwnFields::new(&set),
         version,
@@ -340,12 +336,8 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         body: view.get(&PROXY_SET_BODY).cloned(),
         passes_trailers: view.get(&PROXY_PASS_TRAILERS).copied().unwrap_or(false),
         settings: Arc::new(settings),
-        policy,
         server_name: view.get(&TLS.name).cloned(),
-        tag,
-        pass,
-        fixed: fixed.map(Arc::new),
-        location,
+        route,
     };
     let place = view.place(&PROXY_PASS);
     match version {

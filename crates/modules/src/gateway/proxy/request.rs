@@ -155,7 +155,7 @@ impl Proxy {
     }
 
     pub(super) fn ask_by<D: Asks>(&self, exchange: &mut Exchange) -> Result<Work, Status> {
-        let target = &self.target(exchange)?;
+        let target = &self.route.target(exchange)?;
         let mut conversation = Conversation::<D>::new(exchange, &target.group, &self.settings);
         exchange.attach_own_shared(conversation.dialogue.asked().passing(target));
         write_uri(self, exchange, target, &mut conversation.call.uri);
@@ -166,8 +166,8 @@ impl Proxy {
         (asked.limit, asked.passes_trailers) = (self.settings.buffer_size, self.passes_trailers);
         asked.is_secure = target.scheme.is_secure();
         (call.scheme, call.is_idempotent, call.tag) =
-            (target.scheme.prefix(), is_idempotent(exchange), self.tag);
-        let policy = self.policy.as_ref().filter(|_| target.scheme.is_secure());
+            (target.scheme.prefix(), is_idempotent(exchange), self.route.tag);
+        let policy = self.route.policy.as_ref().filter(|_| target.scheme.is_secure());
         call.secured =
             policy.map(|policy| secured(policy, self.server_name.as_ref(), &target.name, exchange));
         // Nothing is evaluated after this: an explanation ends with it.
@@ -303,7 +303,7 @@ fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Upload, Status> {
 
 /// Appends the target of the request line.
 pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
-    match (target.uri.is_empty(), proxy.pass.is_dynamic()) {
+    match (target.uri.is_empty(), proxy.route.pass.is_dynamic()) {
         (false, true) => uri.extend_from_slice(&target.uri),
         (true, _) if is_as_sent(exchange) => uri.extend_from_slice(&exchange.request.uri),
         _ => write_replaced(proxy, exchange, target, uri),
@@ -323,7 +323,7 @@ pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, uri
 fn write_replaced(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
     let request = &exchange.request;
     let replaces = exchange.valid_location && !target.uri.is_empty();
-    let skipped = if replaces { proxy.location.len().min(request.path.len()) } else { 0 };
+    let skipped = if replaces { proxy.route.location.len().min(request.path.len()) } else { 0 };
     if exchange.valid_location {
         uri.extend_from_slice(&target.uri);
     }
