@@ -93,20 +93,20 @@ fn what_a_server_may_do() {
     let head = frame(kind::HEADERS, 4, 1, HEAD);
     let end = frame(kind::HEADERS, 5, 1, HEAD);
     let interim = frame(kind::HEADERS, 4, 1, INTERIM);
-    let response = |ends| Event::Response { stream: 1, ends };
+    let response = |ends, length| Event::Response { stream: 1, ends, length };
     let reset = |code| Event::Reset { stream: 1, code };
     let refused = frame(kind::RST_STREAM, 0, 1, &7u32.to_be_bytes());
     let goaway = frame(kind::GOAWAY, 0, 0, &[0; 8]);
     for (frames, expected) in [
-        (vec![end.clone()], Ok(vec![response(true)])),
-        (vec![interim, end.clone()], Ok(vec![response(false), response(true)])),
+        (vec![end.clone()], Ok(vec![response(true, 1)])),
+        (vec![interim, end.clone()], Ok(vec![response(false, 5), response(true, 1)])),
         (vec![frame(kind::HEADERS, 5, 1, INTERIM)], Ok(vec![reset(Code::PROTOCOL_ERROR)])),
         (vec![frame(kind::DATA, 0, 1, b"hello")], Ok(vec![reset(Code::PROTOCOL_ERROR)])),
         (
             vec![head, frame(kind::HEADERS, 5, 1, HEAD)],
-            Ok(vec![response(false), reset(Code::PROTOCOL_ERROR)]),
+            Ok(vec![response(false, 1), reset(Code::PROTOCOL_ERROR)]),
         ),
-        (vec![end.clone(), end.clone()], Ok(vec![response(true), reset(Code::STREAM_CLOSED)])),
+        (vec![end.clone(), end.clone()], Ok(vec![response(true, 1), reset(Code::STREAM_CLOSED)])),
         (vec![refused], Ok(vec![reset(Code::REFUSED_STREAM)])),
         (vec![goaway], Ok(vec![Event::Goaway { last: 0, code: Code::NO_ERROR }])),
         (vec![frame(kind::HEADERS, 5, 3, HEAD)], Err(Code::PROTOCOL_ERROR)),

@@ -136,8 +136,7 @@ pub enum Event {
         /// As in [`Event::Data`].
         is_wrong: bool,
     },
-    /// The stream was cancelled, by the peer or because the peer broke the rules. A server that cancels it twice is told of
-    /// with the code STREAM_CLOSED.
+    /// The stream was cancelled, by the client or because the client broke the rules.
     Reset {
         /// The number of the stream.
         stream: u32,

@@ -379,8 +379,7 @@ impl Connection {
             return Ok(None);
         }
         if std::mem::replace(&mut stream.is_reset, true) {
-            let event = Event::Reset { stream: head.stream, code: Code::STREAM_CLOSED };
-            return Ok((self.role == Role::Client).then_some(event));
+            return Ok(None);
         }
         // The stream keeps its place until its user has released it.
         self.budget.spend(CANCELLED_STREAM)?;

@@ -312,17 +312,16 @@ impl State {
             Event::Response { stream, ends, length } => self.take_head(stream, ends, length),
             Event::Data { stream, bytes, ends, is_wrong } => {
                 let Some(inbox) = self.inbox(stream) else { return };
-                inbox.add_data(input.get(bytes).unwrap_or_default());
+                if !is_wrong {
+                    inbox.add_data(input.get(bytes).unwrap_or_default());
+                }
                 inbox.finish(ends, is_wrong);
             }
             Event::Trailers { stream, is_wrong } => self.take_trailers(stream, is_wrong),
             Event::Reset { stream, code } => {
-                let Some(inbox) = self.inbox(stream) else { return };
-                // A server need not want the rest of a request whose response is whole. Other codes say that it is not.
-                if code != Code::NO_ERROR {
-                    inbox.end = inbox.end.take().filter(|end| !matches!(end, End::Whole));
+                if let Some(inbox) = self.inbox(stream) {
+                    inbox.end_with(End::Reset(code));
                 }
-                inbox.end_with(End::Reset(code));
             }
             Event::Goaway { last, code } => {
                 self.is_leaving = true;
