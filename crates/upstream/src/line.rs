@@ -331,7 +331,7 @@ impl Line {
         }
     }
 
-    /// Notes that the server was waited for in vain.
+    /// Notes that the server did not answer in time.
     pub(crate) fn note_silence(&self) {
         if let Link::Place(member) = &self.link {
             member.note_silence();
