@@ -63,9 +63,18 @@ impl Drop for Grpc {
 
 /// What comes of one call of each kind to this address.
 pub fn calls(directory: &Path, address: SocketAddr) -> String {
+    client(directory, &[&address.to_string()])
+}
+
+/// What comes of many calls at a time to this address.
+pub fn many_calls(directory: &Path, address: SocketAddr) -> String {
+    client(directory, &[&address.to_string(), "many"])
+}
+
+fn client(directory: &Path, arguments: &[&str]) -> String {
     let program = directory.join("grpc_client.py");
     fs::write(&program, CLIENT).expect("client");
-    let output = Command::new(python()).arg(program).arg(address.to_string()).output().expect("python3");
+    let output = Command::new(python()).arg(program).args(arguments).output().expect("python3");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the gRPC client failed:\n{errors}");
     String::from_utf8(output.stdout).expect("UTF-8")

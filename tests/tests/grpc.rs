@@ -2,7 +2,7 @@
 
 use std::fs;
 use tests::binary::{Server, have_nginx};
-use tests::grpc::{Grpc, calls, have_grpc};
+use tests::grpc::{Grpc, calls, have_grpc, many_calls};
 use tests::site::Site;
 use tests::tls::{Kind, certificate};
 
@@ -107,4 +107,18 @@ fn calls_over_two_servers_and_over_http_2_as_proxies_speak_it() {
         let line = |all: &str| all.lines().find(|line| line.starts_with(name)).map(str::to_owned);
         assert_eq!(line(&told), line(&direct), "{told}");
     }
+}
+
+#[test]
+fn calls_at_a_time_share_a_connection() {
+    if !have_grpc() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let server = Grpc::start(directory.path(), None);
+    let site = site(&server.address().to_string(), "location / { grpc_pass grpc://backend; }");
+    let running = site.start(Server::Fulmar);
+    let told = many_calls(directory.path(), running.address());
+    running.stop();
+    assert_eq!(told, "many: (1, {100000}, 1000)\n");
 }

@@ -154,3 +154,40 @@ fn a_server_limits_streams() {
     assert!(client.out.ends_with(&cancelled), "the server learns that nobody waits");
     assert_eq!(client.connection.open_stream(), Some(3));
 }
+
+#[test]
+fn late_responses_to_cancelled_streams_do_no_harm() {
+    let mut client = client();
+    client.take(&frame(kind::SETTINGS, 0, 0, &[])).unwrap();
+    let streams: Vec<u32> = (0..200).map(|_| client.ask(true)).collect();
+    for &stream in &streams {
+        client.connection.release(stream, Code::CANCEL, &mut client.out);
+    }
+    client.out.clear();
+    let late = |&stream: &u32| [frame(kind::HEADERS, 4, stream, HEAD), frame(kind::DATA, 1, stream, b"late")];
+    let frames: Vec<u8> = streams.iter().flat_map(late).flatten().collect();
+    assert_eq!(client.take(&frames), Ok(vec![]));
+    assert_eq!(client.connection.allowed_streams(), Some(u32::MAX as usize));
+    let stream = client.ask(true);
+    let answer = client.take(&frame(kind::HEADERS, 5, stream, HEAD)).unwrap();
+    assert_eq!(answer, [Event::Response { stream, ends: true, length: 1 }]);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_lost_and_the_connection_stays() {
+    let long = [&[0x40, 1, b'a', 0x7f, 0xd0, 0x0f][..], &[b'x'; 2127]].concat();
+    let mut client = client();
+    client.ask(true);
+    client.ask(true);
+    let settings = frame(kind::SETTINGS, 0, 0, &[]);
+    let head = frame(kind::HEADERS, 5, 1, &[HEAD, &long.repeat(3)].concat());
+    let events = client.take(&[settings, head].concat()).unwrap();
+    assert!(matches!(events[..], [Event::Response { stream: 1, .. }]), "{events:?}");
+    assert!(client.list.is_too_large());
+    // The last entry of the table is the field that was too much.
+    client.take(&frame(kind::HEADERS, 5, 3, &[0x88, 0xbe])).unwrap();
+    assert_eq!((client.list.is_too_large(), client.list.len()), (false, 2));
+    client.ask(true);
+    let head = frame(kind::HEADERS, 5, 5, &[HEAD, &long.repeat(4), &vec![0xbe; 20]].concat());
+    assert_eq!(client.take(&head), Err(Code::ENHANCE_YOUR_CALM));
+}

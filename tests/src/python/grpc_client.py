@@ -59,6 +59,27 @@ def late():
     return answers
 
 
+def many():
+    """Many calls at a time, beside one whose answers nobody reads. Tells how many connections the server has seen."""
+    peer = channel.unary_unary("/tests.Echo/Peer")
+    peers = {peer(b"", timeout=20)}
+    unread = channel.unary_stream("/tests.Echo/ToClient")(b"1000000", timeout=60)
+    next(unread)
+    both = channel.stream_stream("/tests.Echo/Both")((b"%d" % n for n in range(1000)), timeout=20)
+    calls = [peer.future(b"", timeout=20) for _ in range(60)]
+    large = [channel.unary_unary("/tests.Echo/Large").future(b"100000", timeout=20) for _ in range(20)]
+    peers.update(call.result() for call in calls)
+    lengths = {len(call.result()) for call in large}
+    answers = sum(1 for _ in both)
+    unread.cancel()
+    peers.add(peer(b"", timeout=20))
+    return len(peers), lengths, answers
+
+
+if len(sys.argv) > 2:
+    tell("many", many)
+    sys.exit()
+
 tell("unary", with_metadata)
 tell("empty", lambda: unary("Unary", b""))
 tell("large answer", lambda: len(unary("Large", b"3000000")))

@@ -51,7 +51,12 @@ def never(request, context):
     return b""
 
 
+def peer(request, context):
+    return context.peer().encode()
+
+
 METHODS = {
+    "Peer": grpc.unary_unary_rpc_method_handler(peer),
     "Unary": grpc.unary_unary_rpc_method_handler(unary),
     "Large": grpc.unary_unary_rpc_method_handler(large),
     "ToClient": grpc.unary_stream_rpc_method_handler(to_client),

@@ -3,12 +3,14 @@
 use super::raw::{
     DATA, GOAWAY, HEADERS, RESET, Raw, WINDOW, WINDOW_MAX, WINDOW_START, block, frame, get, window,
 };
-use super::{ask, connect, request, run, send};
+use super::{PATIENCE, ask, connect, request, run, send};
 use bytes::Bytes;
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 use tests::binary::{Server, nginx_with};
 use tests::site::{Running, Site};
+use tests::wait;
 
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
@@ -20,6 +22,7 @@ const OK: &[u8] = &[0x88];
 /// A server that passes all requests on to a scripted one over HTTP/2, or to another where that fails.
 struct Passing {
     listener: TcpListener,
+    configuration: String,
     running: Running,
     client: Raw,
 }
@@ -32,15 +35,15 @@ impl Passing {
     fn with(pass: &str) -> Passing {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let running = Site::new(&format!(
+        let configuration = format!(
             "upstream backend {{ server {address}; keepalive 4; }}
             upstream both {{ server {address}; server 127.0.0.1:%%PORT_1%% backup; keepalive 4; }}
             server {{ listen 127.0.0.1:%%PORT%%; http2 on; location / {{ {pass} }} }}
             server {{ listen 127.0.0.1:%%PORT_1%%; http2 on; location / {{ return 200 other; }} }}"
-        ))
-        .start(Server::Fulmar);
+        );
+        let running = Site::new(&configuration).start(Server::Fulmar);
         let client = Raw::connect(running.address(), 1 << 20);
-        Passing { listener, running, client }
+        Passing { listener, configuration, running, client }
     }
 
     /// Accepts a connection as a server that allows so many streams at a time.
@@ -261,6 +264,48 @@ fn a_connection_that_breaks_fails_its_requests_or_sends_them_elsewhere() {
 
 fn is_head(frame: &super::raw::Frame) -> bool {
     frame.kind == HEADERS
+}
+
+#[test]
+fn a_reload_keeps_the_connection_and_its_requests() {
+    let mut passing = Passing::start();
+    passing.client.send(&get(1, "/"));
+    let mut upstream = passing.accept(100);
+    assert_eq!(asked(&mut upstream), 1);
+    let other = passing.configuration.replace("return 200 other;", "return 404;");
+    passing.running.rewrite(&other);
+    passing.running.signal(Signal::HUP);
+    let running = &passing.running;
+    let status = || tests::client::ask(running.address_of(1), "GET /").last().status;
+    assert!(wait::until(PATIENCE, || status() == 404), "no reload");
+    assert_eq!(passing.ask(3, &mut upstream), 3, "a request under the next configuration");
+    for stream in [3, 1] {
+        answer(&mut upstream, stream);
+        assert_eq!(passing.status(stream), OK[0]);
+    }
+    passing.stop();
+}
+
+/// A server that says nothing at all may be gone. What comes next does not wait for it, too.
+#[test]
+fn a_connection_that_is_silent_gets_no_further_requests() {
+    let mut passing = Passing::with(
+        "grpc_pass backend; } location /impatient { grpc_pass backend; grpc_read_timeout 300ms;",
+    );
+    passing.client.send(&get(1, "/"));
+    let mut upstream = passing.accept(100);
+    assert_eq!(asked(&mut upstream), 1);
+    answer(&mut upstream, 1);
+    assert_eq!(passing.status(1), OK[0]);
+    passing.client.send(&get(3, "/impatient"));
+    assert_eq!(asked(&mut upstream), 3);
+    assert_ne!(passing.status(3), OK[0]);
+    passing.client.send(&get(5, "/"));
+    let mut second = passing.accept(100);
+    assert_eq!(asked(&mut second), 1);
+    answer(&mut second, 1);
+    assert_eq!(passing.status(5), OK[0]);
+    passing.stop();
 }
 
 /// Many requests at a time, to nginx: no more connections than it needs for the streams that it allows.

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use wire::Buffer;
-use wire::memory::Held;
+use wire::memory::{self, Held};
 
 /// How much content of one response a server may send that the client has not taken, in bytes.
 const WINDOW: u32 = 256 * 1024;
@@ -312,6 +312,9 @@ impl State {
             Event::Response { stream, ends, length } => self.take_head(stream, ends, length),
             Event::Data { stream, bytes, ends, is_wrong } => {
                 let Some(inbox) = self.inbox(stream) else { return };
+                if !inbox.data.is_empty() && memory::is_exhausted() {
+                    return inbox.end_with(End::Fault("memory is exhausted".to_owned()));
+                }
                 if !is_wrong {
                     inbox.add_data(input.get(bytes).unwrap_or_default());
                 }
