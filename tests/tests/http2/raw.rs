@@ -3,6 +3,7 @@
 use super::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use tests::wait;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -98,7 +99,13 @@ impl Raw {
 impl Raw {
     /// Takes a connection, and begins HTTP/2 as a server with these settings.
     pub(crate) fn accept(listener: &TcpListener, settings: &[(u16, u32)]) -> Raw {
-        let (mut stream, _) = listener.accept().expect("a connection");
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let mut accepted = None;
+        wait::until(PATIENCE, || {
+            accepted = listener.accept().ok();
+            accepted.is_some()
+        });
+        let (mut stream, _) = accepted.expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut preface = [0; 24];
         stream.read_exact(&mut preface).expect("a preface");
