@@ -188,6 +188,6 @@ fn a_head_that_is_too_large_is_lost_and_the_connection_stays() {
     client.take(&frame(kind::HEADERS, 5, 3, &[0x88, 0xbe])).unwrap();
     assert_eq!((client.list.is_too_large(), client.list.len()), (false, 2));
     client.ask(true);
-    let head = frame(kind::HEADERS, 5, 5, &[HEAD, &long.repeat(4), &vec![0xbe; 20]].concat());
+    let head = frame(kind::HEADERS, 5, 5, &[HEAD, &long.repeat(4), &[0xbe; 20]].concat());
     assert_eq!(client.take(&head), Err(Code::ENHANCE_YOUR_CALM));
 }
