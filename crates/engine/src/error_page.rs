@@ -18,7 +18,12 @@ pub(crate) enum Replacement {
 pub(crate) fn replace(exchange: &mut Exchange, status: Status, may_reroute: bool) -> Replacement {
     let recursive = exchange.scope.policy.recursive_error_pages;
     let status = match exchange.error {
-        Some(first) if exchange.error_page_used == Replaced::Kept => first,
+        Some(first) if exchange.error_page_used == Replaced::Kept => {
+            if !first.is_redirection() {
+                exchange.response.location = None;
+            }
+            first
+        }
         _ => status,
     };
     exchange.error = Some(status);

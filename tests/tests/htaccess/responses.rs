@@ -1,6 +1,7 @@
 //! Fields, error documents, media types and compression.
 
-use super::{agree, agree_with_host};
+use super::{agree, agree_with_host, site};
+use tests::binary::Server;
 
 #[test]
 fn fields() {
@@ -68,6 +69,58 @@ fn fields_of_own_pages() {
             "GET /bad/a.txt",
         ],
     );
+}
+
+#[test]
+fn error_document_may_redirect() {
+    const TEXT: &str = "ErrorDocument 403 /denied.html\nErrorDocument 404 /missing.html\nRewriteEngine on\n\
+        RewriteRule ^denied\\.html$ http://example.com/denied [R=301,L]\nRedirect 302 /missing.html http://example.com/\n\
+        <Files secret.txt>\nRequire all denied\n</Files>\n";
+    agree(
+        &[(".htaccess", TEXT), ("secret.txt", "secret")],
+        &["GET /secret.txt", "GET /none", "GET /secret.txt?a=b"],
+    );
+}
+
+#[test]
+fn settings_do_not_refuse_their_own_error_document() {
+    const REQUIRE: &str = "ErrorDocument 403 /a/denied.html\nRequire all denied\n";
+    const ORDER: &str = "ErrorDocument 403 /b/denied.html\nOrder deny,allow\nDeny from all\n";
+    const REWRITTEN: &str = "ErrorDocument 403 /c/denied.html\nRequire all denied\nRewriteEngine on\n\
+        RewriteRule ^denied secret.txt [L]\n";
+    const FILES: &str =
+        "ErrorDocument 403 /d/denied.html\nRequire all denied\n<Files secret.txt>\nRequire local\n</Files>\n";
+    const OTHER: &str = "ErrorDocument 403 /a/denied.html\nRequire all denied\n";
+    agree(
+        &[
+            ("a/.htaccess", REQUIRE),
+            ("a/denied.html", "not you"),
+            ("a/x.txt", "x"),
+            ("b/.htaccess", ORDER),
+            ("b/denied.html", "not you"),
+            ("d/.htaccess", FILES),
+            ("d/denied.html", "not you"),
+            ("d/secret.txt", "secret"),
+            ("e/.htaccess", OTHER),
+        ],
+        &[
+            "GET /a/",
+            "GET /a/x.txt",
+            "GET /a/denied.html",
+            "GET /b/x",
+            "POST /b/x",
+            "GET /d/x",
+            "GET /d/secret.txt",
+            "GET /e/",
+        ],
+    );
+    // Apache sends the secret here.
+    let site = site(&[("c/.htaccess", REWRITTEN), ("c/denied.html", "not you"), ("c/secret.txt", "secret")]);
+    let fulmar = site.start(Server::Fulmar);
+    let answer = fulmar.ask("GET /c/x");
+    assert_eq!(answer.last().status, 403);
+    assert!(!answer.last().text().contains("secret"));
+    fulmar.stop();
 }
 
 #[test]

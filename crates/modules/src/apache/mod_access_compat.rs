@@ -42,9 +42,8 @@
 //! ```
 
 use crate::apache::mod_authz_core::REQUIRE;
-use crate::files::index;
 use crate::shared::apache::bounded::Failure;
-use crate::shared::apache::{environment, in_file, last, values, wrong};
+use crate::shared::apache::{environment, in_file, last, refusing, values, wrong};
 use conf::value::{choice, subnet};
 use conf::{Arity, Diagnostic};
 use contract::{
@@ -187,11 +186,11 @@ impl Handler for Rules {
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
-        if self.passes(exchange) {
+        if self.passes(exchange) || refusing::is_document(exchange) {
             return Step::Next;
         }
         exchange.log(Level::Error, "access forbidden by rule of a .htaccess file");
-        index::refuse(exchange, Status::FORBIDDEN)
+        refusing::refuse(exchange, Status::FORBIDDEN)
     }
 }
 

@@ -95,7 +95,12 @@ impl Handler for StaticFiles {
         let uri = &exchange.request.path;
         // An empty one names no file, not even the root: `try_files` may lead to it.
         if uri.is_empty() || uri.ends_with(b"/") {
-            return if is_known { Step::Next } else { methods::answer(exchange) };
+            return match exchange.request.method {
+                // Apache lists a directory for GET only.
+                Method::Post if self.is_overlaid => Step::Finish(Status::NOT_FOUND),
+                _ if is_known => Step::Next,
+                _ => methods::answer(exchange),
+            };
         }
         let served = files::with_path(exchange, |exchange, path| self.serve(exchange, path));
         match served {

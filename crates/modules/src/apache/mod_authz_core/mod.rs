@@ -46,10 +46,9 @@ mod requirement;
 use crate::apache::mod_access_compat::{self, Rules};
 use crate::apache::mod_auth_basic::{Basic, Proof};
 use crate::apache::mod_auth_digest;
-use crate::files::index;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::variables::User;
-use crate::shared::apache::{in_file, values};
+use crate::shared::apache::{in_file, refusing, values};
 use conf::{Arity, Diagnostic};
 use contract::{Budget, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
 use http::Status;
@@ -125,7 +124,8 @@ impl Handler for Required {
         if let Err(spent) = Budget::of(exchange).spend(self.units) {
             return Failure::from(spent).refuse(exchange);
         }
-        if self.alternative.as_ref().is_some_and(|rules| rules.passes(exchange)) {
+        let has_alternative = self.alternative.as_ref().is_some_and(|rules| rules.passes(exchange));
+        if has_alternative || refusing::is_document(exchange) {
             return Step::Next;
         }
         match self.judge(&Asker { exchange, user: None }) {
@@ -143,7 +143,7 @@ impl Handler for Required {
             },
             Some(Verdict::Denied | Verdict::Neutral) => {
                 exchange.log(Level::Error, "access forbidden by a requirement of a .htaccess file");
-                index::refuse(exchange, Status::FORBIDDEN)
+                refusing::refuse(exchange, Status::FORBIDDEN)
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::shared::apache::bounded::{BYTES_MAX, Failure, find};
 use crate::shared::apache::urls::{escape_uri, is_url, own_url};
 use crate::shared::apache::{environment, variables};
 use conf::value::Captures;
-use contract::{Budget, Exchange, Handler, LocationKind, Reroute, Step};
+use contract::{Budget, Exchange, Handler, LocationKind, Replaced, Reroute, Step};
 use http::Status;
 use journal::Level;
 use std::sync::Arc;
@@ -89,6 +89,10 @@ impl Handler for Rewriter {
         match run.rules() {
             Ok(Some(status)) => index::refuse(exchange, status),
             Ok(None) if !run.changes => Step::Next,
+            Ok(None) if run.has_bad_query() => {
+                exchange.log(Level::Error, "a rule made a query with a control character or a space");
+                index::refuse(exchange, Status::FORBIDDEN)
+            }
             Ok(None) => match run.redirection {
                 Some(status) => run.redirect(status),
                 None => run.internal(self),
@@ -228,6 +232,13 @@ impl Run<'_> {
         }
         self.redirection = is_url(&self.filename).then(|| rule.flags.status.unwrap_or(Status::FOUND));
         Ok(())
+    }
+
+    /// Whether the query has bytes that no URI has, and that nothing escapes.
+    fn has_bad_query(&self) -> bool {
+        let is_escaped = self.redirection.is_some() && self.escapes;
+        let is_bad = |byte: &u8| *byte == b' ' || byte.is_ascii_control();
+        !is_escaped && self.exchange.request.args.as_ref().is_some_and(|args| args.iter().any(is_bad))
     }
 
     /// Takes the query off a target.
@@ -383,6 +394,10 @@ impl Run<'_> {
             }
         }
         self.exchange.response.location = Some(location.into());
+        if self.exchange.error_page_used == Replaced::Kept {
+            // An error document keeps the status of the error, unless a rule redirects it.
+            self.exchange.error_page_used = Replaced::Once;
+        }
         index::refuse(self.exchange, status)
     }
 

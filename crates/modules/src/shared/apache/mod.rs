@@ -6,6 +6,7 @@ pub(crate) mod expression;
 pub(crate) mod glob;
 pub(crate) mod judging;
 pub(crate) mod methods;
+pub(crate) mod refusing;
 pub(crate) mod urls;
 pub(crate) mod variables;
 
