@@ -71,6 +71,11 @@ pub trait End: BodyReader {
     /// What limits the waiting for the client; none where no client is waited for.
     fn timer(&self) -> Option<&Timer>;
 
+    /// Whether the client of a tunnel still gets what the other side sends after it has ended its own side.
+    fn receives_after_its_end(&self) -> bool {
+        false
+    }
+
     /// Whether the request is only explained: then nothing is waited for, and no other server is asked.
     fn explains(&self) -> bool {
         false

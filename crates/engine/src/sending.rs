@@ -143,8 +143,7 @@ impl Sending {
                     ready!(poll_flush(cx, flow, end, pace))?;
                     return Poll::Ready(Err(io::Error::other("the content could not be completed")));
                 }
-                Rest::Piece(piece) => piece.take(),
-                Rest::Pieces(pieces) => pieces.next(),
+                Rest::Piece(_) | Rest::Pieces(_) => ready!(poll_next(cx, flow, end, (rest, pace)))?,
                 Rest::Source(source) => {
                     let pulled = ready!(poll_source(cx, flow, end, (source.as_mut(), doing, pace)));
                     match pulled? {
@@ -162,10 +161,7 @@ impl Sending {
                 }
             };
             match next {
-                Some(piece) => {
-                    end.give(&mut flow.exchange, piece);
-                    ready!(poll_room(cx, flow, end, self))?;
-                }
+                Some(piece) => end.give(&mut flow.exchange, piece),
                 None => {
                     end.finish(flow);
                     let rest = std::mem::replace(&mut self.rest, Rest::Nothing);
@@ -247,17 +243,19 @@ fn poll_drained(
     Poll::Pending
 }
 
-/// Waits until there is room for a further piece; a source gets more meanwhile.
-fn poll_room(
+/// The next piece, once there is room: it would displace another one.
+fn poll_next(
     cx: &mut Context<'_>,
     flow: &mut Flow,
     end: &mut dyn End,
-    sending: &mut Sending,
-) -> Poll<io::Result<()>> {
-    if matches!(sending.rest, Rest::Source(_)) || end.has_room() {
-        return Poll::Ready(Ok(()));
-    }
-    poll_sent(cx, &mut flow.exchange, end, &mut sending.pace, true)
+    (rest, pace): (&mut Rest, &mut Pace),
+) -> Poll<io::Result<Option<Piece>>> {
+    ready!(poll_sent(cx, &mut flow.exchange, end, pace, true))?;
+    Poll::Ready(Ok(match rest {
+        Rest::Piece(piece) => piece.take(),
+        Rest::Pieces(pieces) => pieces.next(),
+        _ => None,
+    }))
 }
 
 /// Waits until all was sent.

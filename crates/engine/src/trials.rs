@@ -104,7 +104,7 @@ impl End for Memory {
     }
 
     fn give(&mut self, _: &mut Exchange, piece: Piece) {
-        assert!(self.has_head, "content before the head");
+        assert!(self.has_head && self.has_room(), "content before the head, or without room");
         let Piece::Bytes(bytes) = piece else { panic!("a file") };
         self.held.extend(bytes);
     }
@@ -227,6 +227,21 @@ fn a_client_gets_what_there_is_of_content_that_breaks_off() {
     end.window = 100;
     assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Cut(_))));
     assert_eq!((end.text(), end.is_finished), ("part", false));
+}
+
+/// A client that takes little at a time gets all of them.
+#[test]
+fn pieces_wait_for_room() {
+    let mut request = request("location / { }");
+    let pieces = ["12345678", "abcdefgh", "ABCDEFGH"].map(|text| Piece::Bytes(text.into()));
+    request.start(Progress::Respond(Body::Pieces(pieces.into())));
+    let mut end = Memory::new(3);
+    for _ in 0..3 {
+        assert!(poll(&mut request, &mut end).is_pending());
+    }
+    end.window = 100;
+    assert!(matches!(poll(&mut request, &mut end), Poll::Ready(After::Sent)));
+    assert_eq!(end.text(), "12345678abcdefghABCDEFGH");
 }
 
 #[test]

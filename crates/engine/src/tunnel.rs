@@ -1,5 +1,5 @@
 //! After a change of protocol: bytes go both ways until one side has ended and the other has all of it, one of
-//! them breaks, or both are silent for too long.
+//! them breaks, or both are silent for too long. A client of HTTP/2 that has ended its side still gets the rest of the other.
 
 use super::end::{End, Sent};
 use crate::pipeline::Flow;
@@ -61,7 +61,7 @@ impl Tunnelling {
                     Poll::Pending => return Ok(moved),
                 }
             } else if self.ended.0 {
-                return Err(Over);
+                return if end.receives_after_its_end() { Ok(moved) } else { Err(Over) };
             } else {
                 up.release();
                 let mut take = |bytes: &[u8]| up.append(|up| up.extend_from_slice(bytes));

@@ -318,6 +318,11 @@ impl End for StreamEnd<'_> {
     fn timer(&self) -> Option<&Timer> {
         Some(&self.transfer.timer)
     }
+
+    /// END_STREAM closes one direction only, and browsers send it with the last frame of a WebSocket.
+    fn receives_after_its_end(&self) -> bool {
+        true
+    }
 }
 
 /// Whether a response has content.

@@ -3,6 +3,7 @@
 use crate::conn::Io;
 use crate::conn::respond::response_fields;
 use engine::Flow;
+use http::Status;
 use http2::{BlockWriter, Code, ResponseOptions, write_response};
 use journal::{About, Level};
 use wire::Timer;
@@ -33,6 +34,10 @@ impl Shared {
     /// Appends the head of a response.
     pub(super) fn response(&mut self, stream: u32, ends: bool, flow: &mut Flow) {
         let exchange = &mut flow.exchange;
+        if exchange.response.status == Status::NO_CONTENT {
+            // As with nginx, whatever another server said of it.
+            exchange.response.content_type = None;
+        }
         let fields = response_fields(exchange);
         let options = ResponseOptions { date: fields.date.as_ref(), server: fields.server };
         let before = self.io.output.bytes().len();
