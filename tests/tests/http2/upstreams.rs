@@ -13,6 +13,7 @@ use tests::site::{Running, Site};
 use tests::wait;
 
 const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
 
 const REFUSED_STREAM: u32 = 7;
 
@@ -264,6 +265,51 @@ fn a_connection_that_breaks_fails_its_requests_or_sends_them_elsewhere() {
 
 fn is_head(frame: &super::raw::Frame) -> bool {
     frame.kind == HEADERS
+}
+
+/// The window of the connection opens by little at a time. An upload that waits for it does not take all of it.
+#[test]
+fn uploads_share_the_window_of_a_connection() {
+    let mut passing = Passing::with("client_max_body_size 0; grpc_pass backend;");
+    passing.client.send(&frame(HEADERS, 4, 1, &block("POST", "/")));
+    let mut upstream = Raw::accept(&passing.listener, &[(INITIAL_WINDOW_SIZE, WINDOW_MAX)]);
+    assert_eq!(asked(&mut upstream), 1);
+    passing.client.send(&frame(HEADERS, 4, 3, &block("POST", "/")));
+    assert_eq!(asked(&mut upstream), 3);
+    let mut sent = [0, 0];
+    for (part, count) in [(30_000, 60_000), (30_000, WINDOW_START as usize)] {
+        for stream in [1, 3] {
+            for _ in 0..part / 10_000 {
+                passing.client.send(&frame(DATA, 0, stream, &[b'x'; 10_000]));
+            }
+        }
+        passing.client.ping();
+        take(&mut upstream, &mut sent, count);
+    }
+    let start = sent;
+    // One of them is at its end after 13 updates at the latest.
+    for update in 1..=12 {
+        upstream.send(&window(0, 2000));
+        take(&mut upstream, &mut sent, WINDOW_START as usize + update * 2000);
+    }
+    assert!(sent[0] > start[0] && sent[1] > start[1], "{start:?} {sent:?}");
+    upstream.send(&window(0, WINDOW_MAX / 2));
+    take(&mut upstream, &mut sent, 120_000);
+    for stream in [1, 3] {
+        passing.client.send(&frame(DATA, 1, stream, b""));
+        upstream.find(|frame| frame.stream == stream && frame.ends());
+        answer(&mut upstream, stream);
+        assert_eq!(passing.status(stream), OK[0]);
+    }
+    passing.stop();
+}
+
+/// Reads content of the streams 1 and 3 until there are so many bytes in all.
+fn take(upstream: &mut Raw, sent: &mut [usize; 2], count: usize) {
+    while sent[0] + sent[1] < count {
+        let frame = upstream.find(|frame| frame.kind == DATA);
+        sent[usize::from(frame.stream == 3)] += frame.payload.len();
+    }
 }
 
 #[test]

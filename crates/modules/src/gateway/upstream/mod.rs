@@ -30,7 +30,8 @@
 //! others are tried, in the end those whose turn it is.
 //!
 //! Connections are kept for further requests: each thread keeps up to 32 idle ones, which only the location
-//! that opened them uses, or as many as `keepalive` says, for all locations unless it says `local`.
+//! that opened them uses, or as many as `keepalive` says, for all locations unless it says `local`. A connection over HTTP/2
+//! has up to 100 requests at a time.
 //!
 //! `$upstream_addr`, `$upstream_status` and the times list all servers that were asked, separated by commas,
 //! and by colons where an internal redirect led to other ones.
