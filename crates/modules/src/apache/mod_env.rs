@@ -2,7 +2,7 @@
 //!
 //! The variables are set after access is checked and paths are rewritten. Programs behind `fastcgi_pass` get them.
 //! `PassEnv` passes a variable of the server's environment if the configuration of the server names it in
-//! [`env`](env.md): a site sees nothing else of that environment.
+//! [`env`](process.md): a site sees nothing else of that environment.
 //!
 //! nginx: none
 //!
