@@ -93,7 +93,7 @@ fn compare(folders: &[Folder], report: &mut String) -> usize {
             let theirs = client::ask(([127, 0, 0, 1], apache.port()).into(), &own(apache.port()));
             let ours = fulmar.ask(&own(fulmar.address().port()));
             let Some(theirs) = theirs.responses.last() else {
-                // Some rules end Apache by a fault of its own.
+                // Some rules make Apache crash.
                 drop(apache);
                 apache = Apache::start(&site);
                 continue;
