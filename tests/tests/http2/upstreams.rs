@@ -38,6 +38,8 @@ impl Passing {
         let address = listener.local_addr().unwrap();
         let configuration = format!(
             "upstream backend {{ server {address}; keepalive 4; }}
+            upstream brief {{ server {address}; keepalive 4; keepalive_timeout 200ms; }}
+            upstream single {{ server {address}; keepalive 0; }}
             upstream both {{ server {address}; server 127.0.0.1:%%PORT_1%% backup; keepalive 4; }}
             server {{ listen 127.0.0.1:%%PORT%%; http2 on; location / {{ {pass} }} }}
             server {{ listen 127.0.0.1:%%PORT_1%%; http2 on; location / {{ return 200 other; }} }}"
@@ -329,6 +331,33 @@ fn a_reload_keeps_the_connection_and_its_requests() {
         answer(&mut upstream, stream);
         assert_eq!(passing.status(stream), OK[0]);
     }
+    passing.stop();
+}
+
+#[test]
+fn idle_connections_are_closed() {
+    let mut passing = Passing::with("grpc_pass brief;");
+    passing.client.send(&get(1, "/"));
+    let mut upstream = passing.accept(100);
+    assert_eq!(asked(&mut upstream), 1);
+    answer(&mut upstream, 1);
+    assert_eq!(passing.status(1), OK[0]);
+    assert!(upstream.next().is_none());
+    passing.stop();
+}
+
+#[test]
+fn without_keepalive_each_request_has_a_connection() {
+    let mut passing = Passing::with("grpc_pass single;");
+    for stream in [1, 3] {
+        passing.client.send(&get(stream, "/"));
+    }
+    for mut upstream in [passing.accept(100), passing.accept(100)] {
+        assert_eq!(asked(&mut upstream), 1);
+        answer(&mut upstream, 1);
+        assert!(upstream.next().is_none());
+    }
+    assert_eq!((passing.status(1), passing.status(3)), (OK[0], OK[0]));
     passing.stop();
 }
 
