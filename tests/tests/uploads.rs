@@ -198,6 +198,23 @@ fn an_early_answer_is_passed_on_and_ends_the_connection() {
 }
 
 #[test]
+fn the_page_of_an_error_gets_no_rest_of_a_body() {
+    let raw = Raw::listen();
+    let settings = format!("{STREAMS} proxy_intercept_errors on; error_page 502 = /page;");
+    let running = start(Server::Fulmar, &raw, &settings);
+    let mut client = send(&running, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\npart");
+    let mut peer = raw.accept();
+    peer.until("part");
+    peer.send("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n");
+    let mut page = raw.accept();
+    let head = head(&mut page);
+    assert!(head.starts_with("GET /page ") && !head.contains("Content-Length: 8"), "{head}");
+    page.send(ANSWER);
+    assert_eq!(client.response("POST").map(|answer| answer.status), Some(200));
+    running.stop();
+}
+
+#[test]
 fn a_body_goes_on_beside_the_answer() {
     for buffering in ["on", "off"] {
         each(&format!("{STREAMS} proxy_buffering {buffering};"), |running, raw| {

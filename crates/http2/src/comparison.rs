@@ -380,6 +380,9 @@ fn listed(head: FrameHead, before: &Before, ours: &Outcome, theirs: &Outcome) ->
         (_, Streams(_), Connection) if is_block && theirs.delivered.is_empty() => {
             Some("h2 ends the connection for a pseudo-field with an invalid value (RFC 9113, section 8.1.1)")
         }
+        (_, Nothing, Connection) if is_block && is_cancelled && theirs.delivered.is_empty() => {
+            Some("h2 ends the connection for such a value on a stream, too, that it has cancelled")
+        }
         (_, Streams(_), Nothing)
             if theirs.delivered.first() == Some(&format!("{} request ", head.stream)) =>
         {

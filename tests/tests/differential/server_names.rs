@@ -1,6 +1,6 @@
 //! `server_name` and `listen`: which server answers for a host.
 
-use tests::differential::{agree, agree_with_logs};
+use tests::differential::{agree, agree_over_http1, agree_with_logs};
 use tests::site::Site;
 
 #[test]
@@ -142,7 +142,7 @@ fn refused_requests() {
     let long_field = format!("GET / HTTP/1.1\r\nX: {long}\r\nHost: named\r\n\r\n");
     let long_behind = format!("GET / HTTP/1.1\r\nHost: named\r\nX: {long}\r\n\r\n");
     let long_target = format!("GET /{long} HTTP/1.1\r\nHost: named\r\n\r\n");
-    agree(
+    agree_over_http1(
         &Site::new(&servers.concat()),
         &[
             "nonsense\r\n\r\n",

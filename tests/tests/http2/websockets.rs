@@ -135,6 +135,25 @@ fn a_websocket_carries_messages_both_ways() {
     running.stop();
 }
 
+/// A browser ends its side together with its closing frame, and waits for that of the server.
+#[test]
+fn a_websocket_closes_in_order_after_the_end_of_the_clients_side() {
+    if !have_node() {
+        return;
+    }
+    let node = Node::start();
+    let running = site(&node.address().to_string()).start(Server::Fulmar);
+    let (mut stream, head) = open(&running, "/socket");
+    assert!(head.starts_with(OK), "{head:x?}");
+    stream.client.send(&frame(DATA, 1, 1, &[0x88, 0x80, 1, 2, 3, 4]));
+    let mut socket = WebSocket::opened(stream);
+    assert_eq!(socket.receive().map(|frame| frame.kind), Some(Kind::Close));
+    assert_eq!(socket.receive(), None);
+    assert!(socket.stream().has_ended, "the stream ends in order");
+    drop(socket);
+    running.stop();
+}
+
 /// A success would be taken for an open WebSocket.
 #[test]
 fn what_opens_no_websocket_is_no_success() {
