@@ -19,6 +19,7 @@ pub mod h1_request;
 pub mod h1_response;
 pub mod htaccess;
 pub mod http2;
+pub mod http2_driver;
 pub mod http_date;
 pub mod proxy_protocol;
 pub mod request_fields;
@@ -32,7 +33,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 21] = [
+pub const ALL: [(&str, Target); 22] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -47,6 +48,7 @@ pub const ALL: [(&str, Target); 21] = [
     ("htaccess", htaccess::run),
     ("http2", http2::run),
     ("http2_client", http2::run_as_client),
+    ("http2_driver", http2_driver::run),
     ("http_date", http_date::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_fields", request_fields::run),
