@@ -414,6 +414,32 @@ fn requests_purge_what_is_kept() {
     running.stop();
 }
 
+#[test]
+fn what_is_purged_while_it_comes_is_not_kept() {
+    let counter = Counter::start(numbered);
+    let text = format!(
+        "map $request_method $purges {{ PURGE 1; default 0; }} {}",
+        with(
+            "proxy_cache_purge $purges; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;"
+        )
+    );
+    let running = counter.site(&text).start(Server::Fulmar);
+    counter.gate.set(true);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| kept(&running, "/a"));
+        counter.wait_for(1);
+        running.ask_bytes(b"PURGE /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let second = scope.spawn(|| kept(&running, "/a"));
+        // It does not wait for the first one, which may be out of date.
+        counter.wait_for(2);
+        counter.gate.set(false);
+        assert_eq!(first.join().unwrap().0, "MISS");
+        assert_eq!(second.join().unwrap(), pair("MISS", "number 2"));
+    });
+    assert_eq!(kept(&running, "/a"), pair("HIT", "number 2"));
+    running.stop();
+}
+
 /// The file of the only object.
 fn only_file(running: &Running) -> PathBuf {
     files(&running.log_path("cache")).remove(0)

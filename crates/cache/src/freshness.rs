@@ -189,7 +189,7 @@ impl Times {
 }
 
 /// The fields that `Vary` names; `None` where the response may not be kept for it.
-fn vary(fields: &Fields, ignoring: Ignoring) -> Option<Box<[u8]>> {
+pub(crate) fn vary(fields: &Fields, ignoring: Ignoring) -> Option<Box<[u8]>> {
     if ignoring.vary {
         return Some(Box::default());
     }

@@ -156,6 +156,24 @@ impl Head {
     }
 }
 
+#[cfg(test)]
+impl Head {
+    /// The head of a response without content.
+    pub(crate) fn plain(key: &str, fields: Fields) -> Head {
+        Head {
+            freshness: Freshness::default(),
+            date: 1,
+            length: 0,
+            checksum: 0,
+            key: key.as_bytes().into(),
+            variant: None,
+            status: Status::OK,
+            reason: Box::default(),
+            fields,
+        }
+    }
+}
+
 /// Reads the fields of a head, a line each.
 fn read_fields(mut text: &[u8]) -> Option<Fields> {
     let mut fields = Fields::new();

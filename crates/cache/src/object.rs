@@ -151,6 +151,11 @@ impl Object {
         Ok(loads.then_some(all))
     }
 
+    /// The same content with another head.
+    pub fn with_head(&self, head: Head) -> Object {
+        Object { head, derived: Derived::default(), ..self.clone() }
+    }
+
     /// What was made of the object for further requests.
     pub fn derived(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.derived.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

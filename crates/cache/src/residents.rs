@@ -21,7 +21,7 @@ const OPEN_MAX: usize = 256;
 const OVERHEAD: usize = 768;
 
 /// For how many seconds an object is sent before its file is looked for again.
-const CHECK_S: i64 = 1;
+const CHECK_S: u64 = 1;
 
 /// Objects that are ready to be sent.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Residents {
     pub(crate) fn hit(&mut self, at: u32, now: i64) -> Option<(Arc<Object>, bool)> {
         let resident = self.ring.get_mut(at as usize)?;
         resident.warmth = (resident.warmth + 1).min(WARM_MAX);
-        let is_due = now.saturating_sub(resident.checked).unsigned_abs() > CHECK_S.unsigned_abs();
+        let is_due = now.saturating_sub(resident.checked).unsigned_abs() > CHECK_S;
         if is_due {
             resident.checked = now;
         }

@@ -50,24 +50,13 @@ fn names_host(key: &[u8], host: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::Selection;
-    use crate::freshness::Freshness;
     use crate::head::Head;
-    use http::{Fields, Status};
+    use http::Fields;
 
     fn head(key: &str, tags: &[(&str, &str)]) -> Head {
         let mut fields = Fields::new();
         tags.iter().for_each(|(name, value)| fields.push(name.as_bytes(), value.as_bytes()).unwrap());
-        Head {
-            freshness: Freshness::default(),
-            date: 1,
-            length: 0,
-            checksum: 0,
-            key: key.as_bytes().into(),
-            variant: None,
-            status: Status::OK,
-            reason: Box::default(),
-            fields,
-        }
+        Head::plain(key, fields)
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Writer {
     start: u64,
     /// What other requests see of it.
     shared: Option<Arc<Arriving>>,
+    /// How many removals there were when the response was asked for.
+    removals: u64,
 }
 
 impl Writer {
@@ -53,10 +55,19 @@ impl Writer {
             name: Some(name),
             start,
             shared: None,
+            removals: zone.removals(),
         };
         // A walk through the directory removes temporary files that nobody locks: their writer is dead.
         flock(&writer.file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(writer)
+    }
+
+    /// Notes that the response was asked for after so many removals ([`Zone::begin`]). A further one that is about
+    /// it lets nothing stay of it.
+    #[must_use]
+    pub fn after(mut self, removals: u64) -> Writer {
+        self.removals = removals;
+        self
     }
 
     /// Lets other requests read the content as it comes. The other server says that it will be so long.
@@ -100,10 +111,14 @@ impl Writer {
         let bytes =
             self.head.encode().ok_or_else(|| io::Error::other("the head of the response is too long"))?;
         self.file.write_all_at(&bytes, 0)?;
-        if let Some(name) = &self.name {
-            self.zone.rename(name, &self.key)?;
+        let was_removed =
+            |writer: &Writer| writer.zone.was_removed_since(&Key::of(&writer.head.key), writer.removals);
+        if !was_removed(&self) {
+            if let Some(name) = &self.name {
+                self.zone.rename(name, &self.key)?;
+            }
+            self.name = None;
         }
-        self.name = None;
         let metadata = self.file.metadata()?;
         let (file, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
         let content = Content::File(Arc::clone(&self.file));
@@ -115,7 +130,12 @@ impl Writer {
             modified,
             derived: Derived::default(),
         };
-        self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
+        if self.name.is_none() && was_removed(&self) {
+            // The removal may have come before the file had its name.
+            self.zone.discard(&self.key);
+        } else if self.name.is_none() {
+            self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
+        }
         if let Some(shared) = self.shared.take() {
             shared.end(true);
         }

@@ -6,6 +6,7 @@ mod fills;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
 use crate::object::Object;
+use crate::removals::Removals;
 use crate::residents::{Moves, Residents};
 pub use fills::Fill;
 use fills::Filling;
@@ -40,6 +41,7 @@ struct State {
     index: Index,
     residents: Residents,
     fills: HashMap<Key, Filling>,
+    removals: Removals,
     last_ticket: u64,
     last_version: u32,
     evicted: u64,
@@ -114,6 +116,7 @@ impl Zone {
             index: Index::new(),
             residents: Residents::new(memory_bytes),
             fills: HashMap::new(),
+            removals: Removals::default(),
             last_ticket: 0,
             last_version: 0,
             evicted: 0,
@@ -173,7 +176,7 @@ impl Zone {
     /// Looks for a key on behalf of a request.
     pub fn look(&self, key: &Key, asking: &Asking) -> Look {
         let (look, must_check, evicted) = self.look_locked(key, asking);
-        evicted.iter().for_each(|key| self.remove_file(key));
+        self.remove_files(&evicted);
         match look {
             Look::Ready(object) if must_check && !self.is_current(key, &object) => {
                 // Another program has removed or replaced the file.
@@ -262,7 +265,7 @@ impl Zone {
             }
         };
         drop(state);
-        evicted.iter().for_each(|key| self.remove_file(key));
+        self.remove_files(&evicted);
     }
 
     /// Notes that the file of a key was written.
@@ -295,7 +298,7 @@ impl Zone {
             }
         };
         drop(state);
-        evicted.iter().for_each(|key| self.remove_file(key));
+        self.remove_files(&evicted);
     }
 
     /// Notes a file that a walk found, unless the key is known.
@@ -313,8 +316,54 @@ impl Zone {
         state.index.touch(key, |entry| (entry.has_file, entry.disk_bytes) = (false, 0));
     }
 
+    /// Removes a response on behalf of somebody who knows that it is out of date. One that is on its way is not kept.
+    /// Tells whether there was one.
+    pub fn purge(&self, key: &Key, now: i64) -> bool {
+        self.purge_coming_of(key, now);
+        self.discard(key)
+    }
+
+    /// Notes that a response with this main key is out of date: none that is on its way is kept.
+    pub fn purge_coming_of(&self, key: &Key, now: i64) {
+        let mut state = self.lock();
+        state.removals.note(*key, now);
+        let filling = state.fills.remove(key);
+        drop(state);
+        filling.into_iter().for_each(Filling::wake);
+    }
+
+    /// Notes that any responses may be out of date: none that is on its way is kept.
+    pub fn purge_coming(&self) {
+        let mut state = self.lock();
+        state.removals.note_all();
+        let fills = std::mem::take(&mut state.fills);
+        drop(state);
+        fills.into_values().for_each(Filling::wake);
+    }
+
+    /// Notes a request, and tells how many responses were removed so far ([`Zone::purge`] and its like).
+    pub fn begin(&self, now: i64) -> u64 {
+        let mut state = self.lock();
+        state.removals.begin(now);
+        state.removals.count()
+    }
+
+    pub(crate) fn removals(&self) -> u64 {
+        self.lock().removals.count()
+    }
+
+    /// Whether a response with this main key was removed after so many removals.
+    pub(crate) fn was_removed_since(&self, main: &Key, removals: u64) -> bool {
+        self.lock().removals.has_since(main, removals)
+    }
+
+    /// When a response was removed, in seconds since 1970. Variants of it that were kept until then are out of date.
+    pub fn removed_at(&self, main: &Key) -> i64 {
+        self.lock().removals.time(main)
+    }
+
     /// Forgets a key and removes its file. Tells whether there was one.
-    pub fn purge(&self, key: &Key) -> bool {
+    pub fn discard(&self, key: &Key) -> bool {
         let entry = self.lock().forget(key);
         let is_removed = self.unlink(key).is_ok();
         is_removed || entry.is_some_and(|entry| entry.failure.is_some())
@@ -324,20 +373,16 @@ impl Zone {
     /// the next one is due.
     pub fn expire(&self, now: i64, most: usize) -> (usize, Option<i64>) {
         let mut state = self.lock();
-        let due = |state: &State| {
-            let mut all = state.index.oldest_first().take(most);
-            let found: Vec<Key> =
-                all.by_ref().take_while(|(_, entry)| entry.expires < now).map(|(key, _)| *key).collect();
-            found
-        };
-        let expired = due(&state);
+        let oldest = state.index.oldest_first().take(most);
+        let expired: Vec<Key> =
+            oldest.take_while(|(_, entry)| entry.expires < now).map(|(key, _)| *key).collect();
         for key in &expired {
             state.forget(key);
             state.evicted += 1;
         }
         let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires);
         drop(state);
-        expired.iter().for_each(|key| self.remove_file(key));
+        self.remove_files(&expired);
         (expired.len(), next)
     }
 
@@ -355,7 +400,7 @@ impl Zone {
             let evicted = state.evict();
             drop(state);
             let Some(key) = evicted else { break };
-            self.remove_file(&key);
+            self.remove_files([&key]);
             count += 1;
         }
         count
@@ -364,7 +409,8 @@ impl Zone {
     /// Forgets the object that was used longest ago and removes its file; tells whether there was one.
     pub fn evict_one(&self) -> bool {
         let evicted = self.lock().evict();
-        evicted.inspect(|key| self.remove_file(key)).is_some()
+        self.remove_files(&evicted);
+        evicted.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -284,7 +284,7 @@ mod tests {
     use conf::{Contexts, catalogue};
 
     /// Directives that nginx does not have.
-    const OURS: [&str; 38] = [
+    const OURS: [&str; 42] = [
         // Those of nginx's module for ACME, which is not a part of nginx.
         "acme_issuer",
         "acme_certificate",
@@ -295,6 +295,10 @@ mod tests {
         "fastcgi_cache_purge",
         "scgi_cache_purge",
         "uwsgi_cache_purge",
+        "proxy_cache_rules",
+        "fastcgi_cache_rules",
+        "scgi_cache_rules",
+        "uwsgi_cache_rules",
         "strict_line_ends",
         "reload_connections",
         "request_memory",

@@ -3,7 +3,7 @@
 use crate::failures::Failures;
 use crate::names::Names;
 use crate::option::{bits, flag, of, time};
-use cache::Levels;
+use cache::{Levels, Rules};
 use conf::value::{self, ValueError};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Loading, Rule, Template};
@@ -31,6 +31,7 @@ pub struct CacheOptions {
     pub revalidate: Directive<bool>,
     pub max_range_offset: Directive<u64>,
     pub purge: Directive<Vec<Template>>,
+    pub rules: Directive<Rules>,
 }
 
 /// Where responses are kept (`proxy_cache_path`).
@@ -105,7 +106,7 @@ impl CacheMethods {
 
 impl CacheOptions {
     /// How many there are.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 17;
 
     pub(crate) const fn new(names: &'static Names) -> CacheOptions {
         CacheOptions {
@@ -137,6 +138,7 @@ impl CacheOptions {
             revalidate: flag(names.of("cache_revalidate"), "off", REVALIDATE),
             max_range_offset: of(Directive::new(names.of("cache_max_range_offset"), parse_offset), MAX_RANGE),
             purge: templates(names.of("cache_purge"), PURGE),
+            rules: of(Directive::new(names.of("cache_rules"), parse_rules), RULES).default("nginx"),
         }
     }
 }
@@ -166,6 +168,9 @@ const MAX_RANGE: &str =
     "A request for a range that starts at this byte or after it is passed on, and its response is not kept.";
 const PURGE: &str = "The request removes the response of its key if one of these texts is neither empty nor `0`. It is \
      answered 204, or 404 if there was none.";
+
+const RULES: &str =
+    "By which rules responses are kept and used: `nginx`, or `rfc9111` (see [Caching](../caching.md)).";
 
 const fn templates(name: &'static str, help: &'static str) -> Directive<Vec<Template>> {
     of(Directive::new(name, parse_templates), help).args(Arity::AtLeast(1)).rule(Rule::List)
@@ -224,6 +229,10 @@ fn parse_stale(args: &Args<'_>, loading: &mut Loading) -> Result<Failures, Diagn
     let names: Vec<_> =
         Failures::NAMES.iter().filter(|(name, _)| *name != "non_idempotent").copied().collect();
     bits(args, loading, &names).map(Failures)
+}
+
+fn parse_rules(args: &Args<'_>, _: &mut Loading) -> Result<Rules, Diagnostic> {
+    args.value(0, |word| value::choice(word, &[("nginx", Rules::Nginx), ("rfc9111", Rules::Rfc9111)]))
 }
 
 fn parse_offset(args: &Args<'_>, _: &mut Loading) -> Result<u64, Diagnostic> {

@@ -2,7 +2,7 @@
 
 use crate::cache_options::{CacheMethods, CacheOptions, CachePath, UsedZone};
 use crate::failures::Failures;
-use cache::{ValidTimes, Zone};
+use cache::{Ignoring, Rules, ValidTimes, Zone};
 use conf::Diagnostic;
 use contract::{Exchange, Identity, Template, View};
 use std::convert::Infallible;
@@ -22,9 +22,9 @@ pub struct Store {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "most fields are the option of that name")]
 pub struct CacheSettings {
-    used: UsedZone,
+    pub(crate) used: UsedZone,
     /// All zones, or only the one that is used.
-    stores: Box<[Arc<Store>]>,
+    pub(crate) stores: Box<[Arc<Store>]>,
     pub key: Option<Template>,
     pub valid: ValidTimes,
     pub methods: CacheMethods,
@@ -38,6 +38,9 @@ pub struct CacheSettings {
     pub use_stale: Failures,
     pub background_update: bool,
     pub revalidate: bool,
+    pub rules: Rules,
+    /// The fields of a response that do not count.
+    pub ignoring: Ignoring,
     pub max_range_offset: Option<u64>,
     /// Whether a HEAD request is passed on as GET, so that its response can be kept.
     pub convert_head: bool,
@@ -84,6 +87,8 @@ impl CacheSettings {
             use_stale: Failures::NONE,
             background_update: false,
             revalidate: false,
+            rules: Rules::Nginx,
+            ignoring: Ignoring::default(),
             max_range_offset: view.get(&options.max_range_offset).copied(),
             convert_head: false,
         };
@@ -99,6 +104,9 @@ impl CacheSettings {
         view.assign(&options.lock_timeout, &mut self.lock_timeout);
         view.assign(&options.lock_age, &mut self.lock_age);
         view.assign(&options.background_update, &mut self.background_update);
+        view.assign(&options.rules, &mut self.rules);
+        // To ask again is what RFC 9111 has instead of getting a response anew.
+        self.revalidate = self.rules == Rules::Rfc9111;
         view.assign(&options.revalidate, &mut self.revalidate);
         let stale = view.all(&options.use_stale).iter().fold(0, |all, written| all | written.value.0);
         self.use_stale = if Failures(stale).has(Failures::OFF) { Failures::NONE } else { Failures(stale) };

@@ -15,7 +15,7 @@ impl Ignored {
     pub const CHARSET: Ignored = Ignored(0x10);
 
     /// Which fields do not count for how long a response is kept.
-    pub fn of_freshness(self) -> cache::Ignoring {
+    pub(crate) fn of_freshness(self) -> cache::Ignoring {
         let has = |bit: u32| self.0 & bit != 0;
         cache::Ignoring {
             accel_expires: has(2),

@@ -5,7 +5,7 @@ const LENGTH: usize = 48;
 
 /// What the names of a protocol's options end with, in the order of [`Options`](crate::Options) and
 /// [`TlsOptions`](crate::TlsOptions).
-const ENDINGS: [&str; 59] = [
+const ENDINGS: [&str; 60] = [
     "connect_timeout",
     "send_timeout",
     "read_timeout",
@@ -51,6 +51,7 @@ const ENDINGS: [&str; 59] = [
     "cache_revalidate",
     "cache_max_range_offset",
     "cache_purge",
+    "cache_rules",
     "ssl_certificate",
     "ssl_certificate_cache",
     "ssl_certificate_key",

@@ -164,6 +164,7 @@ impl Options {
             &self.cache.revalidate,
             &self.cache.max_range_offset,
             &self.cache.purge,
+            &self.cache.rules,
         ]
     }
 }

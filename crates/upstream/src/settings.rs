@@ -75,8 +75,11 @@ impl Settings {
         let sizes = Sizes::new(view, options)?;
         let store = store(view, options)?;
         // Of both the inner level counts.
-        let cache = CacheSettings::new(view, &options.cache)?.filter(|_| store.is_none()).map(Arc::new);
-        Ok(Settings { store, cache, ..Settings::with(view, options, sizes) })
+        let cache = CacheSettings::new(view, &options.cache)?.filter(|_| store.is_none());
+        let settings = Settings::with(view, options, sizes);
+        let ignoring = settings.ignored.of_freshness();
+        let cache = cache.map(|cache| Arc::new(CacheSettings { ignoring, ..cache }));
+        Ok(Settings { store, cache, ..settings })
     }
 
     /// What holds for one scope of a protocol that passes bodies on as they come ([`Options::streaming`]).

@@ -89,17 +89,24 @@ impl Zone {
     /// Those of writing.
     pub fn refresh(&self, key: &Key, object: &Object, freshness: &Freshness, now: i64) -> io::Result<()> {
         let freshness = Freshness { vary: object.head.freshness.vary.clone(), ..freshness.clone() };
-        let head = Head { freshness, date: now, ..object.head.clone() };
+        self.replace_head(key, object, &Head { freshness, date: now, ..object.head.clone() }).map(drop)
+    }
+
+    /// Writes another head into the file of an object, if it is still the key's file. Tells whether the head has room.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn replace_head(&self, key: &Key, object: &Object, head: &Head) -> io::Result<bool> {
         let Some(bytes) = head.encode().filter(|bytes| bytes.len() as u64 == object.start) else {
-            return Ok(());
+            return Ok(false);
         };
         let file = self.open_file(&self.levels.path(key), OFlags::WRONLY)?;
         if file_id(&file.metadata()?) != object.file {
-            return Ok(());
+            return Ok(true);
         }
         let written = file.write_all_at(&bytes, 0);
         self.note_changed(key);
-        written
+        written.map(|()| true)
     }
 
     /// Makes a file with a temporary name.
@@ -141,9 +148,11 @@ impl Zone {
         }
     }
 
-    pub(super) fn remove_file(&self, key: &Key) {
-        // A file that is not there any more is as good as removed; another failure leaves it to the next start.
-        let _ = self.unlink(key);
+    pub(super) fn remove_files<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) {
+        for key in keys {
+            // A file that is not there any more is as good as removed; another failure leaves it to the next start.
+            let _ = self.unlink(key);
+        }
     }
 
     pub(super) fn unlink(&self, key: &Key) -> io::Result<()> {

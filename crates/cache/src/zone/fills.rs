@@ -18,6 +18,13 @@ pub(super) struct Filling {
     waiting: Vec<Waker>,
 }
 
+impl Filling {
+    /// Lets the requests that wait go on.
+    pub(super) fn wake(self) {
+        self.waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
 impl Zone {
     /// Takes the filling of an object for a request, unless another request has it and did not take longer than its
     /// `age`.
@@ -90,6 +97,6 @@ impl Drop for Fill {
         // Another request may have taken the filling over.
         let filling = if is_own { state.fills.remove(&self.key) } else { None };
         drop(state);
-        filling.into_iter().flat_map(|filling| filling.waiting).for_each(Waker::wake);
+        filling.into_iter().for_each(Filling::wake);
     }
 }

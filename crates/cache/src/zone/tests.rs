@@ -18,17 +18,8 @@ fn zone(directory: &Path, capacity: usize) -> Arc<Zone> {
 }
 
 fn head(key: &str) -> Head {
-    Head {
-        freshness: Freshness { valid_until: NOW + 10, ..Freshness::default() },
-        date: NOW,
-        length: 0,
-        checksum: 0,
-        key: key.as_bytes().into(),
-        variant: None,
-        status: Status::OK,
-        reason: Box::default(),
-        fields: Fields::new(),
-    }
+    let freshness = Freshness { valid_until: NOW + 10, ..Freshness::default() };
+    Head { freshness, date: NOW, ..Head::plain(key, Fields::new()) }
 }
 
 fn store(zone: &Arc<Zone>, key: &str, content: &str) -> Object {
@@ -119,7 +110,7 @@ fn an_object_is_found_once_it_is_whole() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     store(&zone, "a", "again");
     assert_eq!((content(&zone, "a").as_deref(), zone.totals().objects), (Some("again"), 1));
-    assert!(zone.purge(&Key::of(b"a")) && !zone.purge(&Key::of(b"a")));
+    assert!(zone.purge(&Key::of(b"a"), NOW) && !zone.purge(&Key::of(b"a"), NOW));
     assert_eq!((content(&zone, "a"), zone.totals().disk_bytes), (None, 0));
 }
 
@@ -249,7 +240,7 @@ fn an_object_is_in_memory_from_its_second_hit_on() {
     assert_eq!(zone.totals().ready_objects, 0, "the file has another content");
     assert_eq!(ask(&zone, "a", NOW).as_deref(), Some("again"));
     assert_eq!(look(&zone, "a", 1), Said::Ready(Some("again".into())));
-    assert!(zone.purge(&Key::of(b"a")));
+    assert!(zone.purge(&Key::of(b"a"), NOW));
     assert_eq!((ask(&zone, "a", NOW), zone.totals().memory_bytes), (None, 0));
 }
 
@@ -301,4 +292,24 @@ fn a_content_that_the_disk_has_lost_is_no_object() {
         panic!()
     };
     assert!(has_file && !reading.is_checked);
+}
+
+#[test]
+fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    let write = |key: &str, removals: u64| {
+        let writer = Writer::new(&zone, Key::of(key.as_bytes()), head(key)).unwrap().after(removals);
+        writer.finish(60, NOW).unwrap();
+        zone.open(&Key::of(key.as_bytes())).unwrap().is_some()
+    };
+    let before = zone.removals();
+    let fill = zone.fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
+    assert!(fill.is_some() && !zone.purge(&Key::of(b"a"), NOW));
+    let again = zone.fill(&Key::of(b"a"), Duration::from_secs(60), Instant::now());
+    assert!(again.is_some(), "the next request does not wait for the one before");
+    assert_eq!((write("a", before), write("b", before), write("a", zone.removals())), (false, true, true));
+    let before = zone.removals();
+    zone.purge_coming();
+    assert_eq!((write("c", before), write("c", zone.removals())), (false, true));
 }

@@ -105,6 +105,7 @@ impl Handler for Control {
                 let walks = chosen.iter().map(|(_, zone)| Walk::new(zone)).collect();
                 let (list, count, now) = (Vec::new(), 0, Time::now().seconds);
                 let selection = selection.unwrap_or(Selection::All);
+                note_removal(&chosen, action, &selection, now);
                 go_on(Survey { walks, selection, action, list, count, now })
             }
         }
@@ -125,6 +126,16 @@ fn go_on(mut survey: Survey) -> Step {
         survey.go_on();
         Box::new(survey)
     })))
+}
+
+/// Makes sure that responses which are on their way are not kept if they may be among those that are removed.
+fn note_removal(zones: &[(Box<str>, Arc<Zone>)], action: Action, selection: &Selection, now: i64) {
+    for (_, zone) in zones.iter().filter(|_| action != Action::List) {
+        match (selection, action) {
+            (Selection::Key(text), Action::Remove) => zone.purge_coming_of(&Key::of(text), now),
+            _ => zone.purge_coming(),
+        }
+    }
 }
 
 fn respond(exchange: &mut Exchange, text: Vec<u8>) -> Step {
@@ -233,7 +244,7 @@ impl Survey {
                 self.list(&object);
                 true
             }
-            Action::Remove => zone.purge(key),
+            Action::Remove => zone.discard(key),
             Action::Outdate => zone.outdate(key, &object, self.now).is_ok(),
         };
         self.count += usize::from(is_done);

@@ -5,13 +5,14 @@ use crate::shared::cached::prepared::Prepared;
 use crate::shared::cached::{self, Cached, Next, Waited};
 use crate::shared::store::Filing;
 use bytes::Bytes;
-use cache::{Object, ReadError};
+use cache::{Object, ReadError, Rules, rfc9111};
 use conf::value::size_in_text;
 use contract::policy::BodyFile;
 use contract::{Body, Exchange, Handler, Outcome, Reroute, Step, Streaming, Work};
 use http::uri::split_unchecked_uri;
 use http::{Field, Fields, Method, Status};
 use journal::Level;
+use journal::clock::Time;
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -142,7 +143,8 @@ impl<P: Protocol> Gateway<P> {
                     true => Body::Empty,
                     false => cached::answer::following(&arriving),
                 };
-                self.serve_as(exchange, (&arriving.head, arriving.announced), body)
+                let step = self.serve_as(exchange, (&arriving.head, arriving.announced), body);
+                self.with_age(exchange, &arriving.head, step)
             }
             Some(Next::Wait(work)) => Step::Await(work),
             Some(Next::Finish(status)) => Step::Finish(status),
@@ -169,12 +171,21 @@ impl<P: Protocol> Gateway<P> {
             cached.count_sent(object);
             prepared.apply(exchange);
             exchange.response.content_length = Some(length);
-            return Step::Respond(body);
+            return self.with_age(exchange, &object.head, Step::Respond(body));
         }
         let prepares = object.is_in_memory() && Prepared::is_usual(exchange);
         let step = self.serve_as(exchange, (&object.head, Some(length)), body);
         if prepares && matches!(step, Step::Respond(_)) {
             Prepared::keep(object, exchange);
+        }
+        self.with_age(exchange, &object.head, step)
+    }
+
+    /// Says how old a response is that is kept, by the rules of RFC 9111.
+    fn with_age(&self, exchange: &mut Exchange, head: &cache::Head, step: Step) -> Step {
+        let rules = self.0.settings().cache.as_ref().map(|cache| cache.rules);
+        if rules == Some(Rules::Rfc9111) && matches!(step, Step::Respond(_)) {
+            rfc9111::set_age(&mut exchange.response.fields, rfc9111::age(head, Time::now().seconds));
         }
         step
     }
@@ -243,8 +254,15 @@ impl<P: Protocol> Gateway<P> {
             return Some(stale);
         }
         let object = cached.still_valid(status)?;
-        cached.refresh(self.0.settings(), exchange, &object, fields);
-        Some(object)
+        Some(cached.refresh(exchange, object, fields))
+    }
+
+    /// Removes what is kept of a URI if an answer says that a request has changed it.
+    fn invalidate(&self, exchange: &Exchange, conversation: &mut Conversation<P::Dialogue>) {
+        if conversation.answered().is_ok() {
+            let (status, cache) = (P::head(&mut conversation.dialogue).0, self.0.settings().cache.as_ref());
+            cached::invalidate(cache, exchange, status, |out| self.0.write_key(exchange, out));
+        }
     }
 
     /// Passes an answer on to the client.
@@ -254,6 +272,7 @@ impl<P: Protocol> Gateway<P> {
         if let (Some(cached), Ok(())) = (&cached, conversation.answered()) {
             cached.note_answer(P::head(&mut conversation.dialogue).0);
         }
+        self.invalidate(exchange, &mut conversation);
         let instead =
             cached.as_ref().and_then(|cached| self.kept_instead(exchange, cached, &mut conversation));
         if let Some(object) = instead {
@@ -274,7 +293,7 @@ impl<P: Protocol> Gateway<P> {
             Err(step) => {
                 let fields = call.attempts.fields();
                 let answer = Answer { status, reason: b"", fields: &fields };
-                cached.iter().for_each(|cached| cached.note_replaced(settings, &answer));
+                cached.iter().for_each(|cached| cached.note_replaced(&answer));
                 return step;
             }
         };
@@ -286,7 +305,7 @@ impl<P: Protocol> Gateway<P> {
         let has_content = self.0.has_content(exchange, dialogue);
         let answer = Answer { status, reason: P::reason(dialogue), fields: &sent };
         let kept = cached.filter(|_| has_content.is_ok());
-        let kept = kept.and_then(|cached| Some((cached.keep(settings, exchange, &answer)?, cached)));
+        let kept = kept.and_then(|cached| Some((cached.keep(exchange, &answer)?, cached)));
         match (has_content, kept) {
             (Err(known), _) => {
                 conversation.without_content(exchange, known);

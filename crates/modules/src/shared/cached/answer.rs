@@ -2,17 +2,18 @@
 
 use super::filling::Filling;
 use super::following::Following;
-use super::{Cached, any_set};
+use super::{Cached, LOADED_MAX, any_set};
 use bytes::Bytes;
-use cache::{Arriving, Content, Freshness, Head, Object, Writer};
-use contract::{Body, Exchange, Piece};
+use cache::rfc9111::{self, Came, Control, Kept};
+use cache::{Arriving, Content, Freshness, Head, Object, Rules, Writer};
+use contract::{Body, Exchange, Piece, Ready, read_ready};
 use h1::tokens;
 use http::{Fields, Method, Status, parse_date};
 use journal::Level;
 use journal::clock::Time;
 use std::rc::Rc;
 use std::sync::Arc;
-use upstream::{Kind, Settings};
+use upstream::Kind;
 
 /// The head of an answer as the other server sent it.
 pub(crate) struct Answer<'a> {
@@ -23,32 +24,38 @@ pub(crate) struct Answer<'a> {
 
 impl Cached {
     /// How long an answer may be used; none if it may not be kept.
-    pub(crate) fn freshness(&self, settings: &Settings, answer: &Answer<'_>) -> Option<Freshness> {
-        let rules = (settings.ignored.of_freshness(), &self.settings.valid);
-        Freshness::of(answer.status, answer.fields, rules, Time::now().seconds).filter(|_| self.stores.get())
+    fn kept(&self, answer: &Answer<'_>) -> Option<Kept> {
+        let (ignoring, valid) = (self.settings.ignoring, &self.settings.valid);
+        let &Answer { status, fields, .. } = answer;
+        let now = Time::now().seconds;
+        let kept = match self.settings.rules {
+            Rules::Nginx => Freshness::of(status, fields, (ignoring, valid), now)
+                .map(|freshness| Kept { freshness, age: 0 }),
+            Rules::Rfc9111 => self.came(status, fields, now).kept(ignoring, valid),
+        };
+        kept.filter(|_| self.stores.get())
+    }
+
+    fn came<'a>(&self, status: Status, fields: &'a Fields, now: i64) -> Came<'a> {
+        Came { wish: self.wish, status, fields, asked: self.asked, now }
     }
 
     /// Keeps the status of an answer whose place another page takes.
-    pub(crate) fn note_replaced(&self, settings: &Settings, answer: &Answer<'_>) {
+    pub(crate) fn note_replaced(&self, answer: &Answer<'_>) {
         let is_redirect = answer.fields.get("X-Accel-Redirect").is_some();
-        match self.freshness(settings, answer).filter(|_| !is_redirect) {
-            Some(freshness) => self.note_failure(answer.status, Some(freshness)),
+        match self.kept(answer).filter(|_| !is_redirect) {
+            Some(kept) => self.note_failure(answer.status, Some(kept.freshness)),
             None => self.release(),
         }
     }
 
     /// Begins to keep an answer; none if it is not kept.
-    pub(crate) fn keep(
-        &self,
-        settings: &Settings,
-        exchange: &Exchange,
-        answer: &Answer<'_>,
-    ) -> Option<Writer> {
+    pub(crate) fn keep(&self, exchange: &Exchange, answer: &Answer<'_>) -> Option<Writer> {
         // The content that belongs to the answer did not come with it.
         let lacks_content = exchange.request.method == Method::Head && !self.settings.convert_head;
-        let freshness = self.freshness(settings, answer).filter(|_| !lacks_content);
-        let freshness = freshness.filter(|_| !any_set(&self.settings.no_cache, exchange));
-        let writer = freshness.and_then(|freshness| self.writer(exchange, answer, freshness));
+        let kept = self.kept(answer).filter(|_| !lacks_content);
+        let kept = kept.filter(|_| !any_set(&self.settings.no_cache, exchange));
+        let writer = kept.and_then(|kept| self.writer(exchange, answer, kept));
         self.is_stored.set(writer.is_some());
         if writer.is_none() {
             self.release();
@@ -56,7 +63,8 @@ impl Cached {
         writer
     }
 
-    fn writer(&self, exchange: &Exchange, answer: &Answer<'_>, freshness: Freshness) -> Option<Writer> {
+    fn writer(&self, exchange: &Exchange, answer: &Answer<'_>, kept: Kept) -> Option<Writer> {
+        let Kept { freshness, age } = kept;
         let vary = &freshness.vary;
         let variant = (!vary.is_empty()).then(|| self.main.variant(vary, &exchange.request.head.fields));
         if self.key.get() != self.main && variant != Some(self.key.get()) {
@@ -72,10 +80,11 @@ impl Cached {
             variant,
             status: answer.status,
             reason: answer.reason.into(),
-            fields: kept_fields(answer.fields),
+            fields: self.kept_fields(answer.fields, age),
         };
         let writer = Writer::new(&self.store.zone, self.key.get(), head);
-        writer.inspect_err(|error| self.complain(exchange, error)).ok()
+        let writer = writer.inspect_err(|error| self.complain(exchange, error)).ok();
+        writer.map(|writer| writer.after(self.removals))
     }
 
     /// Logs that an answer cannot be kept.
@@ -131,10 +140,28 @@ impl Cached {
         self.release();
     }
 
-    /// Notes that a response is still valid, as the other server says with these fields.
-    pub(crate) fn refresh(&self, settings: &Settings, exchange: &Exchange, object: &Object, said: &Fields) {
+    /// The fields of an answer that are kept. By the rules of RFC 9111 `Age` is one of them.
+    fn kept_fields(&self, fields: &Fields, age: i64) -> Fields {
+        match self.settings.rules {
+            Rules::Nginx => kept_fields(fields, |_| true),
+            Rules::Rfc9111 => {
+                let control = Control::of(fields, self.settings.ignoring);
+                let mut kept = kept_fields(fields, |name| control.keeps(name));
+                rfc9111::kept_age(&mut kept, age);
+                kept
+            }
+        }
+    }
+
+    /// Notes that a response is still valid, as the other server says with these fields, and returns what is sent.
+    pub(crate) fn refresh(&self, exchange: &Exchange, object: Arc<Object>, said: &Fields) -> Arc<Object> {
         let now = Time::now().seconds;
-        let ignoring = settings.ignored.of_freshness();
+        if self.settings.rules == Rules::Rfc9111 {
+            let object = self.renew(exchange, &object, said, now);
+            self.release();
+            return Arc::new(object);
+        }
+        let ignoring = self.settings.ignoring;
         let of = |fields: &Fields| {
             let times = cache::Times::of(fields, ignoring, now);
             (times.valid_until != 0).then_some((times.valid_until, times.updating_s, times.error_s))
@@ -148,20 +175,76 @@ impl Cached {
             of(said).or_else(|| of(&object.head.fields)).or_else(configured)
         {
             let freshness = Freshness { valid_until, updating_s, error_s, vary: Box::default() };
-            let written = self.store.zone.refresh(&self.key.get(), object, &freshness, now);
+            let written = self.store.zone.refresh(&self.key.get(), &object, &freshness, now);
             let _ = written.inspect_err(|error| self.complain(exchange, error));
         }
         self.release();
+        object
+    }
+
+    /// The object with the fields of an answer that says that it is still valid (RFC 9111, section 4.3.4).
+    fn renew(&self, exchange: &Exchange, object: &Object, said: &Fields, now: i64) -> Object {
+        let (status, zone, key) = (object.head.status, &self.store.zone, self.key.get());
+        let age = self.came(status, said, now).age();
+        let all = rfc9111::updated(&object.head.fields, said, age);
+        // The time that the other server took is part of the age already.
+        let came = Came { asked: now, ..self.came(status, &all, now) };
+        let kept = came.kept(self.settings.ignoring, &self.settings.valid);
+        let fields = self.kept_fields(&all, age);
+        let mut head = Head { date: now, fields, ..object.head.clone() };
+        let is_same = kept.as_ref().is_some_and(|kept| kept.freshness.vary == head.freshness.vary);
+        let Some(kept) = kept.filter(|_| is_same) else {
+            zone.discard(&key);
+            return object.with_head(head);
+        };
+        head.freshness = kept.freshness;
+        let written = match zone.replace_head(&key, object, &head) {
+            Ok(false) => self.rewrite(object, head.clone()),
+            written => written.map(drop),
+        };
+        if let Err(error) = written {
+            // What is on the disk has fields that no longer hold.
+            self.complain(exchange, &error);
+            zone.discard(&key);
+        }
+        object.with_head(head)
+    }
+
+    /// Writes an object anew whose head has another length. A long content is got anew at the next request.
+    fn rewrite(&self, object: &Object, head: Head) -> std::io::Result<()> {
+        let (zone, key) = (&self.store.zone, self.key.get());
+        let content = match (&object.content, object.head.length) {
+            (Content::Memory(bytes), _) => Some(bytes.clone()),
+            (Content::File(file), length) if length <= LOADED_MAX => {
+                let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+                let count = match bytes.len() {
+                    0 => 0,
+                    _ => match read_ready(file, &mut bytes, object.start)? {
+                        Ready::Bytes(count) => count,
+                        Ready::Unknown | Ready::Waits => 0,
+                    },
+                };
+                (count == bytes.len()).then(|| bytes.into())
+            }
+            (Content::File(_), _) => None,
+        };
+        let Some(content) = content else {
+            zone.discard(&key);
+            return Ok(());
+        };
+        let mut writer = Writer::new(zone, key, head)?.after(self.removals);
+        writer.append(&content)?;
+        writer.finish(self.store.path.inactive_s, Time::now().seconds).map(drop)
     }
 }
 
 /// The fields of an answer that are kept: not those of the connection and of framing.
-fn kept_fields(fields: &Fields) -> Fields {
+fn kept_fields(fields: &Fields, keeps: impl Fn(&[u8]) -> bool) -> Fields {
     let is_listed = |name: &[u8]| tokens(fields, "Connection").any(|token| name.eq_ignore_ascii_case(token));
     let mut kept = Fields::new();
     for field in fields.iter() {
         let is_own = matches!(Kind::of(&field), Kind::Own | Kind::Upgrade);
-        if !is_own && !is_listed(field.name) {
+        if !is_own && !is_listed(field.name) && keeps(field.name) {
             // A field that breaks the rules cannot have been parsed.
             let _ = kept.push(field.name, field.value);
         }

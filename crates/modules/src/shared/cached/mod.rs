@@ -7,7 +7,8 @@ mod following;
 pub(crate) mod keeper;
 pub(crate) mod prepared;
 
-use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading};
+use cache::rfc9111::{self, Use, Wish};
+use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules};
 use contract::{
     Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
 };
@@ -109,6 +110,13 @@ pub(crate) struct Cached {
     is_collapsed: Cell<bool>,
     /// The object that is sent with a head that was made before.
     sent: RefCell<Option<Arc<Object>>>,
+    /// What the request says about the use of kept responses, if the rules let it have a say.
+    wish: Wish,
+    /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
+    asked: i64,
+    removals: u64,
+    /// Whether nothing may be sent in place of the other server's answer.
+    is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
     is_update: bool,
     /// Until when other requests are waited for.
@@ -149,32 +157,24 @@ impl Cached {
         }
         let Some(settings) = settings else { return Ok(None) };
         let is_purge = any_set(&settings.purge, exchange);
-        if !is_purge && !settings.methods.has(exchange.request.method) {
-            return Ok(None);
-        }
-        let store = settings.store(exchange).map_err(|message| {
-            exchange.log(Level::Error, &message);
-            Status::INTERNAL_SERVER_ERROR
-        })?;
-        let Some(store) = store else { return Ok(None) };
-        let mut text = Vec::new();
-        let has_key = match &settings.key {
-            Some(key) => {
-                key.write(exchange, &mut text);
-                true
-            }
-            None => default_key(&mut text)?,
+        let is_kept = match settings.rules {
+            Rules::Nginx => settings.methods.has(exchange.request.method),
+            Rules::Rfc9111 => matches!(exchange.request.method, Method::Get | Method::Head),
         };
-        if !has_key {
-            exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
+        if !is_purge && !is_kept {
             return Ok(None);
         }
+        let Some((store, text)) = find(settings, exchange, default_key)? else { return Ok(None) };
         let main = Key::of(&text);
         let update =
             exchange.attached::<Update>().filter(|update| exchange.subrequest && *update.text == *text);
         let fill = update.and_then(|update| update.fill.take());
         let cached = Rc::new(Cached {
             settings: Arc::clone(settings),
+            wish: wish(settings, exchange, fill.is_some()),
+            asked: Time::now().seconds,
+            removals: store.zone.begin(Time::now().seconds),
+            is_strict: Cell::new(false),
             store: Arc::clone(store),
             text: text.into(),
             main,
@@ -206,7 +206,7 @@ impl Cached {
     /// What the request does first.
     pub(crate) fn start(&self, exchange: &Exchange) -> Next {
         if any_set(&self.settings.purge, exchange) {
-            let is_removed = self.store.zone.purge(&self.main);
+            let is_removed = self.store.zone.purge(&self.main, Time::now().seconds);
             return Next::Finish(if is_removed { Status::NO_CONTENT } else { Status::NOT_FOUND });
         }
         let next = match any_set(&self.settings.bypass, exchange) {
@@ -243,6 +243,13 @@ impl Cached {
             self.stores.set(false);
             self.fill.take();
         }
+        let next = match next {
+            Next::Ask if self.wish.only_if_cached => {
+                self.release();
+                Next::Finish(Status::GATEWAY_TIMEOUT)
+            }
+            next => next,
+        };
         exchange.tell(|| {
             let found = self.found.get().text().unwrap_or_default();
             let key = String::from_utf8_lossy(&self.text);
@@ -324,7 +331,7 @@ impl Cached {
     /// Gets the right to ask the other server, or waits for the request that has it.
     fn lock(&self, exchange: &Exchange) -> Next {
         let settings = &self.settings;
-        if !settings.lock || self.fill.borrow().is_some() {
+        if !settings.lock || self.fill.borrow().is_some() || self.wish.only_if_cached {
             return Next::Ask;
         }
         let (zone, key, now) = (&self.store.zone, self.key.get(), Time::now().instant);
@@ -393,7 +400,7 @@ impl Cached {
             }
             Err(ReadError::Damaged | ReadError::Waits) => {
                 complain("is damaged, or of another format, and is removed");
-                self.store.zone.purge(&self.key.get());
+                self.store.zone.discard(&self.key.get());
             }
         }
         Next::Ask
@@ -428,18 +435,25 @@ impl Cached {
             }
         }
         let now = Time::now();
-        if freshness.is_fresh(now.seconds) {
-            self.found.set(Found::Hit);
+        let is_fresh = freshness.is_fresh(now.seconds);
+        let usage = self.usage(&object.head, now.seconds);
+        if usage == Use::Sent {
+            self.found.set(if is_fresh { Found::Hit } else { Found::Stale });
             return Next::Serve(object);
         }
-        let serves =
-            self.settings.use_stale.has(Failures::UPDATING) || freshness.serves_updating(now.seconds);
+        self.is_strict.set(usage == Use::Asked);
+        let is_promised = freshness.serves_updating(now.seconds);
+        // A fresh response that the client finds too old is no stale one.
+        let serves = usage == Use::Stale
+            && !is_fresh
+            && (self.settings.use_stale.has(Failures::UPDATING) || is_promised);
+        let updates = self.settings.background_update || (is_promised && self.is_rfc9111());
         let fill = match self.is_update {
             true => None,
             false => self.store.zone.fill(&self.key.get(), UPDATE_AGE, now.instant),
         };
         match fill {
-            Some(fill) if serves && self.settings.background_update => {
+            Some(fill) if serves && updates => {
                 self.found.set(Found::Stale);
                 self.object.replace(Some(object));
                 return Next::Wait(self.update(exchange, fill));
@@ -461,6 +475,23 @@ impl Cached {
         Next::Ask
     }
 
+    fn is_rfc9111(&self) -> bool {
+        self.settings.rules == Rules::Rfc9111
+    }
+
+    /// What an object is to the request.
+    fn usage(&self, head: &Head, now: i64) -> Use {
+        if !self.is_rfc9111() {
+            return if head.freshness.is_fresh(now) { Use::Sent } else { Use::Stale };
+        }
+        // The removal of a response does not find the files of its variants.
+        let is_variant = self.key.get() != self.main;
+        if is_variant && head.date <= self.store.zone.removed_at(&self.main) {
+            return Use::Asked;
+        }
+        rfc9111::judge(&self.wish, head, self.settings.ignoring, now)
+    }
+
     /// The work of getting a response anew, by a request that nobody waits for.
     fn update(&self, exchange: &Exchange, fill: Fill) -> Work {
         exchange.attach(Update { text: self.text.clone(), fill: RefCell::new(Some(fill)) });
@@ -476,14 +507,15 @@ impl Cached {
 
     /// The stale response to send in place of a failure.
     pub(crate) fn stale(&self, failure: Failures) -> Option<Arc<Object>> {
-        if self.found.get() != Found::Expired {
+        if self.found.get() != Found::Expired || self.is_strict.get() {
             return None;
         }
         let is_allowed = {
             let object = self.object.borrow();
             let freshness = &object.as_ref()?.head.freshness;
-            // A status of the other server is no failure to reach it, and has to be named.
-            let is_reached = failure.is_status();
+            // To nginx's rules a status of the other server is no failure to reach it, and has to be named. RFC 5861
+            // names four.
+            let is_reached = failure.is_status() && !(self.is_rfc9111() && failure.status().0 >= 500);
             self.settings.use_stale.has(failure)
                 || (!is_reached && freshness.serves_errors(Time::now().seconds))
         };
@@ -582,6 +614,60 @@ impl Cached {
     pub(crate) fn release(&self) {
         self.stores.set(false);
         self.fill.take();
+    }
+}
+
+/// The zone that a request uses, and the text of its key.
+type Place<'a> = (&'a Arc<Store>, Vec<u8>);
+
+/// Where the response to a request is kept, if it may be.
+fn find<'a>(
+    settings: &'a CacheSettings,
+    exchange: &Exchange,
+    default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
+) -> Result<Option<Place<'a>>, Status> {
+    let store = settings.store(exchange).map_err(|message| {
+        exchange.log(Level::Error, &message);
+        Status::INTERNAL_SERVER_ERROR
+    })?;
+    let Some(store) = store else { return Ok(None) };
+    let mut text = Vec::new();
+    let has_key = match &settings.key {
+        Some(key) => {
+            key.write(exchange, &mut text);
+            true
+        }
+        None => default_key(&mut text)?,
+    };
+    if !has_key {
+        exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
+    }
+    Ok(has_key.then_some((store, text)))
+}
+
+/// What a request says about kept responses. An update is no wish of the client whose request it repeats.
+fn wish(settings: &CacheSettings, exchange: &Exchange, is_update: bool) -> Wish {
+    if settings.rules == Rules::Nginx {
+        return Wish::default();
+    }
+    let mut wish = Wish::of(&exchange.request.head.fields);
+    wish.only_if_cached &= !is_update;
+    wish
+}
+
+/// Removes what is kept for the URI of a request that may have changed it (RFC 9111, section 4.4).
+pub(crate) fn invalidate(
+    settings: Option<&Arc<CacheSettings>>,
+    exchange: &Exchange,
+    status: Status,
+    default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
+) {
+    let settings = settings.filter(|settings| settings.rules == Rules::Rfc9111);
+    let has_effect = rfc9111::is_unsafe(exchange.request.method) && (200..400).contains(&status.0);
+    let Some(settings) = settings.filter(|_| has_effect) else { return };
+    // A request without a key has nothing to remove; that was logged.
+    if let Ok(Some((store, text))) = find(settings, exchange, default_key) {
+        store.zone.purge(&Key::of(&text), Time::now().seconds);
     }
 }
 

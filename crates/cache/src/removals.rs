@@ -1,0 +1,92 @@
+//! What was removed while responses were on their way: what was asked for before is not kept after that.
+
+use crate::key::Key;
+use std::collections::HashMap;
+
+/// How many keys are known by themselves. With more of them every key counts as removed at the last of these times.
+const KEYS_MAX: usize = 4096;
+
+/// What was removed, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    /// How many removals there were.
+    count: u64,
+    /// The last removal of a key, by its number and in seconds since 1970.
+    keys: HashMap<Key, (u64, i64)>,
+    /// The last removal that counts for all keys.
+    all: u64,
+    /// What counts as the time of a removal for keys that are not known by themselves; none before the first request.
+    before: Option<i64>,
+}
+
+impl Removals {
+    /// Notes a request. What was kept before the first one counts as removed then: nobody knows what happened before.
+    pub(crate) fn begin(&mut self, now: i64) {
+        self.before.get_or_insert(now.saturating_sub(1));
+    }
+
+    /// How many removals there were.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Notes the removal of a response with all of its variants.
+    pub(crate) fn note(&mut self, key: Key, now: i64) {
+        self.count += 1;
+        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&key) {
+            self.keys.clear();
+            (self.all, self.before) = (self.count, Some(now));
+        }
+        self.keys.insert(key, (self.count, now));
+    }
+
+    /// Notes a removal of any responses.
+    pub(crate) fn note_all(&mut self) {
+        self.count += 1;
+        self.all = self.count;
+    }
+
+    /// Whether a response was removed after so many removals.
+    pub(crate) fn has_since(&self, key: &Key, count: u64) -> bool {
+        self.all > count || self.keys.get(key).is_some_and(|&(number, _)| number > count)
+    }
+
+    /// When a response was removed the last time, as far as that is known.
+    pub(crate) fn time(&self, key: &Key) -> i64 {
+        self.keys.get(key).map_or(self.before.unwrap_or(i64::MAX), |&(_, time)| time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEYS_MAX, Removals};
+    use crate::key::Key;
+
+    #[test]
+    fn removals_are_known_by_number_and_time() {
+        let (a, b) = (Key::of(b"a"), Key::of(b"b"));
+        let mut removals = Removals::default();
+        removals.begin(6);
+        removals.begin(8);
+        assert_eq!(removals.time(&a), 5);
+        removals.note(a, 9);
+        assert_eq!(
+            (removals.has_since(&a, 0), removals.has_since(&a, 1), removals.has_since(&b, 0)),
+            (true, false, false)
+        );
+        assert_eq!((removals.time(&a), removals.time(&b)), (9, 5));
+        removals.note_all();
+        assert_eq!((removals.has_since(&b, 1), removals.has_since(&b, 2)), (true, false));
+    }
+
+    #[test]
+    fn too_many_removals_count_for_all_keys() {
+        let mut removals = Removals::default();
+        for number in 0..=KEYS_MAX {
+            removals.note(Key::of(&number.to_le_bytes()), 7);
+        }
+        assert_eq!(removals.keys.len(), 1);
+        assert!(removals.has_since(&Key::of(b"a"), 0));
+        assert_eq!(removals.time(&Key::of(b"a")), 7);
+    }
+}

@@ -1,0 +1,461 @@
+//! What caches must do by RFC 9111, RFC 9213 and RFC 5861: Fulmar by both sets of rules, and nginx.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tests::binary::Server;
+use tests::origin::{After, Asked, Origin, raw};
+use tests::site::{Running, Site};
+
+/// A requirement, and requests that show whether a cache keeps it.
+struct Case {
+    section: &'static str,
+    /// The word of the requirement.
+    word: &'static str,
+    what: &'static str,
+    /// What the other server answers to each request that reaches it: a status and fields. The last one stays.
+    answers: &'static [(u16, &'static str)],
+    /// A method and fields.
+    asks: &'static [(&'static str, &'static str)],
+    /// Looks at the responses.
+    holds: fn(&[Seen]) -> bool,
+}
+
+/// A response that a client got.
+struct Seen {
+    status: u16,
+    /// The number of the other server's answer that the content comes from; 0 where it is none.
+    from: usize,
+    /// The field `Age`.
+    age: Option<i64>,
+    /// The field `X-Name`.
+    name: Option<String>,
+}
+
+const GET: (&str, &str) = ("GET", "");
+
+/// Fresh for a long time.
+const FRESH: (u16, &str) = (200, "Cache-Control: max-age=600");
+
+/// The second response comes from the other server, too.
+fn is_asked_again(seen: &[Seen]) -> bool {
+    seen[0].from == 1 && seen[1].from == 2
+}
+
+/// The second response comes from the cache.
+fn is_kept(seen: &[Seen]) -> bool {
+    seen[0].from == 1 && seen[1].from == 1
+}
+
+const fn case(
+    (section, word): (&'static str, &'static str),
+    what: &'static str,
+    answers: &'static [(u16, &'static str)],
+    asks: &'static [(&'static str, &'static str)],
+    holds: fn(&[Seen]) -> bool,
+) -> Case {
+    Case { section, word, what, answers, asks, holds }
+}
+
+/// All requirements, in the order of their sections.
+const CASES: &[Case] = &[
+    case(
+        ("3", "MUST NOT"),
+        "keep what says `no-store`",
+        &[(200, "Cache-Control: no-store, max-age=600")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("3", "MUST NOT"),
+        "keep the answer to a request with `no-store`",
+        &[FRESH],
+        &[("GET", "Cache-Control: no-store"), GET],
+        is_asked_again,
+    ),
+    case(
+        ("3", "MUST NOT"),
+        "keep what says `private`",
+        &[(200, "Cache-Control: private, max-age=600")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("3", "MUST NOT"),
+        "keep a status that is not known and says `must-understand`",
+        &[(299, "Cache-Control: max-age=600, must-understand")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("3.1", "MUST NOT"),
+        "keep fields that `Connection` names",
+        &[(200, "Cache-Control: max-age=600\r\nConnection: X-Name\r\nX-Name: a")],
+        &[GET, GET],
+        |seen| is_kept(seen) && seen[1].name.is_none(),
+    ),
+    case(
+        ("3.2", "MUST"),
+        "update the fields that are kept by those of a 304",
+        &[
+            (200, "Cache-Control: max-age=1\r\nAge: 9\r\nETag: \"a\"\r\nX-Name: old"),
+            (304, "Cache-Control: max-age=600\r\nETag: \"a\"\r\nX-Name: new"),
+        ],
+        &[GET, GET, GET],
+        |seen| {
+            seen[1..]
+                .iter()
+                .all(|one| one.status == 200 && one.from == 1 && one.name.as_deref() == Some("new"))
+        },
+    ),
+    case(
+        ("3.3", "MUST NOT"),
+        "use a part as if it were the whole",
+        &[(206, "Cache-Control: max-age=600\r\nContent-Range: bytes 0-7/100")],
+        &[GET, GET],
+        |seen| seen[1].from == 2,
+    ),
+    case(
+        ("3.5", "MUST NOT"),
+        "use the answer to a request with `Authorization` for others",
+        &[FRESH],
+        &[("GET", "Authorization: Basic YTpi"), GET],
+        is_asked_again,
+    ),
+    case(
+        ("3.5", "MAY"),
+        "use it if it says `public`",
+        &[(200, "Cache-Control: public, max-age=600")],
+        &[("GET", "Authorization: Basic YTpi"), GET],
+        is_kept,
+    ),
+    case(
+        ("4", "MUST NOT"),
+        "use what says `no-cache` without asking",
+        &[(200, "Cache-Control: no-cache, max-age=600\r\nETag: \"a\"")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("4", "MUST NOT"),
+        "use a response for an unsafe method",
+        &[FRESH],
+        &[GET, ("POST", "Content-Length: 0")],
+        is_asked_again,
+    ),
+    case(("4", "MUST"), "say the age of what was not asked about", &[FRESH], &[GET; 5], |seen| {
+        seen[1..].iter().all(|one| one.from == 1 && one.age.is_some())
+    }),
+    case(
+        ("4.1", "MUST NOT"),
+        "use a response whose `Vary` names a field that differs",
+        &[(200, "Cache-Control: max-age=600\r\nVary: X-Kind")],
+        &[("GET", "X-Kind: a"), ("GET", "X-Kind: b")],
+        is_asked_again,
+    ),
+    case(
+        ("4.1", "MAY"),
+        "keep several responses that differ in such a field",
+        &[(200, "Cache-Control: max-age=600\r\nVary: X-Kind")],
+        &[("GET", "X-Kind: a"), ("GET", "X-Kind: b"), ("GET", "X-Kind: a"), ("GET", "X-Kind: b")],
+        |seen| seen.iter().map(|one| one.from).eq([1, 2, 1, 2]),
+    ),
+    case(
+        ("4.1", "MUST NOT"),
+        "use a response with `Vary: *`",
+        &[(200, "Cache-Control: max-age=600\r\nVary: *")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("4.2.1", "MUST"),
+        "prefer `s-maxage`",
+        &[(200, "Cache-Control: s-maxage=600, max-age=0")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("4.2.1", "SHOULD"),
+        "hold a wrong `Expires` for past",
+        &[(200, "Expires: 0")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("4.2.3", "MUST"),
+        "count the age that a response comes with",
+        &[(200, "Cache-Control: max-age=60\r\nAge: 100\r\nETag: \"a\"")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("4.2.3", "MUST"),
+        "count the age that `Date` shows",
+        &[(200, "Cache-Control: max-age=60\r\nDate: Tue, 02 Jan 2024 03:04:05 GMT\r\nETag: \"a\"")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("4.2.4", "MUST NOT"),
+        "use a response after its time if it says `must-revalidate`",
+        &[(200, "Cache-Control: max-age=60, must-revalidate\r\nAge: 100\r\nETag: \"a\""), (500, "X-A: b")],
+        &[GET, GET],
+        |seen| seen[1].status >= 500,
+    ),
+    case(
+        ("4.2.4", "MUST NOT"),
+        "use a response after its time if it says `proxy-revalidate`",
+        &[(200, "Cache-Control: max-age=60, proxy-revalidate\r\nAge: 100\r\nETag: \"a\""), (500, "X-A: b")],
+        &[GET, GET],
+        |seen| seen[1].status >= 500,
+    ),
+    case(
+        ("4.2.4", "MUST NOT"),
+        "use a response after its time if it says `s-maxage`",
+        &[(200, "Cache-Control: s-maxage=60\r\nAge: 100\r\nETag: \"a\""), (500, "X-A: b")],
+        &[GET, GET],
+        |seen| seen[1].status >= 500,
+    ),
+    case(
+        ("4.3.2", "SHOULD"),
+        "answer conditions itself",
+        &[(200, "Cache-Control: max-age=600\r\nETag: \"a\"")],
+        &[GET, ("GET", "If-None-Match: \"a\"")],
+        |seen| seen[1].status == 304,
+    ),
+    case(
+        ("4.4", "MUST"),
+        "forget a URI after an unsafe request for it",
+        &[FRESH],
+        &[GET, ("POST", "Content-Length: 0"), GET],
+        |seen| seen[2].from == 3,
+    ),
+    case(
+        ("4.4", "MUST"),
+        "forget a URI after a request with an unknown method",
+        &[FRESH],
+        &[GET, ("BREW", "Content-Length: 0"), GET],
+        |seen| seen[2].from == 3,
+    ),
+    case(
+        ("4.4", "MUST"),
+        "forget the responses that differ by `Vary`, too",
+        &[(200, "Cache-Control: max-age=600\r\nVary: X-Kind")],
+        &[
+            ("GET", "X-Kind: a"),
+            ("GET", "X-Kind: b"),
+            ("DELETE", "Content-Length: 0"),
+            ("GET", "X-Kind: a"),
+            ("GET", "X-Kind: b"),
+        ],
+        |seen| seen[3].from == 4 && seen[4].from == 5,
+    ),
+    case(
+        ("4.4", "SHOULD NOT"),
+        "forget it if the request failed",
+        &[FRESH, (500, "X-A: b")],
+        &[GET, ("POST", "Content-Length: 0"), GET],
+        |seen| seen[2].from == 1,
+    ),
+    case(
+        ("5.2.1.1", "SHOULD"),
+        "obey `max-age` of a request",
+        &[(200, "Cache-Control: max-age=600\r\nAge: 100")],
+        &[GET, ("GET", "Cache-Control: max-age=50")],
+        is_asked_again,
+    ),
+    case(
+        ("5.2.1.3", "SHOULD"),
+        "obey `min-fresh` of a request",
+        &[(200, "Cache-Control: max-age=600\r\nAge: 100")],
+        &[GET, ("GET", "Cache-Control: min-fresh=550")],
+        is_asked_again,
+    ),
+    case(
+        ("5.2.1.4", "SHOULD"),
+        "obey `no-cache` of a request",
+        &[FRESH],
+        &[GET, ("GET", "Cache-Control: no-cache")],
+        is_asked_again,
+    ),
+    case(
+        ("5.2.1.7", "SHOULD"),
+        "answer 504 to `only-if-cached` if nothing is kept",
+        &[FRESH],
+        &[("GET", "Cache-Control: only-if-cached")],
+        |seen| seen[0].status == 504,
+    ),
+    case(
+        ("5.2.2.3", "SHOULD"),
+        "keep what says `no-store` and `must-understand`, if the status is known",
+        &[(200, "Cache-Control: max-age=600, no-store, must-understand")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("5.2.2.4", "MUST NOT"),
+        "send fields that `no-cache` names without asking",
+        &[(200, "Cache-Control: max-age=600, no-cache=\"X-Name\"\r\nX-Name: a")],
+        &[GET, GET],
+        |seen| seen[1].from == 2 || seen[1].name.is_none(),
+    ),
+    case(
+        ("5.2.2.7", "MUST NOT"),
+        "keep fields that `private` names",
+        &[(200, "Cache-Control: max-age=600, private=\"X-Name\"\r\nX-Name: a")],
+        &[GET, GET],
+        |seen| seen[1].from == 2 || seen[1].name.is_none(),
+    ),
+    case(
+        ("5.3", "MUST"),
+        "ignore `Expires` where there is `max-age`",
+        &[(200, "Expires: 0\r\nCache-Control: max-age=600")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("5.4", "SHOULD"),
+        "obey `Pragma: no-cache` where there is no `Cache-Control`",
+        &[FRESH],
+        &[GET, ("GET", "Pragma: no-cache")],
+        is_asked_again,
+    ),
+    case(
+        ("RFC 5861, 3", "MAY"),
+        "use a response during its `stale-while-revalidate`",
+        &[(200, "Cache-Control: max-age=60, stale-while-revalidate=600\r\nAge: 100"), FRESH],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("RFC 5861, 4", "MAY"),
+        "use a response during its `stale-if-error`",
+        &[(200, "Cache-Control: max-age=60, stale-if-error=600\r\nAge: 100"), (503, "X-A: b")],
+        &[GET, GET],
+        is_kept,
+    ),
+    case(
+        ("RFC 9213, 2.2", "MUST"),
+        "prefer `CDN-Cache-Control`",
+        &[(200, "Cache-Control: max-age=600\r\nCDN-Cache-Control: no-store")],
+        &[GET, GET],
+        is_asked_again,
+    ),
+    case(
+        ("RFC 9213, 2.2", "MUST"),
+        "ignore a `CDN-Cache-Control` that is wrong",
+        &[(200, "Cache-Control: max-age=600\r\nCDN-Cache-Control: No-Store")],
+        &[GET, GET],
+        is_kept,
+    ),
+];
+
+/// A server whose answers to `/SERVER/CASE` are those of the case.
+fn origin() -> Origin {
+    let counts: Mutex<HashMap<String, usize>> = Mutex::default();
+    Origin::start(move |asked: &Asked| {
+        let number = {
+            let mut counts = counts.lock().unwrap();
+            let count = counts.entry(asked.target.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let case: usize = asked.target.rsplit('/').next().unwrap().parse().unwrap();
+        let answers = CASES[case].answers;
+        let (status, fields) = answers[(number - 1).min(answers.len() - 1)];
+        let body = if status == 304 { String::new() } else { format!("from {number:03}") };
+        let length =
+            if status == 304 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let reply = format!("HTTP/1.1 {status} Said\r\n{fields}\r\n{length}\r\n{body}");
+        let is_listed = fields.contains("Connection:");
+        raw(&reply, if is_listed { After::Close } else { After::Keep })
+    })
+}
+
+fn site(origin: &Origin, rules: &str) -> Site {
+    let port = origin.address().port();
+    Site::new(&format!(
+        "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
+         server {{
+             listen 127.0.0.1:%%PORT%%;
+             location / {{
+                 proxy_pass http://127.0.0.1:{port};
+                 proxy_cache one;
+                 proxy_cache_use_stale error timeout http_500;
+                 {rules}
+             }}
+         }}"
+    ))
+}
+
+/// Whether a server keeps each requirement.
+fn results(running: &Running, name: &str) -> Vec<bool> {
+    let ask = |case: usize, (method, fields): &(&str, &str)| {
+        let line = if fields.is_empty() { String::new() } else { format!("{fields}\r\n") };
+        let request =
+            format!("{method} /{name}/{case} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{line}\r\n");
+        let response = running.ask_bytes(request.as_bytes()).last().clone();
+        let text = response.text();
+        Seen {
+            status: response.status,
+            from: text.strip_prefix("from ").and_then(|number| number.parse().ok()).unwrap_or(0),
+            age: response.field("Age").and_then(|age| age.parse().ok()),
+            name: response.field("X-Name").map(str::to_owned),
+        }
+    };
+    let holds = |(number, case): (usize, &Case)| {
+        let seen: Vec<Seen> = case.asks.iter().map(|one| ask(number, one)).collect();
+        (case.holds)(&seen)
+    };
+    CASES.iter().enumerate().map(holds).collect()
+}
+
+/// The table of the manual.
+fn table(all: [&[bool]; 3]) -> String {
+    let mut text = String::from(
+        "| section | | requirement | Fulmar, `rfc9111` | Fulmar, `nginx` | nginx |\n|---|---|---|---|---|---|\n",
+    );
+    for (number, case) in CASES.iter().enumerate() {
+        let Case { section, word, what, .. } = case;
+        let words = all.map(|results| if results[number] { "yes" } else { "no" }).join(" | ");
+        text += &format!("| {section} | {word} | {what} | {words} |\n");
+    }
+    text
+}
+
+#[test]
+fn the_manual_says_which_requirements_of_rfc_9111_are_kept() {
+    let origin = origin();
+    let run = |server: Server, rules: &str, name: &str| {
+        let running = site(&origin, rules).start(server);
+        let found = results(&running, name);
+        running.stop();
+        found
+    };
+    let strict = run(Server::Fulmar, "proxy_cache_rules rfc9111;", "strict");
+    let usual = run(Server::Fulmar, "", "usual");
+    let nginx = run(Server::Nginx, "", "nginx");
+    for (case, holds) in CASES.iter().zip(&strict) {
+        assert!(*holds, "section {}: {} {}", case.section, case.word, case.what);
+    }
+    let table = table([&strict, &usual, &nginx]);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/caching.md");
+    assert!(
+        fs::read_to_string(page).unwrap().contains(&table),
+        "docs/caching.md has to have this table:\n{table}"
+    );
+}
+
+#[test]
+fn the_examples_of_the_page_for_users_of_varnish_load() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/from-varnish.md");
+    let text = fs::read_to_string(page).unwrap();
+    let examples: Vec<&str> =
+        text.split("```nginx\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() > 3);
+    for example in examples {
+        Site::new(example).test(Server::Fulmar).unwrap_or_else(|text| panic!("{text}\n{example}"));
+    }
+}
