@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::parse_date;
 use instant_acme::CertificateIdentifier;
 use net::SharedBytes;
 
@@ -72,6 +73,7 @@ pub fn run(plan: &Plan, shared: &SharedBytes, around: &mut dyn Surroundings) {
                 due: 0,
             })
             .collect(),
+        last_turn: i64::MIN,
     };
     agent.begin();
     while agent.turn() {}
@@ -83,6 +85,8 @@ struct Agent<'a> {
     locks: HashMap<PathBuf, Lock>,
     limits: HashMap<String, Limit>,
     wanted: Vec<Wanted<'a>>,
+    /// The time of the last turn.
+    last_turn: i64,
 }
 
 /// A certificate that is wanted.
@@ -114,6 +118,15 @@ impl Wanted<'_> {
         self.ask_at = 0;
         self.report.next_attempt = Some(self.due);
     }
+
+    /// A clock that was ahead may not hold an attempt up for longer than any pause.
+    fn hurry(&mut self, now: i64) {
+        let latest = schedule::retry(now, u32::MAX, self.order.number());
+        if self.report.failures > 0 {
+            self.due = self.due.min(latest);
+        }
+        self.earliest = self.earliest.min(latest);
+    }
 }
 
 impl Agent<'_> {
@@ -129,17 +142,20 @@ impl Agent<'_> {
                 self.around.log(Urgency::Warn, &message);
             }
             wanted.plan();
-            // A clock that was ahead may not hold an attempt up for longer than any pause.
-            let latest = schedule::retry(self.around.now(), u32::MAX, wanted.order.number());
-            if wanted.report.failures > 0 {
-                wanted.due = wanted.due.min(latest);
-            }
+            wanted.hurry(self.around.now());
         }
     }
 
     /// Does what is due, and waits for the next; whether to go on.
     fn turn(&mut self) -> bool {
         let now = self.around.now();
+        if now < std::mem::replace(&mut self.last_turn, now) {
+            // The clock went back: the times that were planned by it mean nothing.
+            for wanted in &mut self.wanted {
+                wanted.plan();
+                wanted.hurry(now);
+            }
+        }
         for index in 0..self.wanted.len() {
             self.ask(index);
             if self.wanted[index].due <= now && !self.attempt(index) {
@@ -265,10 +281,12 @@ impl Agent<'_> {
         let report = &mut wanted.report;
         report.failures = report.failures.saturating_add(1);
         let pause = schedule::retry(now, report.failures, wanted.order.number());
-        let asked =
-            after.and_then(|text| text.parse::<i64>().ok()).map_or(0, |seconds| now.saturating_add(seconds));
+        let asked = after.and_then(|text| match text.parse::<i64>() {
+            Ok(seconds) => Some(now.saturating_add(seconds)),
+            Err(_) => parse_date(text.as_bytes()),
+        });
         let latest = schedule::retry(now, u32::MAX, wanted.order.number());
-        wanted.due = pause.max(asked.min(latest));
+        wanted.due = pause.max(asked.unwrap_or(0).min(latest));
         report.next_attempt = Some(wanted.due);
         let (name, left) = (wanted.order.first_name(), wanted.due - now);
         let urgency = urgency(wanted.times, now);
@@ -314,6 +332,8 @@ mod tests {
         now: i64,
         end: i64,
         log: Vec<(i64, Urgency, String)>,
+        /// When the clock goes back, and by how much.
+        jump: Option<(i64, i64)>,
     }
 
     impl Surroundings for Simulated {
@@ -323,6 +343,8 @@ mod tests {
 
         fn wait(&mut self, time: Duration) -> bool {
             self.now += i64::try_from(time.as_secs()).unwrap().max(1);
+            let (_, by) = self.jump.take_if(|(at, _)| *at <= self.now).unwrap_or_default();
+            self.now -= by;
             self.now < self.end
         }
 
@@ -346,11 +368,27 @@ mod tests {
     }
 
     fn simulate(order: &Order, now: i64, days: i64) -> Vec<(i64, Urgency, String)> {
+        simulate_with(order, Simulated { now, end: now + days * DAY, log: Vec::new(), jump: None })
+    }
+
+    fn simulate_with(order: &Order, mut around: Simulated) -> Vec<(i64, Urgency, String)> {
         let mut plan = Plan::default();
         plan.add(order.clone());
-        let mut around = Simulated { now, end: now + days * DAY, log: Vec::new() };
         run(&plan, &SharedBytes::new(1024).unwrap(), &mut around);
         around.log
+    }
+
+    #[test]
+    fn clock_that_goes_back_holds_nothing_up() {
+        const NOW: i64 = 1_000_000_000;
+        let directory = tempfile::tempdir().unwrap();
+        let order = wanted(directory.path());
+        let ahead = NOW + 60 * DAY;
+        let jump = Some((ahead + DAY, 60 * DAY));
+        let around = Simulated { now: ahead, end: ahead + 2 * DAY, log: Vec::new(), jump };
+        let log = simulate_with(&order, around);
+        let after = log.iter().filter(|(at, ..)| (NOW..NOW + 5 * DAY).contains(at)).count();
+        assert!(after >= 2, "{log:?}");
     }
 
     #[test]
