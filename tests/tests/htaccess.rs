@@ -24,12 +24,13 @@ mod tables;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use tests::apache::{Apache, have_apache};
 use tests::binary::Server;
 use tests::response::Response;
 use tests::site::Site;
+use tests::wait;
 
 /// What is served beside the `.htaccess` files of a table.
 const DOCUMENTS: [(&str, &str); 14] = [
@@ -61,6 +62,14 @@ const CONFIGURATION: &str = "server {
 fn site(files: &[(&str, &str)]) -> Site {
     let site = Site::new(CONFIGURATION);
     DOCUMENTS.iter().chain(files).fold(site, |site, (path, text)| site.file(path, text))
+}
+
+/// Files that are old enough for Fulmar to keep what it reads of them: it reads files again that changed less than 50
+/// milliseconds ago, and takes their settings for other ones.
+fn aged(site: Site) -> Site {
+    let written = Instant::now();
+    wait::until(Duration::from_secs(10), || written.elapsed() > Duration::from_millis(100));
+    site
 }
 
 /// Has both servers answer the requests on these files. `%%PORT%%` is each one's own.

@@ -8,7 +8,7 @@ use tests::binary::Server;
 use tests::client;
 use tests::htaccess_grammar::{FILES, Folder, generate};
 
-use super::{shown, site};
+use super::{aged, shown, site};
 
 /// How many directories there are if nothing else is said.
 const RUNS: u64 = 20;
@@ -75,6 +75,7 @@ fn compare(folders: &[Folder], report: &mut String) -> usize {
             inner => site.file(&format!("{name}/sub/.htaccess"), inner),
         }
     });
+    let site = aged(site);
     let mut apache = Apache::start(&site);
     let fulmar = site.start(Server::Fulmar);
     let mut differing = 0;

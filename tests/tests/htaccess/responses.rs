@@ -1,6 +1,6 @@
 //! Fields, error documents, media types and compression.
 
-use super::{agree, agree_with_host, site};
+use super::{aged, agree, agree_on, agree_with_host, site};
 use tests::binary::Server;
 
 #[test]
@@ -91,18 +91,20 @@ fn settings_do_not_refuse_their_own_error_document() {
     const FILES: &str =
         "ErrorDocument 403 /d/denied.html\nRequire all denied\n<Files secret.txt>\nRequire local\n</Files>\n";
     const OTHER: &str = "ErrorDocument 403 /a/denied.html\nRequire all denied\n";
-    agree(
-        &[
-            ("a/.htaccess", REQUIRE),
-            ("a/denied.html", "not you"),
-            ("a/x.txt", "x"),
-            ("b/.htaccess", ORDER),
-            ("b/denied.html", "not you"),
-            ("d/.htaccess", FILES),
-            ("d/denied.html", "not you"),
-            ("d/secret.txt", "secret"),
-            ("e/.htaccess", OTHER),
-        ],
+    let files = [
+        ("a/.htaccess", REQUIRE),
+        ("a/denied.html", "not you"),
+        ("a/x.txt", "x"),
+        ("b/.htaccess", ORDER),
+        ("b/denied.html", "not you"),
+        ("d/.htaccess", FILES),
+        ("d/denied.html", "not you"),
+        ("d/secret.txt", "secret"),
+        ("e/.htaccess", OTHER),
+    ];
+    agree_on(
+        aged(site(&files)),
+        &[],
         &[
             "GET /a/",
             "GET /a/x.txt",
