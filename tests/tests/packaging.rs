@@ -16,7 +16,7 @@ use tests::wait;
 use toml::Value;
 
 /// Where files of the package come from and go to, below the root: all but the manual's.
-const LAYOUT: [&str; 14] = [
+const LAYOUT: [&str; 18] = [
     "etc/fulmar/fastcgi.conf",
     "etc/fulmar/fastcgi_params",
     "etc/fulmar/fulmar.conf",
@@ -29,7 +29,11 @@ const LAYOUT: [&str; 14] = [
     "etc/logrotate.d/fulmar",
     "usr/sbin/fulmar",
     "usr/share/fulmar/html/index.html",
+    "usr/share/man/man5/fulmar.conf.5",
     "usr/share/man/man8/fulmar.8",
+    "usr/share/bash-completion/completions/fulmar",
+    "usr/share/zsh/vendor-completions/_fulmar",
+    "usr/share/fish/vendor_completions.d/fulmar.fish",
     "usr/share/doc/fulmar/installing.md",
 ];
 
@@ -57,7 +61,7 @@ fn files() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for asset in assets.as_array().expect("assets") {
         let [source, destination, mode] = &words(asset)[..] else { panic!("{asset:?}") };
-        assert_eq!(mode == "755", source.starts_with("target/"), "{source}");
+        assert_eq!(mode == "755", source.starts_with("target/release/"), "{source}");
         let source = match source.strip_prefix("../../") {
             Some(source) => source.to_owned(),
             None if source.starts_with("target/") => source.clone(),
@@ -376,4 +380,28 @@ fn the_manual_page() {
     for flag in flags {
         assert!(page.lines().any(|line| line.starts_with(".B") && line.contains(flag)), "{flag}");
     }
+}
+
+/// What bash offers for a line, with the script of `fulmar completions bash`.
+#[track_caller]
+fn offered(line: &str) -> BTreeSet<String> {
+    let program = Server::Fulmar.path();
+    let script = format!(
+        "eval \"$('{}' completions bash)\"; COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+         _fulmar fulmar '' fulmar; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        program.display()
+    );
+    let output = Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_flags_and_commands() {
+    let first = offered("fulmar");
+    for word in ["-t", "-s", "serve", "explain", "completions"] {
+        assert!(first.contains(word), "{word} in {first:?}");
+    }
+    assert!(offered("fulmar fmt").contains("--check"));
+    assert!(offered("fulmar completions").contains("zsh"));
 }

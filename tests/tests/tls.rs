@@ -426,6 +426,10 @@ fn a_directory_is_served_with_a_certificate_of_its_own() {
     let listens = tests::wait::until(Duration::from_secs(10), || TcpStream::connect(address).is_ok());
     let spoken = Client::new(Some("localhost")).ask(address, "GET /f.txt");
     let told = tests::client::ask(address, "GET /f.txt");
+    let mut settings = [0; 5];
+    let mut stream = Client::new(Some("localhost")).offering(&["h2"]).connect(address).unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    stream.read_exact(&mut settings).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
     let mut printed = String::new();
@@ -433,6 +437,7 @@ fn a_directory_is_served_with_a_certificate_of_its_own() {
     assert!(listens, "{printed}");
     let spoken = spoken.unwrap();
     assert_eq!(spoken.answer.last().text(), "file\n");
+    assert_eq!(settings[3], 4, "HTTP/2 begins with SETTINGS: {settings:?}");
     assert!(printed.contains(&fingerprint(&spoken.certificate)), "{printed}");
     assert!(told.last().field("Location").is_some_and(|to| to.starts_with("https://")), "{}", told.last());
 }

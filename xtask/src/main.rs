@@ -1,8 +1,9 @@
 //! The project's own tools: `cargo xtask tidy` checks the habits that no compiler checks,
-//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask corpora` keeps the fuzzer's
-//! inputs, `cargo xtask nginx-tests` runs nginx's own tests, and `cargo xtask test` all of the workspace's.
+//! `cargo xtask docs` writes the directive manual from the features' doc comments, `cargo xtask book` makes the manual a
+//! site, `cargo xtask corpora` keeps the fuzzer's inputs, `cargo xtask nginx-tests` runs nginx's own tests, and `cargo xtask test` all of the workspace's.
 
 mod arguments;
+mod book;
 mod corpora;
 mod docs;
 mod metadata;
@@ -22,6 +23,8 @@ usage: cargo xtask COMMAND
   docs            write docs/directives/ from the features
   docs --check    fail when a page of docs/directives/ is stale
 
+  book            build the manual as a site with mdBook, and check its links
+
   corpora pack    keep the fuzzer's inputs in fuzz/corpora/
   corpora unpack  lay them out for the fuzzer in fuzz/corpus/
 
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::run(false),
         ["docs", "--check"] => docs::run(true),
+        ["book"] => book::run(),
         ["corpora", "pack"] => corpora::pack(),
         ["corpora", "unpack"] => corpora::unpack(),
         ["nginx-tests", rest @ ..] => nginx_tests::run(rest),

@@ -5,7 +5,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, FnArg, ImplItem, Item, ItemImpl, ItemUse, Signature, Type, UseTree};
 
-use crate::tree::beside;
+use crate::tree::resolve;
 
 /// A `mod name;` line.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ impl Module {
     /// Where the compiler looks for its file; `parent` holds the line, and may be a crate root.
     pub(crate) fn candidates(&self, parent: &str, parent_is_root: bool) -> Vec<String> {
         if let Some(path) = &self.path {
-            return vec![beside(parent, path)];
+            return vec![resolve(parent, path)];
         }
         let stem = parent.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
         let below = if parent_is_root || stem == "mod" { String::new() } else { format!("{stem}/") };
         let name = self.names.join("/");
-        vec![beside(parent, &format!("{below}{name}.rs")), beside(parent, &format!("{below}{name}/mod.rs"))]
+        vec![resolve(parent, &format!("{below}{name}.rs")), resolve(parent, &format!("{below}{name}/mod.rs"))]
     }
 }
 

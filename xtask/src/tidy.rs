@@ -9,7 +9,7 @@ mod files;
 mod floors;
 mod levels;
 mod limits;
-mod links;
+pub(crate) mod links;
 mod policy;
 mod protocol;
 mod sizes;

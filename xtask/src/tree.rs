@@ -119,7 +119,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Joins a relative link or module path to the folder of `from`, resolving `.` and `..`.
-pub(crate) fn beside(from: &str, target: &str) -> String {
+pub(crate) fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn links_resolve_beside_their_file() {
-        assert_eq!(beside("docs/a/b.md", "../c.md"), "docs/c.md");
-        assert_eq!(beside("README.md", "./docs/"), "docs");
+        assert_eq!(resolve("docs/a/b.md", "../c.md"), "docs/c.md");
+        assert_eq!(resolve("README.md", "./docs/"), "docs");
     }
 }

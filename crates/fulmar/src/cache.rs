@@ -20,7 +20,7 @@ use crate::subcommand;
 /// The exit status is 0; 1 if the directory or one of its files cannot be read or changed.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar cache", bin_name = "fulmar cache", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }

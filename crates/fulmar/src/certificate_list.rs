@@ -25,7 +25,7 @@ use crate::subcommand::{self, Named};
 /// read.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar certificates", bin_name = "fulmar certificates", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
     /// Print a JSON object for each certificate

@@ -117,10 +117,10 @@ impl Flags {
 }
 
 /// What `-s` may be followed by.
-const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
+pub(crate) const SIGNALS: [&str; 4] = ["stop", "quit", "reopen", "reload"];
 
 /// Words that stand for an option or a command, and how these are written.
-const WORDS: [(&str, &str); 16] = [
+const WORDS: [(&str, &str); 17] = [
     ("serve", "serve"),
     ("proxy", "proxy"),
     ("explain", "explain"),
@@ -128,6 +128,7 @@ const WORDS: [(&str, &str); 16] = [
     ("fmt", "fmt"),
     ("cache", "cache"),
     ("certificates", "certificates"),
+    ("completions", "completions"),
     ("format", "fmt"),
     ("stop", "-s stop"),
     ("quit", "-s quit"),

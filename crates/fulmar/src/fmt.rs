@@ -17,7 +17,7 @@ use crate::subcommand;
 /// The exit status is 0; 1 if --check found a file in another layout; 2 if a file cannot be read, parsed or written.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar fmt", bin_name = "fulmar fmt", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     /// The files; - is the standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,

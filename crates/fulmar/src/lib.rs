@@ -12,6 +12,7 @@ mod cache;
 mod certificate_list;
 mod certificates;
 mod command_line;
+mod completions;
 mod configuration;
 mod console;
 mod domains;
@@ -54,15 +55,9 @@ use test_mode::Detail;
 
 /// Does what the command line asks for; `arguments` begins with the program's own name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    match arguments.get(1).and_then(|word| word.to_str()) {
-        Some("serve") => return serve::run(&arguments),
-        Some("proxy") => return proxy::run(&arguments),
-        Some("explain") => return explain::run(&arguments),
-        Some("lint") => return lint::run(&arguments),
-        Some("cache") => return cache::run(&arguments),
-        Some("certificates") => return certificate_list::run(&arguments),
-        Some("fmt") => return fmt::run(&arguments),
-        _ => {}
+    let word = arguments.get(1).and_then(|word| word.to_str());
+    if let Some(command) = subcommand::ALL.iter().find(|command| word == Some(command.name)) {
+        return (command.run)(&arguments);
     }
     let flags = match Flags::parse(arguments.get(1..).unwrap_or_default()) {
         Ok(flags) => flags,

@@ -27,7 +27,7 @@ use crate::survey;
 /// The exit status is 0; 1 if something was found that --deny names; 2 if the configuration cannot be read.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar lint", bin_name = "fulmar lint", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     named: Named,
     /// The least bad kind of finding that makes the exit status 1
@@ -169,7 +169,7 @@ fn beside_object(problem: &Problem) -> String {
 fn text(finding: &Finding, sources: &Sources) -> String {
     let message = format!("{} ({})", finding.text, finding.rule.id);
     let diagnostic = Diagnostic { level: finding.rule.level, ..Diagnostic::warn(message) };
-    let diagnostic = diagnostic.at(finding.place).under(finding.under).hint(finding.mend.clone());
+    let diagnostic = diagnostic.at(finding.place).under(finding.under).hint(finding.fix.clone());
     conf::render(&diagnostic, sources, PROGRAM)
 }
 
@@ -184,7 +184,7 @@ fn object(finding: &Finding, sources: &Sources) -> Value {
         "column": column(sources, finding.under),
         "text": finding.text,
         "why": rule.why,
-        "mend": finding.mend,
+        "fix": finding.fix,
         "excerpt": excerpt(sources, finding.under),
     })
 }

@@ -151,7 +151,7 @@ impl Door {
             )
         });
         let issued = self.domains.as_ref().map(Domains::server).unwrap_or_default();
-        format!("listen {}{encryption}{issued};", self.address)
+        format!("listen {}{encryption}{issued};\n        http2 on;", self.address)
     }
 
     /// What to print at the start; `first` is the first line.

@@ -20,7 +20,7 @@ const CONF: &str = "/proxy.conf";
 /// lines on the standard output, and the others a count. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar proxy", bin_name = "fulmar proxy", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     /// The other server: a host and a port such as localhost:3000, or a port of this machine
     #[arg(long, value_name = "SERVER")]
     to: String,

@@ -29,7 +29,7 @@ const COMPRESSED: &str = "text/css text/javascript text/plain text/markdown text
 /// are lines on the standard output, and the others a count. Ctrl-C stops it.
 #[derive(Debug, Parser)]
 #[command(name = "fulmar serve", bin_name = "fulmar serve", version = server::VERSION)]
-struct Arguments {
+pub(crate) struct Arguments {
     /// The directory to serve
     #[arg(default_value = ".")]
     directory: PathBuf,

@@ -4,10 +4,36 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, Parser};
 
 use crate::command_line::Flags;
 use crate::console::{err, out};
+use crate::{cache, certificate_list, completions, explain, fmt, lint, proxy, serve};
+
+/// A command of the program, `fulmar NAME`.
+pub(crate) struct Subcommand {
+    pub(crate) name: &'static str,
+    /// Does it; the arguments begin with the program's own name.
+    pub(crate) run: fn(&[OsString]) -> ExitCode,
+    /// Its arguments, as completions list them.
+    pub(crate) arguments: fn() -> clap::Command,
+}
+
+/// All of them, in the order of the help.
+pub(crate) const ALL: &[Subcommand] = &[
+    Subcommand { name: "serve", run: serve::run, arguments: serve::Arguments::command },
+    Subcommand { name: "proxy", run: proxy::run, arguments: proxy::Arguments::command },
+    Subcommand { name: "explain", run: explain::run, arguments: explain::Arguments::command },
+    Subcommand { name: "lint", run: lint::run, arguments: lint::Arguments::command },
+    Subcommand { name: "fmt", run: fmt::run, arguments: fmt::Arguments::command },
+    Subcommand { name: "cache", run: cache::run, arguments: cache::Arguments::command },
+    Subcommand {
+        name: "certificates",
+        run: certificate_list::run,
+        arguments: certificate_list::Arguments::command,
+    },
+    Subcommand { name: "completions", run: completions::run, arguments: completions::Arguments::command },
+];
 
 /// Reads the arguments behind the program's own name; the word of the command stands for that. The exit status is that
 /// of a help that was asked for, or `misused`.

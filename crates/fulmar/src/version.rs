@@ -37,6 +37,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
        fulmar fmt [--write | --check] file...
        fulmar cache list | stat | purge directory
        fulmar certificates [-c file] [--json]
+       fulmar completions bash | zsh | fish
 
   -?, -h         show this help
   -v             show the version
@@ -59,6 +60,7 @@ Usage: fulmar [-?hvVtTq] [-s signal] [-p prefix] [-e file] [-c file] [-g directi
   fmt            configuration files in one layout; see fulmar fmt --help
   cache          responses that are kept; see fulmar cache --help
   certificates   certificates that come by themselves; see fulmar certificates --help
+  completions    a script with which a shell completes flags and commands
 ",
         version()
     )

@@ -25,7 +25,7 @@ pub struct Rule {
     pub level: Level,
     /// What it is about, in a few words.
     pub title: &'static str,
-    /// Why it is a trap, and the mend.
+    /// Why it is a trap, and the fix.
     pub why: &'static str,
     /// A configuration that has it: the content of `http {}`.
     pub bad: &'static str,
@@ -46,7 +46,7 @@ pub struct Finding {
     /// What is wrong here.
     pub text: String,
     /// What to write instead.
-    pub mend: String,
+    pub fix: String,
 }
 
 /// What a check gives.
@@ -54,7 +54,7 @@ struct Found {
     place: Span,
     under: Span,
     text: String,
-    mend: String,
+    fix: String,
 }
 
 /// All rules, in the order of the manual.
@@ -68,8 +68,8 @@ pub fn check(nodes: &[Node]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = rules()
         .flat_map(|rule| {
             let finding = move |found: Found| {
-                let Found { place, under, text, mend } = found;
-                Finding { rule, place, under, text, mend }
+                let Found { place, under, text, fix } = found;
+                Finding { rule, place, under, text, fix }
             };
             (rule.check)(&tree).into_iter().map(finding)
         })
@@ -80,8 +80,8 @@ pub fn check(nodes: &[Node]) -> Vec<Finding> {
 
 impl Found {
     /// A finding about a whole directive.
-    fn at(node: &Node, text: impl Into<String>, mend: impl Into<String>) -> Found {
-        Found { place: node.span, under: node.name.span, text: text.into(), mend: mend.into() }
+    fn at(node: &Node, text: impl Into<String>, fix: impl Into<String>) -> Found {
+        Found { place: node.span, under: node.name.span, text: text.into(), fix: fix.into() }
     }
 
     /// The same, about one word of it.

@@ -38,5 +38,5 @@ fn findings_name_their_place() {
     let found = findings("server {\n  location /i {\n    alias /srv/i/;\n  }\n}");
     let finding = &found[0];
     assert_eq!((finding.rule.id, finding.place.line), ("alias-traversal", 5));
-    assert!(finding.text.contains("/i") && finding.mend.contains("/i/"), "{finding:?}");
+    assert!(finding.text.contains("/i") && finding.fix.contains("/i/"), "{finding:?}");
 }

@@ -172,18 +172,18 @@ pub fn read(path: &Path) -> Result<Vec<Block>> {
 
 /// Makes a file fit to be appended to: a last line that was cut short is cut off, and ended where only its end is
 /// missing.
-pub fn mend(path: &Path) -> Result<()> {
+pub fn repair(path: &Path) -> Result<()> {
     let text = text_of(path)?;
     let (whole, cut) = split(&text);
     if cut.is_empty() {
         return Ok(());
     }
     let mut file = File::options().append(true).open(path)?;
-    let mended = match serde_json::from_str::<Block>(cut) {
+    let repaired = match serde_json::from_str::<Block>(cut) {
         Ok(_) => file.write_all(b"\n"),
         Err(_) => file.set_len(whole.len() as u64),
     };
-    mended.with_context(|| format!("mending {}", path.display()))
+    repaired.with_context(|| format!("repairing {}", path.display()))
 }
 
 /// The text of a file, which may end within a letter; of one that does not exist, none.
@@ -267,7 +267,7 @@ pub(crate) mod tests {
     fn a_file_that_was_cut_can_be_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
-        mend(&path).unwrap();
+        repair(&path).unwrap();
         assert!(!path.exists());
         for contender in ["a", "b"] {
             append(&path, &block(contender, "l", 10, &[])).unwrap();
@@ -278,7 +278,7 @@ pub(crate) mod tests {
         for (length, expected) in [(second + 9, "ac"), (text.len() - 1, "abc"), (text.len(), "abc"), (9, "c")]
         {
             fs::write(&path, &text[..length]).unwrap();
-            mend(&path).unwrap();
+            repair(&path).unwrap();
             append(&path, &block("c", "l", 10, &[])).unwrap();
             let names: String = read(&path).unwrap().into_iter().map(|block| block.cell.contender).collect();
             assert_eq!(names, expected);

@@ -70,7 +70,7 @@ fn judge(features: &[Feature], entries: &[Entry], entry: &Entry) -> (Kind, Strin
     }
     match entry.verdict {
         Verdict::Accepted(why) => (Kind::Accepted, why.into()),
-        Verdict::Companion(of) => beside(features, entries, entry, of),
+        Verdict::Companion(of) => resolve(features, entries, entry, of),
         Verdict::Harmless(what) | Verdict::Answers501(what) => (Kind::Warned, what.into()),
         Verdict::Pending { why, instead } => (Kind::Pending, format!("{why}; {instead}")),
         Verdict::Refused { why, instead } => (Kind::Refused, format!("{why}; {instead}")),
@@ -78,7 +78,7 @@ fn judge(features: &[Feature], entries: &[Entry], entry: &Entry) -> (Kind, Strin
 }
 
 /// A directive that acts only beside `main`, with the verdict of the entry of `main` nearest to it.
-fn beside(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) -> (Kind, String) {
+fn resolve(features: &[Feature], entries: &[Entry], entry: &Entry, main: &str) -> (Kind, String) {
     let named = || entries.iter().filter(|other| other.name == main && *other != entry);
     let near = named().find(|other| other.contexts.intersects(entry.contexts)).or_else(|| named().next());
     let kind = match near {

@@ -13,7 +13,7 @@ const HEAD: &str = "\
 <!-- Written by `cargo xtask docs`. -->
 
 `fulmar lint -c FILE` looks for what loads and probably does not do what was meant. Each finding has a place, a reason
-and a mend. It reads the configuration with all that it includes, serves nothing and writes nothing. What needs
+and a fix. It reads the configuration with all that it includes, serves nothing and writes nothing. What needs
 more than the text, such as whether a file is there, is not looked at.
 
 Where the configuration could be served and `htaccess` is on, it also reads the [`.htaccess` files](htaccess.md) below the
@@ -27,7 +27,7 @@ variables is left out.
 | `-c`, `-p`, `-g` | as for the server itself |
 | `--deny LEVEL` | the least bad kind of finding that makes the exit status 1: `error` (where none is given), `warn`, `notice`, or `nothing` |
 | `--allow RULE` | leaves a rule out; may be given again |
-| `--json` | prints an object for each finding: `rule`, `level`, `file`, `line`, `column`, `text`, `why`, `mend`, `excerpt`; for `.htaccess` files `rule`, `level`, `file`, `text` |
+| `--json` | prints an object for each finding: `rule`, `level`, `file`, `line`, `column`, `text`, `why`, `fix`, `excerpt`; for `.htaccess` files `rule`, `level`, `file`, `text` |
 
 The exit status is 0; 1 if something was found that `--deny` names; 2 if the configuration cannot be read.
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Finding;
-use crate::tree::{File, Tree, beside};
+use crate::tree::{File, Tree, resolve};
+
+/// The chapters of the site.
+pub(crate) const CONTENTS: &str = "docs/SUMMARY.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let exists: BTreeSet<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
@@ -11,7 +14,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for page in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         for (number, target) in targets(page) {
-            let target = beside(&page.path, &target);
+            let target = resolve(&page.path, &target);
             let index = format!("{target}/README.md");
             let is_folder =
                 exists.range(target.as_str()..).any(|path| path.starts_with(&format!("{target}/")));
@@ -27,7 +30,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
-    let lost = exists.iter().filter(|path| path.starts_with("docs/") && !linked.contains(**path));
+    let is_lost = |path: &&&str| path.starts_with("docs/") && **path != CONTENTS && !linked.contains(**path);
+    let lost = exists.iter().filter(is_lost);
     found.extend(
         lost.map(|path| Finding::new(path, 1, "no page links to it", "link it from a page or remove it")),
     );
@@ -35,7 +39,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Targets of inline links and images to files of the project, outside code.
-fn targets(page: &File) -> Vec<(usize, String)> {
+pub(crate) fn targets(page: &File) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<String> = None;
     for (number, line) in page.lines() {

@@ -19,8 +19,8 @@ pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
                     .siblings()
                     .iter()
                     .find(|node| node.is("allow") && node.arg(0).is_some_and(|word| word.is("all")))?;
-                let mend = "name the networks that need no password, and deny all others";
-                Some(Found::at(allow, "under satisfy any this lets everybody in without a password", mend))
+                let fix = "name the networks that need no password, and deny all others";
+                Some(Found::at(allow, "under satisfy any this lets everybody in without a password", fix))
             })
             .collect()
     },

@@ -71,8 +71,8 @@ pub(crate) static ALIAS_WITHOUT_CAPTURE: Rule = Rule {
                     target.ends_with('/') && !target.contains('$') && !has_deep(location, "try_files");
                 let answers = has(location, "return") || has(location, "deny");
                 (is_lost && !answers).then(|| {
-                    let mend = "capture the rest of the URI in the pattern, and put it behind the alias";
-                    Found::at(spot.node, format!("every URI here is \"{target}\""), mend)
+                    let fix = "capture the rest of the URI in the pattern, and put it behind the alias";
+                    Found::at(spot.node, format!("every URI here is \"{target}\""), fix)
                 })
             })
             .collect()
@@ -122,8 +122,8 @@ pub(crate) static AUTOINDEX_EVERYWHERE: Rule = Rule {
                 None => false,
             })
             .map(|spot| {
-                let mend = "set it in the location of the directory that is meant";
-                Found::at(spot.node, "every directory without an index is listed", mend)
+                let fix = "set it in the location of the directory that is meant";
+                Found::at(spot.node, "every directory without an index is listed", fix)
             })
             .collect()
     },
@@ -196,8 +196,8 @@ pub(crate) static HIDDEN_FILES: Rule = Rule {
                 let is_public = ["/public", "/web", "/pub", "/htdocs", "/html", "/webroot"].iter();
                 let is_public = is_public.clone().any(|end| path.trim_end_matches('/').ends_with(end));
                 (!is_public).then(|| {
-                    let mend = "location ~ /\\.(?!well-known) { deny all; }";
-                    Found::at(root, "nothing keeps hidden files from being fetched", mend)
+                    let fix = "location ~ /\\.(?!well-known) { deny all; }";
+                    Found::at(root, "nothing keeps hidden files from being fetched", fix)
                 })
             })
             .collect()

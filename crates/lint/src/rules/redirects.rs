@@ -89,8 +89,8 @@ pub(crate) static IF_WITH_MORE: Rule = Rule {
                 let is_plain = conditions == 1 && !has(location, "try_files") && !is_list(odd);
                 (!is_plain).then(|| {
                     let text = format!("\"{}\" inside of an if may not do what it says", odd.name);
-                    let mend = "set a variable by map, or go to a separate location by rewrite or error_page";
-                    Found::at(odd, text, mend)
+                    let fix = "set a variable by map, or go to a separate location by rewrite or error_page";
+                    Found::at(odd, text, fix)
                 })
             })
             .collect()
@@ -122,9 +122,9 @@ pub(crate) static RETURN_BEFORE_ACCESS: Rule = Rule {
                 })?;
                 (!refuses).then(|| {
                     let text = format!("\"{}\" beside it is never asked", guard.name);
-                    let mend =
+                    let fix =
                         "let a separate location answer, which try_files leads to: try_files /none @answer;";
-                    Found::at(spot.node, text, mend)
+                    Found::at(spot.node, text, fix)
                 })
             })
             .collect()

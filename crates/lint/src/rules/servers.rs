@@ -93,8 +93,8 @@ pub(crate) static UNDERSCORE_NAME: Rule = Rule {
             })
             .filter_map(|spot| {
                 let name = children(spot.node, "server_name").next()?;
-                let mend = "add default_server to its listen";
-                Some(Found::at(name, "no request comes here: another server of the address is first", mend))
+                let fix = "add default_server to its listen";
+                Some(Found::at(name, "no request comes here: another server of the address is first", fix))
             })
             .collect()
     },
@@ -170,8 +170,8 @@ pub(crate) static ERROR_LOG_OFF: Rule = Rule {
         tree.named("error_log")
             .filter(|spot| spot.node.arg(0).is_some_and(|word| word.is("off")))
             .map(|spot| {
-                let mend = "error_log /var/log/nginx/error.log crit;";
-                Found::at(spot.node, "errors go to a file with the name \"off\"", mend)
+                let fix = "error_log /var/log/nginx/error.log crit;";
+                Found::at(spot.node, "errors go to a file with the name \"off\"", fix)
             })
             .collect()
     },

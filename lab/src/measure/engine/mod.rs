@@ -113,7 +113,7 @@ pub fn run(
     fs::create_dir_all(&settings.out).with_context(|| settings.out.display().to_string())?;
     let path = settings.out.join(block::FILE);
     if settings.resume {
-        block::mend(&path)?;
+        block::repair(&path)?;
     } else if let Some(folder) = earlier::put_aside(&settings.out)? {
         tell(Event::PutAside(&folder));
     }

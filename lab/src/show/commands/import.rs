@@ -54,7 +54,7 @@ pub(super) fn main(arguments: &ImportArguments) -> Result<ExitCode> {
         experiment.with_context(|| format!("no experiment is called {id}; there are {}", ids()))?;
     let _taken = Results::take(&arguments.out)?;
     let known = arguments.out.join(block::FILE);
-    block::mend(&known)?;
+    block::repair(&known)?;
     let asked = Import {
         experiment,
         load,
