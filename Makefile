@@ -153,6 +153,7 @@ strace|strace|faults of the system in the middle of a call
 valgrind|valgrind|what a request costs among thousands of servers
 haproxy|/usr/sbin/haproxy|HAProxy in front, with the PROXY protocol
 pebble|pebble|certificates from an authority
+certbot python3-certbot-nginx|/usr/lib/python3/dist-packages/certbot_nginx|Certbot with its plugin for nginx
 openssl|openssl|certificates that other programs do not make
 git|git|the list of files for cargo xtask tidy, which fails
 nginx|/usr/sbin/nginx|gunzip, gzip_static, sub_filter, addition, random_index and stub_status beside nginx

@@ -66,11 +66,16 @@ impl Pebble {
 
     /// The lines of an `acme_issuer` that uses it.
     pub fn issuer(&self) -> String {
-        let (address, directory) = (self.address, self.directory.display());
+        let (uri, directory) = (self.directory_uri(), self.directory.display());
         format!(
-            "uri https://{address}/dir; contact admin@test.example; accept_terms_of_service;
+            "uri {uri}; contact admin@test.example; accept_terms_of_service;
              ssl_trusted_certificate {directory}/pebble-trusted.pem; state_path {directory}/state;"
         )
+    }
+
+    /// Where clients begin (RFC 8555, section 7.1.1).
+    pub fn directory_uri(&self) -> String {
+        format!("https://{}/dir", self.address)
     }
 
     /// Has names validated by these addresses: in clear, and encrypted.

@@ -12,6 +12,7 @@ mod body_files;
 mod cache_rules;
 mod caching;
 mod catalogue;
+mod certbot;
 mod compression;
 mod configurations;
 mod differences;

@@ -1,8 +1,10 @@
 //! The counters: `stub_status` beside nginx, the metrics, and the page in a browser.
 
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use rcgen::date_time_ymd;
 use rustix::process::Signal;
 use tests::binary::{Server, nginx_with};
 use tests::client::Client;
@@ -10,6 +12,7 @@ use tests::origin::{Origin, ok};
 use tests::parts;
 use tests::response::Response;
 use tests::site::{Running, Site};
+use tests::tls::{Authority, Certificate, Kind};
 use tests::wait;
 
 /// The answer on a separate connection.
@@ -81,10 +84,24 @@ fn connections_and_requests_since_the_start() {
 const MEASURED: &str = "server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; server_name a.example;
     open_file_cache max=10; open_file_cache_min_uses 1;
     location = /metrics { fulmar_status; }
-    location ~ \"^/gone$\" { return 410; } }";
+    location ~ \"^/gone$\" { return 410; } }
+    server { listen 127.0.0.1:%%PORT_1%% ssl; ssl_certificate c.pem; ssl_certificate_key c.key; }";
+
+/// A certificate that ended to be valid with the year 2021.
+fn expired(serial: u64) -> Certificate {
+    Authority::new("tests").certificate_with("a.example", Kind::Ecdsa, |parameters| {
+        parameters.serial_number = Some(serial.into());
+        parameters.not_after = date_time_ymd(2022, 1, 1);
+    })
+}
+
+fn with_certificate() -> Site {
+    let Certificate { pem, key, .. } = expired(7);
+    Site::new(MEASURED).beside("c.pem", &pem).beside("c.key", &key).file("page", "hello")
+}
 
 fn measured() -> Running {
-    let running = Site::new(MEASURED).file("page", "hello").start(Server::Fulmar);
+    let running = with_certificate().start(Server::Fulmar);
     for _ in 0..3 {
         assert_eq!(get(&running, "/page").status, 200);
         assert_eq!(get(&running, "/gone").status, 410);
@@ -106,6 +123,7 @@ fn metrics_by_server_location_and_status() {
         &format!("fulmar_request_duration_seconds_bucket{{le=\"+Inf\",{gone}}} 3"),
         "fulmar_connections{state=\"writing\"} 1",
         "fulmar_build_info{version=\"0.1.0\"} 1",
+        "fulmar_certificate_not_after_timestamp_seconds{names=\"a.example\",serial=\"07\"} 1640995200",
     ] {
         assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
     }
@@ -197,6 +215,23 @@ fn servers_that_requests_are_passed_to() {
 }
 
 #[test]
+fn certificates_that_are_served() {
+    let site = with_certificate();
+    let running = site.start(Server::Fulmar);
+    running.wait_for_log("error.log", "the certificate of a.example (serial number 07) expired ");
+    let next = expired(8);
+    fs::write(site.prefix().join("c.key"), &next.key).unwrap();
+    fs::write(site.prefix().join("c.pem"), &next.pem).unwrap();
+    let is_shown = || {
+        let text = get(&running, "/metrics").text();
+        text.contains("serial=\"08\"") && !text.contains("serial=\"07\"")
+    };
+    assert!(wait::until(Duration::from_secs(20), is_shown), "{}", running.all_logs());
+    running.wait_for_log("error.log", "(serial number 08) expired ");
+    running.stop();
+}
+
+#[test]
 fn the_page_draws_itself() {
     let chromium = parts::program(&["chromium", "chromium-browser", "google-chrome"]);
     if !parts::is_present("chromium", chromium.is_some()) {
@@ -214,7 +249,8 @@ fn the_page_draws_itself() {
     // A narrow screen shows the headings of the cells instead of those of the columns.
     let cells = ["Location\">~ ^/gone$</td>", "95 % within\">", "Sent\">"]
         .map(|cell| format!(" data-heading=\"{cell}"));
-    let texts = ["<dt>Found in file cache</dt>", "as of "].map(str::to_owned);
+    let texts = ["<dt>Found in file cache</dt>", "as of ", "class=\"bad\" data-heading=\"Days left\""]
+        .map(str::to_owned);
     for expected in cells.into_iter().chain(texts) {
         assert!(
             page.contains(&expected),

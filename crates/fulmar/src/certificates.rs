@@ -5,10 +5,12 @@ use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use conf::Inputs;
 use contract::inputs::System;
+use journal::Level;
+use tls::{Nearness, Validity};
 
 use crate::recorder::Recorder;
 use crate::supervisor::Supervisor;
@@ -16,6 +18,9 @@ use crate::worker::Stage;
 
 /// The time from one look at the files to the next.
 const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The time from one look at the ends of certificates to the next.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The files of certificates that a configuration was made with.
 #[derive(Default)]
@@ -58,10 +63,12 @@ fn hash(path: &Path, inputs: &dyn Inputs) -> u64 {
 /// What tells one state of a file from another without reading it: `None` if there is no file.
 type Stamp = Option<[i64; 5]>;
 
-/// The looks at the files of certificates.
+/// The looks at certificates.
 pub(crate) struct Watch {
-    /// When the next one is due.
+    /// When the next look at the files is due.
     next: Instant,
+    /// The configuration whose certificates were last looked at for their end, and when to do that again.
+    ends: Option<(u32, Instant)>,
     seen: Vec<Stamp>,
     /// The stamps of the files that were compared last.
     compared: Vec<Stamp>,
@@ -69,7 +76,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new() -> Watch {
-        Watch { next: Instant::now() + INTERVAL, seen: Vec::new(), compared: Vec::new() }
+        Watch { next: Instant::now() + INTERVAL, ends: None, seen: Vec::new(), compared: Vec::new() }
     }
 
     /// Looks at the files; whether their content should be compared. A certificate and its key are written one after
@@ -91,7 +98,47 @@ fn stamp(path: &Path) -> Stamp {
     Some([inode, metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()])
 }
 
+/// The line about a certificate whose end is near at this time, in seconds since 1970.
+fn warning(certificate: &Validity, now: i64) -> Option<(Level, String)> {
+    let level = match certificate.nearness(now)? {
+        Nearness::Near => Level::Warn,
+        Nearness::VeryNear => Level::Error,
+        Nearness::Over => Level::Crit,
+    };
+    let Validity { names, serial, end, .. } = certificate;
+    let seconds = end.abs_diff(now);
+    let (count, unit) =
+        if seconds < 48 * 3600 { (seconds / 3600, "hours") } else { (seconds / 86_400, "days") };
+    let time = match level {
+        Level::Crit => format!("expired {count} {unit} ago"),
+        _ => format!("expires in {count} {unit}"),
+    };
+    Some((level, format!("the certificate of {names} (serial number {serial}) {time}")))
+}
+
 impl Supervisor {
+    /// Warns of certificates whose end is near, once a day and after each change of the configuration.
+    pub(crate) fn look_at_ends_of_certificates(&mut self) {
+        let (number, now) = (self.current.number, Instant::now());
+        if !self.served || self.watch.ends.is_some_and(|(known, next)| known == number && now < next) {
+            return;
+        }
+        self.watch.ends = Some((number, now + DAY));
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let time = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        for certificate in &*self.current.configuration.site.certificates {
+            if let Some((level, message)) = warning(certificate, time) {
+                self.log(level, &message);
+            }
+        }
+    }
+
+    /// When to do that next.
+    pub(crate) fn next_look_at_ends_of_certificates(&self) -> Option<Instant> {
+        let has_some = !self.current.configuration.site.certificates.is_empty();
+        self.watch.ends.filter(|_| has_some).map(|(_, next)| next)
+    }
+
     /// When to look at the files of certificates; `None` while a change could not be handed to a worker.
     pub(crate) fn next_look_at_certificates(&self) -> Option<Instant> {
         let number = self.current.number;
@@ -142,6 +189,19 @@ mod tests {
         assert_eq!([look(), look(), look()], [false, true, false]);
         fs::remove_file(&files[0]).unwrap();
         assert_eq!([look(), look(), look()], [false, true, false]);
+    }
+
+    #[test]
+    fn warnings_grow_towards_the_end() {
+        let certificate =
+            Validity { names: "a.example".into(), serial: "07".into(), begin: 0, end: 100 * 86_400 };
+        let line = |day: i64| warning(&certificate, day * 86_400);
+        assert_eq!(line(10), None);
+        let (level, text) = line(85).unwrap();
+        assert_eq!(text, "the certificate of a.example (serial number 07) expires in 15 days");
+        assert_eq!([level, line(95).unwrap().0], [Level::Warn, Level::Error]);
+        let (level, text) = line(101).unwrap();
+        assert_eq!((level, &text[text.len() - 20..]), (Level::Crit, "expired 24 hours ago"));
     }
 
     #[test]

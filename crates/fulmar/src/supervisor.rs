@@ -162,6 +162,7 @@ impl Supervisor {
             self.hear_of_certificates();
             self.look_at_the_clock();
             self.look_at_certificates();
+            self.look_at_ends_of_certificates();
             self.tell_again();
             self.tell_service_manager();
         }
@@ -341,6 +342,7 @@ impl Supervisor {
             self.respawn.at().filter(|_| waits_for_worker),
             self.again,
             self.next_look_at_certificates(),
+            self.next_look_at_ends_of_certificates(),
             self.issuing.due().filter(|_| self.waits_to_issue()),
         ];
         let next = moments.into_iter().flatten().min()?;

@@ -68,6 +68,7 @@ impl Crew<'_> {
         replay: Arc<Replay>,
     ) -> Crew<'a> {
         let help = threads.iter().map(|_| None).collect();
+        tls::set_served(Arc::clone(&site.certificates));
         Crew { site, threads, sockets, help, replay, past: Vec::new() }
     }
 
@@ -172,6 +173,7 @@ impl Crew<'_> {
             *sockets = kept.chain(added).collect();
         }
         crate::logs::hand_over(self.site, &site);
+        tls::set_served(Arc::clone(&site.certificates));
         let before = std::mem::replace(self.site, site);
         self.past.retain(|past| past.strong_count() > 0);
         self.past.push(Arc::downgrade(&before));

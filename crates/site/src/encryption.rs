@@ -3,9 +3,10 @@
 use crate::certificates::{Certificates, PairSource};
 use conf::{Diagnostic, Inputs, Level, Span};
 use contract::{Identity, Origin, PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use tls::{Authorities, ClientCheck, Pair, PolicyError, ServerPolicy, Settings, Trust};
+use tls::{Authorities, ClientCheck, Pair, PolicyError, ServerPolicy, Settings, Trust, Validity};
 
 /// What a virtual server does with clients that begin a handshake.
 #[derive(Clone, Debug)]
@@ -30,8 +31,12 @@ impl Encryption {
     }
 }
 
-/// Reads the certificates of a server.
-pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryption, Diagnostic> {
+/// Reads the certificates of a server, and adds them to those that are served.
+pub(crate) fn load(
+    policy: Option<&TlsPolicy>,
+    origin: &Origin,
+    served: &mut BTreeSet<Validity>,
+) -> Result<Encryption, Diagnostic> {
     let Some(policy) = policy else { return Ok(Encryption::None) };
     let inputs = &*origin.inputs;
     let (variable, fixed): (Vec<_>, Vec<_>) =
@@ -39,6 +44,7 @@ pub(crate) fn load(policy: Option<&TlsPolicy>, origin: &Origin) -> Result<Encryp
     let passwords = policy.passwords.as_ref();
     let pairs = fixed.iter().map(|(pem, key)| pem.pair(key, passwords, inputs));
     let mut pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
+    served.extend(pairs.iter().filter_map(Validity::of));
     if let Some(file) = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some()) {
         staple(&mut pairs, file, inputs)?;
     }

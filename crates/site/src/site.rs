@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tls::Validity;
 
 /// A configuration, compiled: immutable and shared by all threads.
 pub struct Site {
@@ -39,6 +40,8 @@ pub struct Site {
     pub services: Box<[SiteService]>,
     /// The files of certificates that are served without a reload when they change, each once.
     pub watched: Box<[PathBuf]>,
+    /// The certificates that it serves with, but for those that variables name.
+    pub certificates: Arc<[Validity]>,
     /// The settings of the main level.
     main: Arc<Scope>,
     /// Where settings beside the content count, and what they are compiled with; none where they do not.
@@ -148,6 +151,7 @@ impl Site {
             sets: RefCell::default(),
             notes: RefCell::default(),
             watched: RefCell::default(),
+            served: RefCell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -163,6 +167,7 @@ impl Site {
         let notes = compiler.notes.take();
         let services = compiler.scopes.services.take().into();
         let watched = compiler.watched.take().into_iter().collect();
+        let certificates = compiler.served.take().into_iter().collect();
         loaded.loading.notes.extend(notes);
         let roots = served_roots.take();
         let served_roots = (!roots.is_empty()).then(|| (Arc::clone(&base), roots.into_values().collect()));
@@ -177,6 +182,7 @@ impl Site {
             kept,
             services,
             watched,
+            certificates,
             main: main_scope,
             served_roots,
             compiled_by: None,
@@ -195,6 +201,8 @@ struct Compiler<'a> {
     notes: RefCell<Vec<Diagnostic>>,
     /// The files of certificates that are watched.
     watched: RefCell<BTreeSet<PathBuf>>,
+    /// The certificates that are served.
+    served: RefCell<BTreeSet<Validity>>,
 }
 
 impl Compiler<'_> {
@@ -225,7 +233,11 @@ impl Compiler<'_> {
         let server = Arc::new(Server {
             name: names.first().map(|name| name.shown()).unwrap_or_default().into(),
             names: names.into(),
-            encryption: encryption::load(scope.policy.tls.as_deref(), view.origin())?,
+            encryption: encryption::load(
+                scope.policy.tls.as_deref(),
+                view.origin(),
+                &mut self.served.borrow_mut(),
+            )?,
             span,
             scope,
             locations: Locations::new(locations, &mut self.sets.borrow_mut()),

@@ -31,6 +31,7 @@ mod signatures;
 #[cfg(test)]
 mod testing;
 mod tickets;
+mod validity;
 mod verdict;
 mod verifier;
 mod x509;
@@ -44,6 +45,7 @@ pub use peer::PeerCertificate;
 pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
+pub use validity::{Nearness, Validity, served, set_served};
 pub use verdict::Verdict;
 pub use verifier::{Authorities, Trust, TrustError};
 

@@ -13,6 +13,8 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
+use std::sync::Arc;
+use tls::Validity;
 use upstream::Registry as Groups;
 
 /// The media type of [`text`].
@@ -30,6 +32,7 @@ pub(super) fn text(groups: &Groups) -> Result<String, fmt::Error> {
     registry.register_collector(Box::new(Servers::of(groups)));
     let caches = zones().into_iter().map(|(name, zone)| (name, zone.totals(), zone.counts()));
     registry.register_collector(Box::new(Caches(caches.collect())));
+    registry.register_collector(Box::new(Certificates(tls::served())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -99,6 +102,26 @@ impl Collector for Configuration {
         for (name, help, value) in gauges {
             let value = i64::try_from(value).unwrap_or(i64::MAX);
             encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+}
+
+/// The certificates that are served.
+#[derive(Debug)]
+struct Certificates(Arc<[Validity]>);
+
+impl Collector for Certificates {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let (name, help) =
+            ("certificate_not_after_timestamp_seconds", "When certificates end to be valid, since 1970");
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for Validity { names, serial, end, .. } in &*self.0 {
+            let labels = [("names", &**names), ("serial", &**serial)];
+            family.encode_family(&labels)?.encode_gauge(end)?;
         }
         Ok(())
     }

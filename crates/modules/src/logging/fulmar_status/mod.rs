@@ -3,8 +3,8 @@
 //! A client that accepts `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
 //! from elsewhere. On a narrow screen each location is a block of its figures instead of a row. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
 //! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
-//! latencies, hits and misses of `open_file_cache`, what caches of responses hold and found, and the servers that requests
-//! are passed to.
+//! latencies, hits and misses of `open_file_cache`, what caches of responses hold and found, the servers that requests
+//! are passed to, and when certificates end to be valid.
 //!
 //! Each server has its group, which is an `upstream` block or the address that `proxy_pass` or one of its kin names, and
 //! its address. A server is `up`, or `failed` while it is left alone after failures, or `down` by the configuration. Its
