@@ -25,6 +25,7 @@ pub mod load;
 pub mod log;
 pub mod manual;
 pub mod mariadb;
+pub mod memcached;
 pub mod mutation;
 pub mod node;
 pub mod origin;

@@ -3,8 +3,10 @@
 
 mod answers;
 mod binding;
+mod memcached;
 mod pacing;
 mod python;
 mod requests;
 mod storing;
 mod trailers;
+mod tunnels;

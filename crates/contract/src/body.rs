@@ -125,8 +125,7 @@ pub trait Source {
         false
     }
 
-    /// Gets more content while the client takes no more, where that is wanted. The task is woken when there is more to
-    /// get.
+    /// Gets more content while the client takes no more, where that is wanted. The task is woken for more.
     fn read_ahead(&mut self, turn: &mut Turn<'_, '_>) {
         let _ = turn;
     }

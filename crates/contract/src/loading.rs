@@ -99,8 +99,7 @@ impl Loading {
         Ok(Template::new(parsed, &mut self.variables, word.span))
     }
 
-    /// Compiles a regular expression, or takes the one of this text that is there, and defines variables for its named
-    /// captures.
+    /// Compiles a regular expression, or takes the one of this text, and defines variables for its named captures.
     pub fn regex(&mut self, word: &Word, text: &[u8], ignore_case: bool) -> Result<Regex, Diagnostic> {
         let known = &mut self.patterns[usize::from(ignore_case)];
         let pattern = match known.get(text) {

@@ -54,6 +54,8 @@ pub struct Policy {
     pub satisfy_any: bool,
     /// How long a refusal with 401 waits.
     pub auth_delay: Duration,
+    /// Whether the scope opens tunnels to other servers (CONNECT).
+    pub opens_tunnels: bool,
     /// Whether only internal redirects reach this scope.
     pub internal: bool,
     /// Whether `Server` and the server's own pages tell the version.
@@ -251,6 +253,7 @@ impl Policy {
             post_action: None,
             satisfy_any: false,
             auth_delay: Duration::ZERO,
+            opens_tunnels: false,
             internal: false,
             server_tokens: true,
             etag: true,

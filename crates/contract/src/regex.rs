@@ -26,8 +26,7 @@ impl Regex {
         Regex { pattern, named }
     }
 
-    /// Whether the pattern matches; if so its captures are the exchange's from now on. A pattern that gives up does
-    /// not match.
+    /// Whether the pattern matches; if so the exchange gets its captures. A pattern that gives up does not match.
     pub fn matches(&self, exchange: &Exchange, subject: &[u8]) -> bool {
         self.try_matches(exchange, subject).unwrap_or(false)
     }

@@ -79,6 +79,15 @@ impl Flow {
         }
     }
 
+    /// Logs a method that the server that was chosen does not know, and gives the status to answer with.
+    pub fn unknown_method(&self) -> Option<Status> {
+        let is_known = self.exchange.request.method != Method::Connect || self.server.opens_tunnels;
+        (!is_known).then(|| {
+            self.exchange.log(Level::Info, "client sent CONNECT method");
+            Status::METHOD_NOT_ALLOWED
+        })
+    }
+
     /// The server that was chosen.
     pub fn server(&self) -> &Arc<Server> {
         &self.server

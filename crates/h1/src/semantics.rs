@@ -35,8 +35,8 @@ pub struct Framing {
 /// # Errors
 ///
 /// 400 for what is ambiguous (a length with chunks or twice, chunks in HTTP/1.0, a field twice that may
-/// stand once) and for a host that is missing in HTTP/1.1 or no host, 405 for CONNECT and TRACE, 417 for
-/// an expectation that is not known, 501 for a transfer coding other than chunked.
+/// stand once) and for a host that is missing in HTTP/1.1 or no host, 405 for TRACE and for CONNECT in another version
+/// than HTTP/1.1, 417 for an expectation that is not known, 501 for a transfer coding other than chunked.
 pub fn examine(head: &RequestHead, target: &mut Target) -> Result<Framing, HeadError> {
     let found = collect(head)?;
     match found.host {
@@ -47,7 +47,7 @@ pub fn examine(head: &RequestHead, target: &mut Target) -> Result<Framing, HeadE
         None => {}
     }
     let body = body_length(head, &found)?;
-    check_method(head, target)?;
+    check_method(head, target, body)?;
     let expect_continue = match found.expect {
         Some(value) if head.version >= Version::Http11 => {
             if !value.eq_ignore_ascii_case(b"100-continue") {
@@ -66,7 +66,9 @@ pub fn examine(head: &RequestHead, target: &mut Target) -> Result<Framing, HeadE
         && matches!(head.method(), Method::Get | Method::Head | Method::Delete);
     let wanted =
         if head.version >= Version::Http11 { !found.close } else { found.keep_alive && !found.close };
-    Ok(Framing { body, keep_alive: wanted && !doubtful_body, expect_continue })
+    // A connection that was meant for a tunnel serves no other request.
+    let keep_alive = wanted && !doubtful_body && head.method() != Method::Connect;
+    Ok(Framing { body, keep_alive, expect_continue })
 }
 
 /// The fields that say how a message is framed.
@@ -193,13 +195,19 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadError> {
     }
 }
 
-fn check_method(head: &RequestHead, target: &Target) -> Result<(), HeadError> {
+fn check_method(head: &RequestHead, target: &Target, body: BodyLength) -> Result<(), HeadError> {
     let connect = head.method() == Method::Connect;
     if connect != (target.form == TargetForm::Authority) {
         return Err(HeadError::bad("client sent invalid request"));
     }
     match head.method() {
-        Method::Connect => Err(HeadError::new(Status::METHOD_NOT_ALLOWED, "client sent CONNECT method")),
+        Method::Connect if head.version != Version::Http11 => {
+            Err(HeadError::new(Status::METHOD_NOT_ALLOWED, "client sent CONNECT method"))
+        }
+        // What follows the head is for the tunnel (RFC 9110, section 9.3.6).
+        Method::Connect if !matches!(body, BodyLength::None | BodyLength::Length(0)) => {
+            Err(HeadError::bad("client sent CONNECT request with body"))
+        }
         Method::Trace => Err(HeadError::new(Status::METHOD_NOT_ALLOWED, "client sent TRACE method")),
         _ => Ok(()),
     }
@@ -353,7 +361,7 @@ mod tests {
     fn methods_and_the_forms_of_their_targets() {
         for (line, status) in [
             ("TRACE / HTTP/1.1", Err(405)),
-            ("CONNECT h:443 HTTP/1.1", Err(405)),
+            ("CONNECT h:443 HTTP/1.1", Ok(())),
             ("CONNECT h:443 HTTP/1.0", Err(405)),
             ("CONNECT / HTTP/1.1", Err(400)),
             ("CONNECT http://h/ HTTP/1.1", Err(400)),
@@ -362,5 +370,10 @@ mod tests {
         ] {
             assert_eq!(framing(line, &["Host: h"]).map(|_| ()), status, "{line}");
         }
+        let connect = |field| framing("CONNECT h:443 HTTP/1.1", &["Host: h", field]);
+        assert_eq!(connect("Content-Length: 1").unwrap_err(), 400);
+        assert_eq!(connect("Transfer-Encoding: chunked").unwrap_err(), 400);
+        let (framing, host) = connect("Content-Length: 0").unwrap();
+        assert_eq!((framing.keep_alive, &*host), (false, "h"));
     }
 }

@@ -140,7 +140,7 @@ fn begin(
     let in_clear = hosts.is_encrypted() && !question.is_encrypted;
     let refused = match understood {
         Ok(_) if found.is_err() => Some(Status::INTERNAL_SERVER_ERROR),
-        Ok(_) => in_clear.then_some(Status(497)),
+        Ok(_) => in_clear.then_some(Status(497)).or_else(|| flow.unknown_method()),
         Err((status, reason)) => {
             flow.exchange.log(Level::Info, reason);
             Some(status)

@@ -19,6 +19,8 @@ pub struct Server {
     pub span: Span,
     /// What holds in it.
     pub scope: Arc<Scope>,
+    /// Whether anything in it opens tunnels, so that CONNECT is a method that it knows.
+    pub opens_tunnels: bool,
     /// Its locations.
     pub locations: Locations,
     /// Its locations whose names begin with `@`.

@@ -14,12 +14,12 @@ use crate::server::Server;
 use crate::structure::{HTTP, LIMIT_EXCEPT, LISTEN, LOCATION, LocationSpec, SERVER};
 use conf::{Diagnostic, Span};
 use contract::{
-    Config, Kept, LocationKind, Module, NameError, PatternSets, Peer, Phase, Regex, SERVER_NAME, Scope,
-    ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
+    Config, Kept, LocationKind, LocationName, Module, NameError, PatternSets, Peer, Phase, Regex,
+    SERVER_NAME, Scope, ScopeBuilder, SectionId, ServerName, SiteService, VariableTable,
 };
 use journal::{Level, LogFiles};
 use net::{ListenOptions, SocketAddress};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -152,6 +152,7 @@ impl Site {
             notes: RefCell::default(),
             watched: RefCell::default(),
             served: RefCell::default(),
+            opens_tunnels: Cell::default(),
         };
         let main = loaded.config.view(Config::MAIN);
         let http = main.written(&HTTP);
@@ -203,6 +204,8 @@ struct Compiler<'a> {
     watched: RefCell<BTreeSet<PathBuf>>,
     /// The certificates that are served.
     served: RefCell<BTreeSet<Validity>>,
+    /// Whether a scope of the server that is compiled opens tunnels.
+    opens_tunnels: Cell<bool>,
 }
 
 impl Compiler<'_> {
@@ -225,7 +228,7 @@ impl Compiler<'_> {
                 locations.push((spec.regex.clone(), location));
             }
         }
-        let scope = self.scopes.scope(section, None)?;
+        let scope = self.scope(section, None)?;
         if let Some(policy) = scope.policy.tls.as_deref() {
             self.notes.borrow_mut().extend(encryption::warnings(policy, view.origin()));
             self.watched.borrow_mut().extend(encryption::watched(policy).map(Path::to_owned));
@@ -240,6 +243,7 @@ impl Compiler<'_> {
             )?,
             span,
             scope,
+            opens_tunnels: self.opens_tunnels.take(),
             locations: Locations::new(locations, &mut self.sets.borrow_mut()),
             named,
         });
@@ -250,6 +254,12 @@ impl Compiler<'_> {
             written.iter().map(|written| written.value.clone()).collect()
         };
         addresses.add(&listens, &server)
+    }
+
+    fn scope(&self, section: SectionId, name: Option<&LocationName>) -> Result<Arc<Scope>, Diagnostic> {
+        let scope = self.scopes.scope(section, name)?;
+        self.opens_tunnels.set(self.opens_tunnels.get() || scope.policy.opens_tunnels);
+        Ok(scope)
     }
 
     /// The locations of a level, checked for duplicates.
@@ -277,7 +287,7 @@ impl Compiler<'_> {
         let view = self.scopes.config.view(spec.section);
         let limited = match view.here(&LIMIT_EXCEPT).first() {
             Some(limit) => {
-                let scope = self.scopes.scope(limit.value.section, Some(&spec.name))?;
+                let scope = self.scope(limit.value.section, Some(&spec.name))?;
                 Some(Limited::new(limit.value, scope))
             }
             None => None,
@@ -285,7 +295,7 @@ impl Compiler<'_> {
         Ok(Location {
             name: spec.name.clone(),
             place,
-            scope: self.scopes.scope(spec.section, Some(&spec.name))?,
+            scope: self.scope(spec.section, Some(&spec.name))?,
             inner: Locations::new(inner, &mut self.sets.borrow_mut()),
             limited,
         })

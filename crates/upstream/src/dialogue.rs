@@ -18,6 +18,9 @@ pub trait Dialogue: Default + 'static {
     /// which it carries one after the other.
     const CARRIER: Option<fn() -> Rc<dyn Carrier>> = None;
 
+    /// Whether a connection is all that is asked for: what comes over it is no response, but for the client of a tunnel.
+    const IS_TUNNEL: bool = false;
+
     /// Forgets request and response, and keeps the memory of them that is worth it.
     fn clear(&mut self);
 

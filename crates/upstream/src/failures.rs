@@ -1,5 +1,8 @@
 //! What counts as a failure of a server, and which failures let another server be asked.
 
+use crate::option::bits;
+use conf::Diagnostic;
+use contract::{Args, Loading, Written};
 use http::Status;
 
 /// Failures after which another server may be asked, as bits.
@@ -19,6 +22,8 @@ impl Failures {
     pub const NON_IDEMPOTENT: Failures = Failures(8);
     /// Nothing, whatever else is named.
     pub const OFF: Failures = Failures(0x10);
+    /// The server does not have what was asked for (404).
+    pub const NOT_FOUND: Failures = Failures(0x800);
     /// Another request gets a new response (`cache_use_stale`).
     pub const UPDATING: Failures = Failures(0x20);
 
@@ -40,6 +45,26 @@ impl Failures {
         ("http_404", 0x800),
         ("http_429", 0x1000),
     ];
+
+    /// Reads a directive that names failures by these words.
+    ///
+    /// # Errors
+    /// Another word.
+    pub fn parse(
+        args: &Args<'_>,
+        loading: &mut Loading,
+        names: &[(&'static str, Failures)],
+    ) -> Result<Failures, Diagnostic> {
+        let table: Vec<_> = names.iter().map(|&(name, failures)| (name, failures.0)).collect();
+        bits(args, loading, &table).map(Failures)
+    }
+
+    /// What such directives of a level come to, if there are any.
+    pub fn chosen(written: &[Written<'_, Failures>]) -> Option<Failures> {
+        let all = written.iter().fold(Failures::NONE, |all, written| all.with(*written.value));
+        let all = if all.has(Failures::OFF) { Failures::NONE } else { all };
+        (!written.is_empty()).then_some(all)
+    }
 
     /// The failure that a status is, if it can be one.
     pub fn of_status(status: Status) -> Option<Failures> {

@@ -153,11 +153,7 @@ impl Settings {
         self.limit_rate =
             view.get(&options.limit_rate).filter(|rate| !matches!(rate, Amount::Fixed(0))).cloned();
         let failures = view.all(&options.next_upstream);
-        if !failures.is_empty() {
-            let all = failures.iter().fold(0, |all, written| all | written.value.0);
-            self.next_upstream =
-                if Failures(all).has(Failures::OFF) { Failures::NONE } else { Failures(all) };
-        }
+        self.next_upstream = Failures::chosen(&failures).unwrap_or(self.next_upstream);
         let ignored = view.all(&options.ignore_headers);
         self.ignored = Ignored(ignored.iter().fold(0, |all, written| all | written.value.0));
     }

@@ -41,6 +41,11 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         !self.settings().request_buffering
     }
 
+    /// Whether requests of this method are passed on.
+    fn takes(&self, method: Method) -> bool {
+        method != Method::Connect
+    }
+
     /// The work of asking the servers. It evaluates all that the request needs, and tells of it.
     ///
     /// # Errors
@@ -74,6 +79,12 @@ pub(crate) trait Protocol: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// The status with which the request ends in place of the answer.
+    fn replaced(dialogue: &Self::Dialogue) -> Option<Status> {
+        let _ = dialogue;
+        None
+    }
+
     /// Whether the answer is none but a change of the protocol.
     fn switches(dialogue: &Self::Dialogue) -> bool {
         let _ = dialogue;
@@ -92,6 +103,9 @@ pub(crate) struct Gateway<P>(pub(crate) P);
 
 impl<P: Protocol> Handler for Gateway<P> {
     fn run(&self, exchange: &mut Exchange) -> Step {
+        if !self.0.takes(exchange.request.method) {
+            return Step::Finish(Status::METHOD_NOT_ALLOWED);
+        }
         if (self.0.needs_body() || has_body_file(exchange))
             && let Some(work) = body_to_read(exchange, self.0.streams(exchange))
         {
@@ -284,6 +298,11 @@ impl<P: Protocol> Gateway<P> {
         if let Err(status) = conversation.answered() {
             let is_kept = matches!(status, Status::BAD_GATEWAY | Status::GATEWAY_TIMEOUT);
             cached.iter().filter(|_| is_kept).for_each(|cached| cached.note_failure(status, None));
+            return Step::Finish(status);
+        }
+        if let Some(status) = P::replaced(&conversation.dialogue) {
+            // Reading to the end of the answer gives the connection back.
+            drop(conversation.into_body(exchange, false));
             return Step::Finish(status);
         }
         let Conversation { dialogue, call, .. } = &mut *conversation;

@@ -200,6 +200,8 @@ fn whole(io: &Io, pooled: &mut PooledRequest, framing: Framing) {
         exchange.log(Level::Info, text);
         pooled.message.refused = Some(Status(497));
     }
+    let flow = &mut pooled.request.flow;
+    pooled.message.refused = pooled.message.refused.or_else(|| flow.unknown_method());
     if io.info.tls.is_some() && pooled.message.refused.is_none() {
         let flow = &mut pooled.request.flow;
         if let Some(status) = client_certificate::check(io, flow) {

@@ -672,7 +672,7 @@ pub(crate) fn invalidate(
 }
 
 /// Whether a text is neither empty nor `0`.
-fn any_set(templates: &[Template], exchange: &Exchange) -> bool {
+pub(crate) fn any_set(templates: &[Template], exchange: &Exchange) -> bool {
     templates.iter().any(|template| !matches!(&*template.evaluate(exchange), b"" | b"0"))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::gateway::resolver::{self, Finder};
 use crate::shared::secured::Policies;
-use conf::Diagnostic;
 use conf::value::{self, Address, Host, ValueError};
+use conf::{Diagnostic, Word};
 use contract::{Args, Exchange, Loading, Template, View};
 use http::Status;
 use journal::Level;
@@ -61,16 +61,33 @@ pub(crate) struct Place {
 }
 
 pub(crate) fn parse(args: &Args<'_>, loading: &mut Loading, schemes: Schemes) -> Result<Pass, Diagnostic> {
-    let word = args.word(0)?;
+    parse_word(args.word(0)?, args, loading, schemes)
+}
+
+/// As [`parse`], for a word that may stand for one that was not written.
+pub(crate) fn parse_word(
+    word: &Word,
+    args: &Args<'_>,
+    loading: &mut Loading,
+    schemes: Schemes,
+) -> Result<Pass, Diagnostic> {
     let template = word.text.contains(&b'$').then(|| loading.template(word)).transpose()?;
     match template {
-        None => drop(args.value(0, |word| address(split(&word.text, schemes).1))?),
+        None => {
+            let parsed = address(split(&word.text, schemes).1);
+            drop(parsed.map_err(|error| error.at(args.node, word))?);
+        }
         Some(_) => crate::shared::trust::warn_of_choice(args, loading),
     }
     Ok(Pass { text: word.text.clone(), template, schemes, policies: Policies::default() })
 }
 
 impl Pass {
+    /// Whether a request has a say in which servers are asked.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.template.is_some()
+    }
+
     /// What was written.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text

@@ -1,0 +1,248 @@
+//! Tunnels to other servers for clients that send CONNECT: `tunnel_pass`.
+//!
+//! Clients that use Fulmar as a forward proxy ask for a tunnel by `CONNECT host:port`. Without parameters `tunnel_pass`
+//! connects to the host and the port of the request, which is `$host:$request_port`; hosts need a `resolver`. A
+//! parameter is an address, `unix:PATH`, or the name of an `upstream`, also with variables. The client gets the status 200
+//! when the connection stands. From then on Fulmar passes on bytes in both directions, until one side closes its
+//! connection or both are silent for `tunnel_read_timeout`.
+//!
+//! A proxy that everyone may use for everything gives attackers a way into your network. So a tunnel to a server that the
+//! request chooses is closed (403) unless an access rule holds in the same place: `allow`, `deny`, `auth_basic` or
+//! `auth_request`. Also say which hosts and ports may be reached, by `map` and `if`. Write `allow all;` if everyone is
+//! meant. A fixed server needs no access rule.
+//!
+//! CONNECT is answered with 405 in servers without `tunnel_pass`, in HTTP/1.0 and in HTTP/2, and by all other directives
+//! that pass requests on. `tunnel_pass` answers other methods with 405. On the server level it counts where no location
+//! is chosen; locations do not inherit it.
+//!
+//! ```conf
+//! map $host:$request_port $may_be_reached {
+//!     example.org:443 1;
+//! }
+//! server {
+//!     listen 8080;
+//!     resolver 127.0.0.53;
+//!     allow all;
+//!     if ($may_be_reached != 1) {
+//!         return 403;
+//!     }
+//!     tunnel_pass;
+//! }
+//! ```
+//!
+//! ```http
+//! CONNECT example.com:443 HTTP/1.1
+//! Host: example.com:443
+//!
+//! HTTP/1.1 403 Forbidden
+//! ```
+
+use crate::authorization::{access, auth_basic, auth_request};
+use crate::shared::cgi::target::{self, Pass, Scheme, Target};
+use crate::shared::gateway::{Gateway, Protocol};
+use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
+use conf::{Arity, Contexts, Diagnostic, Word};
+use contract::{
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Rule, ScopeBuilder, Step, View, Work,
+};
+use http::{Fields, Method, Status};
+use journal::Level;
+use std::sync::Arc;
+use wire::Buffer;
+
+/// Tunnels to other servers.
+pub static MODULE: Module = Module {
+    name: "tunnel",
+    directives: &[
+        &TUNNEL_PASS,
+        &TUNNEL_NEXT_UPSTREAM,
+        &TUNNEL_SEND_LOWAT,
+        &OPTIONS.next_upstream_tries,
+        &OPTIONS.next_upstream_timeout,
+        &OPTIONS.connect_timeout,
+        &OPTIONS.send_timeout,
+        &OPTIONS.read_timeout,
+        &OPTIONS.buffer_size,
+        &OPTIONS.bind,
+        &OPTIONS.socket_keepalive,
+        &OPTIONS.socket_rcvbuf,
+        &OPTIONS.socket_sndbuf,
+    ],
+    variables: &[],
+    compile: Some(compile),
+};
+
+static NAMES: Names = Names::new("tunnel_");
+static OPTIONS: Options = Options::new(&NAMES);
+
+const LEVELS: Contexts = Contexts::HTTP.or(Contexts::SERVER).or(Contexts::LOCATION);
+
+/// `tunnel_pass [ADDRESS]`
+pub static TUNNEL_PASS: Directive<Pass> = Directive::new("tunnel_pass", parse_pass)
+    .within(Contexts::SERVER.or(Contexts::LOCATION).or(Contexts::LOCATION_IF))
+    .args(Arity::Range(0, 1))
+    .rule(Rule::Unnamed)
+    .help("The server that a tunnel leads to: an address, `unix:PATH`, or an `upstream`; by default the one that the client names.");
+
+/// `tunnel_next_upstream FAILURE …`
+pub static TUNNEL_NEXT_UPSTREAM: Directive<Failures> =
+    Directive::new("tunnel_next_upstream", |args, loading| Failures::parse(args, loading, &FAILURES))
+        .within(LEVELS)
+        .args(Arity::AtLeast(1))
+        .rule(Rule::List)
+        .default("error timeout")
+        .help("After which failures another server is asked: `error`, `timeout`, `off`.");
+
+/// `tunnel_send_lowat SIZE`
+pub static TUNNEL_SEND_LOWAT: Directive<u64> = Directive::size("tunnel_send_lowat")
+    .within(LEVELS)
+    .default("0")
+    .help("Nothing: the system decides when it takes more to send.");
+
+const FAILURES: [(&str, Failures); 3] =
+    [("error", Failures::ERROR), ("timeout", Failures::TIMEOUT), ("off", Failures::OFF)];
+
+/// Logs show addresses alone.
+static SCHEMES: [Scheme; 1] = [Scheme { prefix: "", is_written: false, is_secure: false }];
+
+/// What the client asked for.
+const ASKED_FOR: &[u8] = b"$host:$request_port";
+
+fn parse_pass(args: &Args<'_>, loading: &mut Loading) -> Result<Pass, Diagnostic> {
+    if !args.words().is_empty() {
+        return target::parse(args, loading, &SCHEMES);
+    }
+    let word = Word { text: ASKED_FOR.into(), ..args.node.name.clone() };
+    target::parse_word(&word, args, loading, &SCHEMES)
+}
+
+fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
+    builder.policy.opens_tunnels = builder.inner.values().any(|inner| inner.policy.opens_tunnels);
+    let Some(written) = view.written(&TUNNEL_PASS) else { return Ok(()) };
+    builder.policy.opens_tunnels = true;
+    let is_ruled = !view.all(&access::ALLOW).is_empty()
+        || !view.all(&access::DENY).is_empty()
+        || view.get(&auth_basic::AUTH_BASIC).is_some()
+        || view.get(&auth_request::AUTH_REQUEST).is_some_and(Option::is_some);
+    if written.value.is_chosen() && !is_ruled {
+        builder.content(view.place(&TUNNEL_PASS), Closed);
+        return Ok(());
+    }
+    let mut settings = Settings::streaming(view, &OPTIONS);
+    settings.pass_request_body = false;
+    settings.next_upstream =
+        Failures::chosen(&view.all(&TUNNEL_NEXT_UPSTREAM)).unwrap_or(settings.next_upstream);
+    let target = written.value.target(view).map_err(|message| Diagnostic::emerg(message).at(written.span))?;
+    builder.content(view.place(&TUNNEL_PASS), Gateway(Tunnels { target, settings: Arc::new(settings) }));
+    Ok(())
+}
+
+/// Opens no tunnel, because no rule says who may have one.
+struct Closed;
+
+impl Handler for Closed {
+    fn run(&self, exchange: &mut Exchange) -> Step {
+        if exchange.request.method != Method::Connect {
+            return Step::Finish(Status::METHOD_NOT_ALLOWED);
+        }
+        let rules = "\"allow\", \"deny\", \"auth_basic\" or \"auth_request\"";
+        exchange
+            .log(Level::Error, &format!("\"tunnel_pass\" is closed because no {rules} says who may use it"));
+        Step::Finish(Status::FORBIDDEN)
+    }
+}
+
+/// Opens tunnels.
+struct Tunnels {
+    target: Target,
+    settings: Arc<Settings>,
+}
+
+impl Protocol for Tunnels {
+    type Dialogue = Connected;
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn takes(&self, method: Method) -> bool {
+        method == Method::Connect
+    }
+
+    fn ask(&self, exchange: &mut Exchange) -> Result<Work, Status> {
+        let place = self.target.place(exchange)?;
+        let conversation = Conversation::<Connected>::new(exchange, &place.group, &self.settings);
+        let key = place.group.key(exchange);
+        // Nothing is evaluated after this: an explanation ends with it.
+        exchange.tell(|| {
+            let name = &place.group.name;
+            Event::new("tunnel", format!("opens a tunnel to {name}")).with("upstream", &**name)
+        });
+        Ok(conversation.work(key))
+    }
+
+    fn head(dialogue: &mut Connected) -> (Status, &mut Fields) {
+        (Status::OK, &mut dialogue.fields)
+    }
+
+    fn reason(_: &Connected) -> &[u8] {
+        b""
+    }
+
+    fn restore(_: &mut Connected, _: &cache::Head) {}
+
+    fn describe(&self, exchange: &mut Exchange, _: &mut Connected, _: &Fields) {
+        exchange.response.status = Status::OK;
+    }
+
+    fn switches(_: &Connected) -> bool {
+        true
+    }
+}
+
+/// A connection on which nothing is said.
+#[derive(Default)]
+struct Connected {
+    fields: Fields,
+}
+
+impl Dialogue for Connected {
+    const IS_TUNNEL: bool = true;
+
+    fn clear(&mut self) {
+        self.fields.clear();
+    }
+
+    fn begin(&mut self, _: &mut Vec<u8>) {}
+
+    fn append_piece(&mut self, _: &[u8], _: &mut Vec<u8>) {}
+
+    fn append_end(&mut self, _: &mut Vec<u8>) {}
+
+    fn read_head(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Option<Status>, Failure> {
+        Ok(Some(Status::OK))
+    }
+
+    fn read_content(&mut self, _: &mut Buffer, _: &Remarks<'_>) -> Result<Decoded, String> {
+        Ok(Decoded::End)
+    }
+
+    fn ends_with_connection(&self) -> bool {
+        true
+    }
+
+    fn keeps_connection(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Site;
+
+    #[test]
+    fn messages() {
+        assert_eq!(Site::error("tunnel_pass app;"), "no port in upstream \"app\"");
+        assert_eq!(Site::error("tunnel_next_upstream http_500;"), "invalid value \"http_500\"");
+    }
+}
