@@ -6,7 +6,7 @@ use crate::keepalive;
 use crate::redirect;
 use contract::{
     Body, Content, Event, Exchange, Handler, LocationKind, Outcome, Phase, Replaced, RequestBody, Reroute,
-    Scope, Step, Subrequest, Work,
+    Scope, Source, Step, Subrequest, Work,
 };
 use http::{Method, Status};
 use journal::Level;
@@ -35,6 +35,8 @@ pub struct Flow {
     denied: Option<Status>,
     /// Whether the request ends where its content would begin.
     is_judged: bool,
+    /// Content that an error took the place of, and that is read to its end all the same: it is kept for others.
+    unsent: Option<Box<dyn Source>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,7 @@ impl Flow {
             reroutes: 0,
             denied: None,
             is_judged: false,
+            unsent: None,
         }
     }
 
@@ -105,11 +108,22 @@ impl Flow {
 
     /// Forgets the request, and keeps the memory for another one, which is to be [started](Flow::start).
     pub fn clear(&mut self) {
-        let Flow { exchange, server: _, stage, running: _, next, waiting, reroutes, denied, is_judged } =
-            self;
+        let Flow {
+            exchange,
+            server: _,
+            stage,
+            running: _,
+            next,
+            waiting,
+            reroutes,
+            denied,
+            is_judged,
+            unsent,
+        } = self;
         exchange.clear();
         *stage = Stage::Handlers(Phase::ServerRewrite);
         (*next, *waiting, *reroutes, *denied, *is_judged) = (0, None, 0, None, false);
+        *unsent = None;
     }
 
     /// A request inside of the server, to the same virtual server, on behalf of this one.
@@ -197,6 +211,11 @@ impl Flow {
             false => Reroute::Named(target),
         };
         Some(self.reroute(reroute).unwrap_or_else(|| self.run()))
+    }
+
+    /// The content that the client does not get, but that is read to its end.
+    pub(crate) fn take_unsent(&mut self) -> Option<Box<dyn Source>> {
+        self.unsent.take()
     }
 
     /// Lets the filters add what they know only when all content was sent.
@@ -437,6 +456,11 @@ impl Flow {
             body = filter.apply(&mut self.exchange, body);
             let status = self.exchange.response.status;
             if was_good && status.is_error() {
+                if let Body::Source(source) = body
+                    && std::mem::take(&mut self.exchange.wire.outlasts)
+                {
+                    self.unsent = Some(source);
+                }
                 return self.fail(status);
             }
         }

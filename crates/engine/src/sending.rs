@@ -89,14 +89,27 @@ impl Sending {
         depth: u32,
     ) -> Poll<io::Result<()>> {
         let error = match ready!(self.poll_rest(cx, flow, end, depth)) {
-            Err(error) if flow.exchange.wire.outlasts && matches!(self.rest, Rest::Source(_)) => error,
+            Err(error) => error,
             sent => return Poll::Ready(sent),
         };
+        let Some(source) = self.take_outlasting(flow) else { return Poll::Ready(Err(error)) };
         end.discard(&error);
-        if let Rest::Source(source) = std::mem::replace(&mut self.rest, Rest::Nothing) {
-            self.rest = Rest::Drained(source, Some(error));
-        }
+        self.rest = Rest::Drained(source, Some(error));
         self.poll_rest(cx, flow, end, depth)
+    }
+
+    /// The content that is read to its end although the client is gone.
+    fn take_outlasting(&mut self, flow: &mut Flow) -> Option<Box<dyn Source>> {
+        match std::mem::replace(&mut self.rest, Rest::Nothing) {
+            Rest::Source(source) if flow.exchange.wire.outlasts => Some(source),
+            rest => {
+                self.rest = rest;
+                let unsent = flow.take_unsent()?;
+                // What is waited for belongs to other content.
+                self.doing = None;
+                Some(unsent)
+            }
+        }
     }
 
     fn poll_rest(
@@ -163,6 +176,10 @@ impl Sending {
             match next {
                 Some(piece) => end.give(&mut flow.exchange, piece),
                 None => {
+                    if let Some(source) = flow.take_unsent() {
+                        self.rest = Rest::Drained(source, None);
+                        continue;
+                    }
                     end.finish(flow);
                     let rest = std::mem::replace(&mut self.rest, Rest::Nothing);
                     if let Rest::Source(source) | Rest::Drained(source, _) = rest {

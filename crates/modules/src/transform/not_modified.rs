@@ -121,7 +121,7 @@ impl Filter for NotModified {
             Verdict::Failed => {
                 // Nothing of what was meant to be sent is left for the error's page.
                 exchange.response = ResponseHead::new(Status::PRECONDITION_FAILED);
-                Body::Empty
+                if exchange.wire.outlasts { body } else { Body::Empty }
             }
         }
     }

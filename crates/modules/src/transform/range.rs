@@ -126,7 +126,11 @@ impl Ranges {
     fn cut_source(&self, exchange: &mut Exchange, mut source: Box<dyn Source>, length: u64) -> Body {
         let asked = range_field(exchange).map(|field| parse(field, length, self.most));
         match asked.as_ref() {
-            Some(Asked::Unsatisfiable) => unsatisfiable(exchange, length),
+            Some(Asked::Unsatisfiable) => {
+                let body = unsatisfiable(exchange, length);
+                // Content that is kept for others is read all the same.
+                if exchange.wire.outlasts { Body::Source(source) } else { body }
+            }
             Some(Asked::Parts(parts)) if parts.len() == 1 => {
                 let part = &parts[0];
                 exchange.response.status = Status::PARTIAL_CONTENT;
