@@ -1,43 +1,117 @@
 //! What a zone knows of its objects: by key, in the order in which they were last used.
+//!
+//! There may be millions of them, so that each takes few bytes, and nothing is copied when there are more.
 
 use crate::key::Key;
-use http::Status;
+use crate::object::BLOCK;
 use std::collections::HashMap;
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
 
 /// What is known of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// How much of the disk the file takes, in bytes; 0 where there is no file.
-    pub(crate) disk_bytes: u64,
-    /// Seconds since 1970 after which it is removed if nothing uses it.
-    pub(crate) expires: i64,
+    /// How many blocks of the disk the file takes; 0 where there is no file.
+    blocks: u32,
+    /// When it is removed if nothing uses it, in seconds.
+    expires: u32,
     /// How often it was asked for.
     pub(crate) uses: u32,
+    /// A number that changes with the file.
+    pub(crate) version: u32,
+    /// Where the object is among those that are ready to be sent, or [`NONE`].
+    resident: u32,
     /// Whether there is a file.
     pub(crate) has_file: bool,
     /// Whether the content of the file was written by this process, or was compared with its checksum.
     pub(crate) is_checked: bool,
-    /// A number that changes with the file.
-    pub(crate) version: u32,
+    /// Whether a failure of the other server is kept in place of a response.
+    pub(crate) has_failure: bool,
+}
+
+impl Entry {
+    /// What is known of an object that was asked for once, and expires then.
+    pub(crate) fn new(expires: i64) -> Entry {
+        let mut entry = Entry {
+            blocks: 0,
+            expires: 0,
+            uses: 1,
+            version: 0,
+            resident: NONE,
+            has_file: false,
+            is_checked: false,
+            has_failure: false,
+        };
+        entry.set_expires(expires);
+        entry
+    }
+
+    /// When it is removed if nothing uses it, in seconds.
+    pub(crate) fn expires(&self) -> i64 {
+        i64::from(self.expires)
+    }
+
+    pub(crate) fn set_expires(&mut self, expires: i64) {
+        self.expires = u32::try_from(expires.max(0)).unwrap_or(u32::MAX);
+    }
+
+    /// How much of the disk the file takes, in bytes.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        u64::from(self.blocks) * BLOCK
+    }
+
+    pub(crate) fn set_disk_bytes(&mut self, bytes: u64) {
+        self.blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
+    }
+
     /// Where the object is among those that are ready to be sent.
-    pub(crate) resident: Option<u32>,
-    /// A failure of the other server that is kept in place of a response: its status and how long it is kept.
-    pub(crate) failure: Option<(Status, i64)>,
+    pub(crate) fn resident(&self) -> Option<u32> {
+        Some(self.resident).filter(|&at| at != NONE)
+    }
 }
 
 /// The objects of a zone.
 #[derive(Debug)]
 pub(crate) struct Index {
     places: HashMap<Key, u32>,
-    nodes: Vec<Node>,
+    nodes: Nodes,
     newest: u32,
     oldest: u32,
     /// The first of the nodes that hold nothing.
     free: u32,
     disk_bytes: u64,
+}
+
+/// Nodes in pieces of memory that stay where they are.
+#[derive(Debug, Default)]
+struct Nodes(Vec<Vec<Node>>);
+
+/// How many nodes there are in one piece of memory.
+const PIECE: usize = 1024;
+
+impl Nodes {
+    fn get(&self, at: u32) -> Option<&Node> {
+        let at = at as usize;
+        self.0.get(at / PIECE)?.get(at % PIECE)
+    }
+
+    fn get_mut(&mut self, at: u32) -> Option<&mut Node> {
+        let at = at as usize;
+        self.0.get_mut(at / PIECE)?.get_mut(at % PIECE)
+    }
+
+    /// Adds a node, and returns its place.
+    fn push(&mut self, node: Node) -> u32 {
+        if self.0.last().is_none_or(|last| last.len() == PIECE) {
+            // The first piece of memory grows with what is in it.
+            self.0.push(if self.0.is_empty() { Vec::new() } else { Vec::with_capacity(PIECE) });
+        }
+        let before = (self.0.len() - 1) * PIECE;
+        let Some(last) = self.0.last_mut() else { return NONE };
+        last.push(node);
+        u32::try_from(before + last.len() - 1).unwrap_or(NONE)
+    }
 }
 
 #[derive(Debug)]
@@ -51,7 +125,7 @@ struct Node {
 impl Index {
     pub(crate) fn new() -> Index {
         let (newest, oldest, free) = (NONE, NONE, NONE);
-        Index { places: HashMap::new(), nodes: Vec::new(), newest, oldest, free, disk_bytes: 0 }
+        Index { places: HashMap::new(), nodes: Nodes::default(), newest, oldest, free, disk_bytes: 0 }
     }
 
     /// How many objects there are.
@@ -66,14 +140,14 @@ impl Index {
 
     /// What is known of a key.
     pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
-        self.places.get(key).and_then(|&at| self.nodes.get(at as usize)).map(|node| &node.entry)
+        self.places.get(key).and_then(|&at| self.nodes.get(at)).map(|node| &node.entry)
     }
 
     /// Changes where an object is ready to be sent. The order stays.
     pub(crate) fn place(&mut self, key: &Key, resident: Option<u32>) {
-        let node = self.places.get(key).and_then(|&at| self.nodes.get_mut(at as usize));
+        let node = self.places.get(key).and_then(|&at| self.nodes.get_mut(at));
         if let Some(node) = node {
-            node.entry.resident = resident;
+            node.entry.resident = resident.unwrap_or(NONE);
         }
     }
 
@@ -84,28 +158,25 @@ impl Index {
             self.unlink(at);
             self.link(at);
         }
-        let entry = &mut self.nodes.get_mut(at as usize)?.entry;
-        let before = entry.disk_bytes;
+        let entry = &mut self.nodes.get_mut(at)?.entry;
+        let before = entry.disk_bytes();
         let result = change(entry);
-        self.disk_bytes = self.disk_bytes.saturating_sub(before).saturating_add(entry.disk_bytes);
+        self.disk_bytes = self.disk_bytes.saturating_sub(before).saturating_add(entry.disk_bytes());
         Some(result)
     }
 
     /// Adds a key of which nothing is known, as the newest.
     pub(crate) fn insert(&mut self, key: Key, entry: Entry) {
-        self.disk_bytes = self.disk_bytes.saturating_add(entry.disk_bytes);
+        self.disk_bytes = self.disk_bytes.saturating_add(entry.disk_bytes());
         let node = Node { key, entry, newer: NONE, older: NONE };
         let at = self.free;
-        let at = match self.nodes.get_mut(at as usize) {
+        let at = match self.nodes.get_mut(at) {
             Some(place) => {
                 self.free = place.older;
                 *place = node;
                 at
             }
-            None => {
-                self.nodes.push(node);
-                u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
-            }
+            None => self.nodes.push(node),
         };
         self.places.insert(key, at);
         self.link(at);
@@ -116,10 +187,10 @@ impl Index {
         let at = self.places.remove(key)?;
         self.unlink(at);
         let free = std::mem::replace(&mut self.free, at);
-        let node = self.nodes.get_mut(at as usize)?;
+        let node = self.nodes.get_mut(at)?;
         node.older = free;
-        let entry = std::mem::take(&mut node.entry);
-        self.disk_bytes = self.disk_bytes.saturating_sub(entry.disk_bytes);
+        let entry = std::mem::replace(&mut node.entry, Entry::new(0));
+        self.disk_bytes = self.disk_bytes.saturating_sub(entry.disk_bytes());
         Some(entry)
     }
 
@@ -127,7 +198,7 @@ impl Index {
     pub(crate) fn oldest_first(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         let mut at = self.oldest;
         std::iter::from_fn(move || {
-            let node = self.nodes.get(at as usize)?;
+            let node = self.nodes.get(at)?;
             at = node.newer;
             Some((&node.key, &node.entry))
         })
@@ -135,24 +206,24 @@ impl Index {
 
     fn link(&mut self, at: u32) {
         let before = std::mem::replace(&mut self.newest, at);
-        if let Some(node) = self.nodes.get_mut(at as usize) {
+        if let Some(node) = self.nodes.get_mut(at) {
             (node.newer, node.older) = (NONE, before);
         }
-        match self.nodes.get_mut(before as usize) {
+        match self.nodes.get_mut(before) {
             Some(node) => node.newer = at,
             None => self.oldest = at,
         }
     }
 
     fn unlink(&mut self, at: u32) {
-        let Some((newer, older)) = self.nodes.get(at as usize).map(|node| (node.newer, node.older)) else {
+        let Some((newer, older)) = self.nodes.get(at).map(|node| (node.newer, node.older)) else {
             return;
         };
-        match self.nodes.get_mut(newer as usize) {
+        match self.nodes.get_mut(newer) {
             Some(node) => node.older = older,
             None => self.newest = older,
         }
-        match self.nodes.get_mut(older as usize) {
+        match self.nodes.get_mut(older) {
             Some(node) => node.newer = newer,
             None => self.oldest = newer,
         }
@@ -161,9 +232,13 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Index};
+    use super::{BLOCK, Entry, Index, Node, PIECE};
     use crate::key::Key;
     use proptest::prelude::*;
+
+    fn entry(blocks: u32) -> Entry {
+        Entry { blocks, ..Entry::new(0) }
+    }
 
     fn key(number: u8) -> Key {
         Key([number; 16])
@@ -176,14 +251,39 @@ mod tests {
     #[test]
     fn the_order_is_that_of_the_last_use() {
         let mut index = Index::new();
-        (1..=3).for_each(|number| index.insert(key(number), Entry { disk_bytes: 10, ..Entry::default() }));
-        index.touch(&key(1), |entry| entry.disk_bytes = 5);
-        assert_eq!((order(&index), index.disk_bytes()), (vec![2, 3, 1], 25));
+        (1..=3).for_each(|number| index.insert(key(number), entry(2)));
+        index.touch(&key(1), |entry| entry.set_disk_bytes(1));
+        assert_eq!((order(&index), index.disk_bytes()), (vec![2, 3, 1], 5 * BLOCK));
         index.remove(&key(3));
-        index.insert(key(4), Entry::default());
-        assert_eq!((order(&index), index.disk_bytes(), index.len()), (vec![2, 1, 4], 15, 3));
-        assert_eq!(index.nodes.len(), 3, "the place of the removed one is used again");
+        index.insert(key(4), Entry::new(0));
+        assert_eq!((order(&index), index.disk_bytes(), index.len()), (vec![2, 1, 4], 3 * BLOCK, 3));
+        assert_eq!(index.nodes.0[0].len(), 3, "the place of the removed one is used again");
         assert!(index.touch(&key(3), |_| ()).is_none() && index.remove(&key(3)).is_none());
+    }
+
+    /// nginx documents that a megabyte holds about 8,000 keys.
+    #[test]
+    fn a_key_takes_less_memory_than_in_nginx() {
+        const NGINX: usize = (1 << 20) / 8000;
+        let mut index = Index::new();
+        // The table has just grown when this many are there.
+        for number in 0..115_000_u128 {
+            index.insert(Key(number.to_le_bytes()), Entry::new(0));
+        }
+        let nodes: usize = index.nodes.0.iter().map(|piece| piece.capacity() * size_of::<Node>()).sum();
+        let places = (index.places.capacity() * 8 / 7).next_power_of_two();
+        let bytes = nodes + places * (size_of::<(Key, u32)>() + 1);
+        assert!(bytes / index.len() <= NGINX * 3 / 4, "{} bytes", bytes / index.len());
+        assert_eq!((index.nodes.0.len(), index.len()), (115_000_usize.div_ceil(PIECE), 115_000));
+    }
+
+    #[test]
+    fn large_numbers_are_kept_as_far_as_there_is_room() {
+        let mut entry = Entry::new(-5);
+        assert_eq!((entry.expires(), entry.disk_bytes(), entry.resident()), (0, 0, None));
+        entry.set_expires(i64::MAX);
+        entry.set_disk_bytes(u64::MAX);
+        assert_eq!((entry.expires(), entry.disk_bytes()), (i64::from(u32::MAX), u64::from(u32::MAX) * BLOCK));
     }
 
     proptest! {
@@ -196,7 +296,7 @@ mod tests {
                 match (step, is_known) {
                     (0, _) => drop(index.remove(&key(number))),
                     (_, true) => drop(index.touch(&key(number), |_| ())),
-                    (_, false) => index.insert(key(number), Entry::default()),
+                    (_, false) => index.insert(key(number), Entry::new(0)),
                 }
                 if step > 0 {
                     model.push(number);

@@ -21,7 +21,7 @@ mod walk;
 mod writer;
 mod zone;
 
-pub use arriving::{Arrived, Arriving, Follower};
+pub use arriving::{Arrived, Arriving, Follower, Rest};
 pub use freshness::{Freshness, Ignoring, Times, ValidTimes};
 pub use head::{Head, HeadError, STARTS_MAX};
 pub use key::{Key, Levels};

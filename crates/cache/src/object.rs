@@ -177,8 +177,10 @@ impl Object {
     }
 }
 
+/// How large the blocks of a disk are taken to be, in bytes.
+pub(crate) const BLOCK: u64 = 4096;
+
 /// How much of the disk a file of this size takes, in bytes.
 pub(crate) fn disk_bytes(size: u64) -> u64 {
-    const BLOCK: u64 = 4096;
     size.div_ceil(BLOCK).saturating_mul(BLOCK)
 }

@@ -24,7 +24,7 @@ const SECONDS_MAX: i64 = 1 << 31;
 const AHEAD_MAX: i64 = 1;
 
 /// Statuses that may be kept that give no time, if the configuration gives them one (RFC 9110, section 15.1).
-/// 206 is left out: parts are not put together.
+/// 206 counts only for requests that get a content in parts.
 const USUAL: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
 /// Other statuses whose meaning for a cache is known (`must-understand`).
@@ -226,6 +226,8 @@ pub struct Came<'a> {
     pub asked: i64,
     /// Seconds since 1970 when it came.
     pub now: i64,
+    /// Whether it was asked for as one part of a content, which the key names.
+    pub is_part: bool,
 }
 
 impl Came<'_> {
@@ -233,17 +235,18 @@ impl Came<'_> {
     pub fn kept(&self, ignoring: Ignoring, valid: &ValidTimes) -> Option<Kept> {
         let Came { wish, status, fields, .. } = *self;
         let control = Control::of(fields, ignoring);
-        let is_usual = USUAL.contains(&status.0);
+        let is_part = self.is_part && status == Status::PARTIAL_CONTENT && has_strong_tag(fields);
+        let is_usual = is_part || USUAL.contains(&status.0);
         let is_understood = is_usual || UNDERSTOOD.contains(&status.0);
         // "no-store" does not count with "must-understand" where the status is known.
         let is_refused = match control.must_understand {
             true => !is_understood,
             false => control.no_store,
         };
-        let is_part = matches!(status, Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
+        let is_incomplete = !is_part && matches!(status, Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
         let needs_leave = wish.has_authorization;
         let has_leave = control.public || control.must_revalidate || control.s_maxage.is_some();
-        if is_refused || is_part || wish.no_store || control.private || (needs_leave && !has_leave) {
+        if is_refused || is_incomplete || wish.no_store || control.private || (needs_leave && !has_leave) {
             return None;
         }
         if !ignoring.set_cookie && fields.get("set-cookie").is_some() {
@@ -283,6 +286,19 @@ impl Came<'_> {
     }
 }
 
+/// Whether a response has a strong validator: parts with the same one are parts of the same content (RFC 9111, section
+/// 3.4).
+fn has_strong_tag(fields: &Fields) -> bool {
+    fields.get("etag").is_some_and(|tag| tag.starts_with(b"\""))
+}
+
+/// Whether a response to HEAD has the validators and the length of a kept response to GET (RFC 9111, section 4.3.5).
+pub fn describes(said: &Fields, kept: &Head) -> bool {
+    let is_same = |name: &str| said.get(name).is_none_or(|value| kept.fields.get(name) == Some(value));
+    let length = said.get("content-length").map(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
+    is_same("etag") && is_same("last-modified") && length.is_none_or(|length| length == Some(kept.length))
+}
+
 /// What the field `Age` says; 0 if it is not there or wrong. Of several the first one counts.
 fn age_field(fields: &Fields) -> i64 {
     let first = fields.get("age").and_then(|value| value.split(|&byte| byte == b',').next());
@@ -292,6 +308,11 @@ fn age_field(fields: &Fields) -> i64 {
 /// How old a kept response is at a time. Its field `Age` says how old it was when it was kept.
 pub fn age(head: &Head, now: i64) -> i64 {
     age_field(&head.fields).saturating_add(now.saturating_sub(head.date).max(0)).min(SECONDS_MAX)
+}
+
+/// Whether a response was kept in the future: the clock was set back since, and its age is not known.
+pub fn is_ahead(head: &Head, now: i64) -> bool {
+    head.date > now.saturating_add(AHEAD_MAX)
 }
 
 /// What a kept response is to a request.
@@ -311,8 +332,7 @@ pub fn judge(wish: &Wish, head: &Head, ignoring: Ignoring, now: i64) -> Use {
     let age = age(head, now);
     let is_young = wish.max_age.is_none_or(|most| age <= most);
     let left = freshness.valid_until.saturating_add(1).saturating_sub(now);
-    let is_ahead = head.date > now.saturating_add(AHEAD_MAX);
-    if wish.no_cache || is_ahead {
+    if wish.no_cache || is_ahead(head, now) {
         return Use::Asked;
     }
     if left > 0 {

@@ -25,7 +25,7 @@ pub struct Batch {
     pub files: usize,
     /// How long it goes on.
     pub time: Duration,
-    /// Until when objects stay that nothing uses, in seconds since 1970.
+    /// Until when objects stay that nothing uses, in seconds of the clock of [`crate::Asking`].
     pub expires: i64,
 }
 

@@ -1,6 +1,6 @@
 //! Writing an object. A file has a temporary name until it is whole.
 
-use crate::arriving::Arriving;
+use crate::arriving::{Arriving, Rest};
 use crate::head::Head;
 use crate::key::Key;
 use crate::object::{Content, Derived, Object, file_id};
@@ -92,6 +92,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Gives the file up. The requests that read the content get the rest of it out of memory, if there are any.
+    pub fn rest(mut self) -> Option<Rest> {
+        self.shared.take().and_then(Arriving::rest)
+    }
+
     /// How much content there is, in bytes.
     pub fn length(&self) -> u64 {
         self.head.length
@@ -102,17 +107,17 @@ impl Writer {
         (&self.file, self.start)
     }
 
-    /// Gives the file its name: further requests find it from now on.
+    /// Gives the file its name: further requests find it from now on, until `expires` if nothing uses it, in seconds of
+    /// the clock of [`crate::Asking`].
     ///
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
-    pub fn finish(mut self, inactive_s: i64, now: i64) -> io::Result<Object> {
+    pub fn finish(mut self, expires: i64) -> io::Result<Object> {
         self.head.checksum = std::mem::take(&mut self.checksum).finalize();
         let bytes =
             self.head.encode().ok_or_else(|| io::Error::other("the head of the response is too long"))?;
         self.file.write_all_at(&bytes, 0)?;
-        let was_removed =
-            |writer: &Writer| writer.zone.was_removed_since(&Key::of(&writer.head.key), writer.removals);
+        let was_removed = |writer: &Writer| writer.zone.was_removed_since(&writer.head, writer.removals);
         if !was_removed(&self) {
             if let Some(name) = &self.name {
                 self.zone.rename(name, &self.key)?;
@@ -134,7 +139,7 @@ impl Writer {
             // The removal may have come before the file had its name.
             self.zone.discard(&self.key);
         } else if self.name.is_none() {
-            self.zone.note_file(&self.key, object.disk_bytes(), now.saturating_add(inactive_s));
+            self.zone.note_file(&self.key, object.disk_bytes(), expires);
         }
         if let Some(shared) = self.shared.take() {
             shared.end(true);

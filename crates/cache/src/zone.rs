@@ -3,11 +3,13 @@
 mod files;
 mod fills;
 
+use crate::head::Head;
 use crate::index::{Entry, Index};
 use crate::key::{Key, Levels};
 use crate::object::Object;
 use crate::removals::Removals;
 use crate::residents::{Moves, Residents};
+use crate::selection::Selection;
 pub use fills::Fill;
 use fills::Filling;
 use http::Status;
@@ -41,6 +43,9 @@ struct State {
     index: Index,
     residents: Residents,
     fills: HashMap<Key, Filling>,
+    /// The failures of the other server that are kept in place of responses: a status and how long it is kept, in
+    /// seconds of the clock of [`Asking`].
+    failures: HashMap<Key, (Status, i64)>,
     removals: Removals,
     last_ticket: u64,
     last_version: u32,
@@ -56,9 +61,9 @@ pub struct Asking {
     pub min_uses: u32,
     /// Whether the request counts. One that waited has been counted.
     pub counts: bool,
-    /// Until when the object stays if nothing else uses it, in seconds since 1970.
+    /// Until when the object stays if nothing else uses it, in seconds of the clock of `now`.
     pub expires: i64,
-    /// Seconds since 1970.
+    /// Seconds of a clock that nobody sets.
     pub now: i64,
 }
 
@@ -116,6 +121,7 @@ impl Zone {
             index: Index::new(),
             residents: Residents::new(memory_bytes),
             fills: HashMap::new(),
+            failures: HashMap::new(),
             removals: Removals::default(),
             last_ticket: 0,
             last_version: 0,
@@ -191,17 +197,19 @@ impl Zone {
         let Asking { min_uses, counts, expires, now } = *asking;
         let is_cold = self.is_cold();
         let mut state = self.lock();
-        let State { index, residents, .. } = &mut *state;
+        let State { index, residents, failures, .. } = &mut *state;
         let may_admit = residents.max_bytes() > 0;
         let look = index.touch(key, |entry| {
             entry.uses = entry.uses.saturating_add(u32::from(counts));
-            entry.expires = expires;
-            match entry.failure {
-                Some((status, until)) if until >= now => return (Look::Failed(status), false),
-                Some(_) => entry.failure = None,
-                None => {}
+            entry.set_expires(expires);
+            if entry.has_failure {
+                match failures.get(key) {
+                    Some(&(status, until)) if until >= now => return (Look::Failed(status), false),
+                    _ => failures.remove(key),
+                };
+                entry.has_failure = false;
             }
-            if let Some((object, must_check)) = entry.resident.and_then(|at| residents.hit(at, now)) {
+            if let Some((object, must_check)) = entry.resident().and_then(|at| residents.hit(at, now)) {
                 return (Look::Ready(object), must_check);
             }
             let admits = may_admit && entry.uses >= ADMITTED_USES;
@@ -216,7 +224,7 @@ impl Zone {
         // Counting uses needs a place at once. Without that a key gets one when there is a file.
         let evicted = match may_store {
             true => None,
-            false => state.insert(*key, Entry { uses: 1, expires, ..Entry::default() }, self.capacity),
+            false => state.insert(*key, Entry::new(expires), self.capacity),
         };
         (Look::Known { has_file: is_cold, may_store, reading: Reading::default() }, false, evicted)
     }
@@ -227,7 +235,7 @@ impl Zone {
             return;
         }
         let mut state = self.lock();
-        let known = state.index.get(key).map(|entry| (entry.version, entry.resident.is_some()));
+        let known = state.index.get(key).map(|entry| (entry.version, entry.resident().is_some()));
         match known {
             Some((version, _)) if version != reading.version => {}
             Some((_, is_resident)) => {
@@ -253,17 +261,20 @@ impl Zone {
         state.dismiss(key);
     }
 
-    /// Keeps a failure of the other server in place of a response.
+    /// Keeps a failure of the other server in place of a response: its status and how long it is kept, in seconds of the
+    /// clock of [`Asking`].
     pub fn note_failure(&self, key: &Key, failure: (Status, i64), expires: i64) {
         let mut state = self.lock();
-        let noted = state.index.touch(key, |entry| entry.failure = Some(failure));
+        let noted = state.index.touch(key, |entry| entry.has_failure = true);
         let evicted = match noted {
             Some(()) => None,
             None => {
-                let entry = Entry { uses: 1, expires, failure: Some(failure), ..Entry::default() };
+                let mut entry = Entry::new(expires);
+                entry.has_failure = true;
                 state.insert(*key, entry, self.capacity)
             }
         };
+        state.failures.insert(*key, failure);
         drop(state);
         self.remove_files(&evicted);
     }
@@ -277,23 +288,22 @@ impl Zone {
         let mut state = self.lock();
         state.dismiss(key);
         let version = state.next_version();
-        let noted = state.index.touch(key, |entry| {
-            (entry.has_file, entry.disk_bytes, entry.failure) = (true, disk_bytes, None);
-            (entry.expires, entry.is_checked, entry.version) = (expires, is_checked, version);
-        });
-        let evicted = match noted {
-            Some(()) => None,
+        let change = |entry: &mut Entry| {
+            (entry.has_file, entry.is_checked, entry.version) = (true, is_checked, version);
+            entry.set_expires(expires);
+            entry.set_disk_bytes(disk_bytes);
+            std::mem::take(&mut entry.has_failure)
+        };
+        let evicted = match state.index.touch(key, change) {
+            Some(had_failure) => {
+                if had_failure {
+                    state.failures.remove(key);
+                }
+                None
+            }
             None => {
-                let uses = 1;
-                let entry = Entry {
-                    uses,
-                    expires,
-                    has_file: true,
-                    is_checked,
-                    version,
-                    disk_bytes,
-                    ..Entry::default()
-                };
+                let mut entry = Entry::new(expires);
+                change(&mut entry);
                 state.insert(*key, entry, self.capacity)
             }
         };
@@ -313,7 +323,10 @@ impl Zone {
     pub fn note_missing(&self, key: &Key) {
         let mut state = self.lock();
         state.dismiss(key);
-        state.index.touch(key, |entry| (entry.has_file, entry.disk_bytes) = (false, 0));
+        state.index.touch(key, |entry| {
+            entry.has_file = false;
+            entry.set_disk_bytes(0);
+        });
     }
 
     /// Removes a response on behalf of somebody who knows that it is out of date. One that is on its way is not kept.
@@ -332,13 +345,15 @@ impl Zone {
         filling.into_iter().for_each(Filling::wake);
     }
 
-    /// Notes that any responses may be out of date: none that is on its way is kept.
-    pub fn purge_coming(&self) {
+    /// Notes that the responses of a selection are out of date: none of them that is on its way is kept. Requests that
+    /// wait for a response of which nothing is known yet get it anew.
+    pub fn purge_coming(&self, selection: &Selection) {
         let mut state = self.lock();
-        state.removals.note_all();
-        let fills = std::mem::take(&mut state.fills);
+        state.removals.note_selection(selection);
+        let is_meant = |_: &Key, filling: &mut Filling| filling.head().is_none_or(|head| selection.has(head));
+        let fills: Vec<_> = state.fills.extract_if(is_meant).collect();
         drop(state);
-        fills.into_values().for_each(Filling::wake);
+        fills.into_iter().for_each(|(_, filling)| filling.wake());
     }
 
     /// Notes a request, and tells how many responses were removed so far ([`Zone::purge`] and its like).
@@ -352,9 +367,9 @@ impl Zone {
         self.lock().removals.count()
     }
 
-    /// Whether a response with this main key was removed after so many removals.
-    pub(crate) fn was_removed_since(&self, main: &Key, removals: u64) -> bool {
-        self.lock().removals.has_since(main, removals)
+    /// Whether a response with this head was removed after so many removals.
+    pub(crate) fn was_removed_since(&self, head: &Head, removals: u64) -> bool {
+        self.lock().removals.has_since(head, removals)
     }
 
     /// When a response was removed, in seconds since 1970. Variants of it that were kept until then are out of date.
@@ -366,21 +381,21 @@ impl Zone {
     pub fn discard(&self, key: &Key) -> bool {
         let entry = self.lock().forget(key);
         let is_removed = self.unlink(key).is_ok();
-        is_removed || entry.is_some_and(|entry| entry.failure.is_some())
+        is_removed || entry.is_some_and(|entry| entry.has_failure)
     }
 
-    /// Forgets up to `most` objects that nothing has used for too long, and removes their files. Gives how many, and when
+    /// Forgets up to `most` objects that nothing has used for too long, by the clock of [`Asking`], and removes their files. Gives how many, and when
     /// the next one is due.
     pub fn expire(&self, now: i64, most: usize) -> (usize, Option<i64>) {
         let mut state = self.lock();
         let oldest = state.index.oldest_first().take(most);
         let expired: Vec<Key> =
-            oldest.take_while(|(_, entry)| entry.expires < now).map(|(key, _)| *key).collect();
+            oldest.take_while(|(_, entry)| entry.expires() < now).map(|(key, _)| *key).collect();
         for key in &expired {
             state.forget(key);
             state.evicted += 1;
         }
-        let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires);
+        let next = state.index.oldest_first().next().map(|(_, entry)| entry.expires());
         drop(state);
         self.remove_files(&expired);
         (expired.len(), next)
@@ -448,12 +463,16 @@ impl State {
     /// Forgets a key.
     fn forget(&mut self, key: &Key) -> Option<Entry> {
         self.dismiss(key);
-        self.index.remove(key)
+        let entry = self.index.remove(key)?;
+        if entry.has_failure {
+            self.failures.remove(key);
+        }
+        Some(entry)
     }
 
     /// Forgets an object that is ready to be sent. Its file stays.
     fn dismiss(&mut self, key: &Key) {
-        if let Some(at) = self.index.get(key).and_then(|entry| entry.resident) {
+        if let Some(at) = self.index.get(key).and_then(Entry::resident) {
             let moves = self.residents.remove(at);
             self.note_moves(moves);
         }

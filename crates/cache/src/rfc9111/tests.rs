@@ -1,4 +1,4 @@
-use super::{Came, Control, Kept, Use, Wish, age, is_unsafe, judge, kept_age, updated};
+use super::{Came, Control, Kept, Use, Wish, age, describes, is_unsafe, judge, kept_age, updated};
 use crate::freshness::{Ignoring, ValidTimes};
 use crate::head::Head;
 use http::{Fields, Method, Status};
@@ -22,7 +22,8 @@ fn fields(list: List<'_>) -> Fields {
 
 fn came(wish: &[(&str, &str)], status: u16, list: &[(&str, &str)]) -> Option<Kept> {
     let (wish, fields) = (Wish::of(&fields(wish)), fields(list));
-    let came = Came { wish, status: Status(status), fields: &fields, asked: NOW - 2, now: NOW };
+    let came =
+        Came { wish, status: Status(status), fields: &fields, asked: NOW - 2, now: NOW, is_part: false };
     came.kept(Ignoring::default(), &ValidTimes(vec![(None, 600)]))
 }
 
@@ -214,5 +215,39 @@ proptest! {
                 prop_assert_eq!(used(&wish, &head, now), Use::Asked);
             }
         }
+    }
+}
+
+#[test]
+fn a_part_is_kept_only_if_its_validator_shows_what_it_is_a_part_of() {
+    let kept = |is_part, status: u16, tag: &str| {
+        let fields = fields(&[("Cache-Control", "max-age=60"), ("ETag", tag)]);
+        let came = Came {
+            wish: Wish::default(),
+            status: Status(status),
+            fields: &fields,
+            asked: NOW,
+            now: NOW,
+            is_part,
+        };
+        came.kept(Ignoring::default(), &ValidTimes::default()).is_some()
+    };
+    assert_eq!([kept(true, 206, "\"a\""), kept(true, 200, "W/\"a\"")], [true, true]);
+    assert_eq!([kept(false, 206, "\"a\""), kept(true, 206, "W/\"a\""), kept(true, 304, "\"a\"")], [false; 3]);
+}
+
+#[test]
+fn a_response_to_head_describes_what_is_kept() {
+    let head = Head { length: 5, ..head(&[("ETag", "\"a\""), ("Last-Modified", DATE)]) };
+    let says = |list: &[(&str, &str)]| describes(&fields(list), &head);
+    assert!(says(&[]) && says(&[("ETag", "\"a\""), ("Last-Modified", DATE), ("Content-Length", "5")]));
+    for (name, value) in [
+        ("ETag", "\"b\""),
+        ("ETag", "W/\"a\""),
+        ("Last-Modified", TEN_BEFORE),
+        ("Content-Length", "6"),
+        ("Content-Length", "x"),
+    ] {
+        assert!(!says(&[(name, value)]), "{name}: {value}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Zone;
 use crate::arriving::Arriving;
+use crate::head::Head;
 use crate::key::Key;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -19,6 +20,11 @@ pub(super) struct Filling {
 }
 
 impl Filling {
+    /// What is known of the object, if that came already.
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.arriving.as_ref().map(|arriving| &arriving.head)
+    }
+
     /// Lets the requests that wait go on.
     pub(super) fn wake(self) {
         self.waiting.into_iter().for_each(Waker::wake);
@@ -50,14 +56,14 @@ impl Zone {
     /// The object that a request is filling, if its content comes already.
     pub fn arriving(&self, key: &Key) -> Option<Arc<Arriving>> {
         let arriving = self.lock().fills.get(key)?.arriving.clone();
-        arriving.filter(|arriving| !arriving.is_cut())
+        arriving.filter(|arriving| arriving.is_open())
     }
 
     /// Ready when no request fills an object, or its content comes; the task is woken then.
     pub fn poll_filled(&self, key: &Key, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         let Some(filling) = state.fills.get_mut(key) else { return Poll::Ready(()) };
-        if filling.arriving.as_ref().is_some_and(|arriving| !arriving.is_cut()) {
+        if filling.arriving.as_ref().is_some_and(|arriving| arriving.is_open()) {
             return Poll::Ready(());
         }
         if !filling.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {

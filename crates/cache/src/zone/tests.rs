@@ -1,5 +1,7 @@
 use super::{Asking, Look, Zone};
-use crate::{Batch, Content, Demand, Fill, Freshness, Head, Key, Levels, Object, ReadError, Walk, Writer};
+use crate::{
+    Batch, Content, Demand, Fill, Freshness, Head, Key, Levels, Object, ReadError, Selection, Walk, Writer,
+};
 use http::{Fields, Status};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -25,7 +27,7 @@ fn head(key: &str) -> Head {
 fn store(zone: &Arc<Zone>, key: &str, content: &str) -> Object {
     let mut writer = Writer::new(zone, Key::of(key.as_bytes()), head(key)).unwrap();
     content.as_bytes().chunks(3).for_each(|part| writer.append(part).unwrap());
-    writer.finish(60, NOW).unwrap()
+    writer.finish(NOW + 60).unwrap()
 }
 
 fn read(file: File) -> Result<Object, ReadError> {
@@ -190,7 +192,7 @@ fn files_are_found_again_and_others_are_left_alone() {
         name.len() > 1
     });
     assert_eq!(names.count(), 3, "the abandoned file is gone, the one that is being written is not");
-    writing.finish(60, NOW).unwrap();
+    writing.finish(NOW + 60).unwrap();
 }
 
 #[test]
@@ -300,7 +302,7 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
     let zone = zone(directory.path(), 10);
     let write = |key: &str, removals: u64| {
         let writer = Writer::new(&zone, Key::of(key.as_bytes()), head(key)).unwrap().after(removals);
-        writer.finish(60, NOW).unwrap();
+        writer.finish(NOW + 60).unwrap();
         zone.open(&Key::of(key.as_bytes())).unwrap().is_some()
     };
     let before = zone.removals();
@@ -310,6 +312,32 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
     assert!(again.is_some(), "the next request does not wait for the one before");
     assert_eq!((write("a", before), write("b", before), write("a", zone.removals())), (false, true, true));
     let before = zone.removals();
-    zone.purge_coming();
-    assert_eq!((write("c", before), write("c", zone.removals())), (false, true));
+    zone.purge_coming(&Selection::Prefix(b"c".as_slice().into()));
+    assert_eq!((write("c", before), write("d", before), write("c", zone.removals())), (false, true, true));
+}
+
+#[test]
+fn a_removal_leaves_other_responses_that_come_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = zone(directory.path(), 10);
+    let key = |text: &str| Key::of(text.as_bytes());
+    let fills = ["a", "b", "c"]
+        .map(|text| (text, zone.fill(&key(text), Duration::from_secs(60), Instant::now()).unwrap()));
+    let writers: Vec<_> = fills[..2]
+        .iter()
+        .map(|(text, fill)| {
+            let mut writer = Writer::new(&zone, key(text), head(text)).unwrap();
+            writer.share(fill, None);
+            writer
+        })
+        .collect();
+    zone.purge_coming(&Selection::Key(b"a".as_slice().into()));
+    let is_filled = |text: &str| zone.fill_left(&key(text), Instant::now()).is_some();
+    assert_eq!(["a", "b", "c"].map(is_filled), [false, true, false], "of the third one nothing is known");
+    let stays: Vec<bool> = writers
+        .into_iter()
+        .zip(["a", "b"])
+        .map(|(writer, text)| writer.finish(NOW + 60).is_ok() && zone.open(&key(text)).unwrap().is_some())
+        .collect();
+    assert_eq!(stays, [false, true]);
 }

@@ -133,7 +133,7 @@ fn note_removal(zones: &[(Box<str>, Arc<Zone>)], action: Action, selection: &Sel
     for (_, zone) in zones.iter().filter(|_| action != Action::List) {
         match (selection, action) {
             (Selection::Key(text), Action::Remove) => zone.purge_coming_of(&Key::of(text), now),
-            _ => zone.purge_coming(),
+            _ => zone.purge_coming(selection),
         }
     }
 }

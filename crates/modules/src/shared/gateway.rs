@@ -284,7 +284,9 @@ impl<P: Protocol> Gateway<P> {
         let settings = self.0.settings();
         let cached = Cached::of(exchange);
         if let (Some(cached), Ok(())) = (&cached, conversation.answered()) {
-            cached.note_answer(P::head(&mut conversation.dialogue).0);
+            let (status, fields) = P::head(&mut conversation.dialogue);
+            cached.note_answer(status);
+            cached.take_head(exchange, status, fields);
         }
         self.invalidate(exchange, &mut conversation);
         let instead =

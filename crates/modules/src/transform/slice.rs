@@ -95,7 +95,7 @@ struct First {
 struct Next(Cell<u64>);
 
 /// `$slice_range`
-fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+pub(crate) fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return false };
     let next = exchange.attached::<Next>().filter(|_| exchange.subrequest).map(|next| next.0.get());
     let start = match next.or_else(|| first(exchange, size)) {

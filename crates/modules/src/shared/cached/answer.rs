@@ -37,7 +37,7 @@ impl Cached {
     }
 
     fn came<'a>(&self, status: Status, fields: &'a Fields, now: i64) -> Came<'a> {
-        Came { wish: self.wish, status, fields, asked: self.asked, now }
+        Came { wish: self.wish, status, fields, asked: self.asked, now, is_part: self.is_part }
     }
 
     /// Keeps the status of an answer whose place another page takes.
@@ -135,7 +135,7 @@ impl Cached {
 
     /// Gives a file that is whole its name.
     pub(super) fn finish(&self, exchange: &Exchange, writer: Writer) {
-        let finished = writer.finish(self.store.path.inactive_s, Time::now().seconds);
+        let finished = writer.finish(self.expires());
         let _ = finished.inspect_err(|error| self.complain(exchange, error));
         self.release();
     }
@@ -150,6 +150,23 @@ impl Cached {
                 rfc9111::kept_age(&mut kept, age);
                 kept
             }
+        }
+    }
+
+    /// Takes notice of the answer to a HEAD request that was passed on as such: what is kept for GET changes with it, or is
+    /// no longer valid (RFC 9111, section 4.3.5).
+    pub(crate) fn take_head(&self, exchange: &Exchange, status: Status, said: &Fields) {
+        let is_head = exchange.request.method == Method::Head && !self.settings.convert_head;
+        if !is_head || status != Status::OK || self.settings.rules != Rules::Rfc9111 {
+            return;
+        }
+        let Some(object) = self.object.borrow().clone() else { return };
+        let now = Time::now().seconds;
+        if rfc9111::describes(said, &object.head) {
+            self.renew(exchange, &object, said, now);
+        } else if let Err(error) = self.store.zone.outdate(&self.key.get(), &object, now) {
+            self.complain(exchange, &error);
+            self.store.zone.discard(&self.key.get());
         }
     }
 
@@ -234,7 +251,7 @@ impl Cached {
         };
         let mut writer = Writer::new(zone, key, head)?.after(self.removals);
         writer.append(&content)?;
-        writer.finish(self.store.path.inactive_s, Time::now().seconds).map(drop)
+        writer.finish(self.expires()).map(drop)
     }
 }
 

@@ -2,7 +2,7 @@
 //! what it has not taken yet from the file.
 
 use super::Cached;
-use cache::Writer;
+use cache::{Rest, Writer};
 use contract::{Exchange, Outcome, Piece, Pull, Source, Turn};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,6 +17,8 @@ pub(super) struct Filling {
     cached: Rc<Cached>,
     /// None when the file has its name, or cannot be written.
     writer: Option<Writer>,
+    /// What other requests read if the file cannot be written.
+    rest: Option<Rest>,
     source: Box<dyn Source>,
     /// What was read and not sent yet.
     pieces: VecDeque<Piece>,
@@ -36,7 +38,8 @@ impl Filling {
         buffers: usize,
     ) -> Filling {
         let (pieces, held) = (VecDeque::new(), Held::default());
-        Filling { cached, writer: Some(writer), source, pieces, in_memory: 0, buffers, held, end: None }
+        let (writer, rest) = (Some(writer), None);
+        Filling { cached, writer, rest, source, pieces, in_memory: 0, buffers, held, end: None }
     }
 
     /// Takes what the source gave. Tells whether there is more to ask for at once.
@@ -49,6 +52,7 @@ impl Filling {
                     Some(writer) => self.cached.finish(exchange, writer),
                     None => self.cached.release(),
                 }
+                self.rest.take().into_iter().for_each(Rest::finish);
             }
             Pull::Failed => {
                 self.end = Some(Err(()));
@@ -73,7 +77,11 @@ impl Filling {
                 self.pieces.push_back(piece);
             }
         }
-        self.held.set(self.in_memory);
+        self.note_memory();
+    }
+
+    fn note_memory(&mut self) {
+        self.held.set(self.in_memory + self.rest.as_ref().map_or(0, Rest::bytes));
     }
 
     fn piece_memory(&self, piece: &Piece) -> usize {
@@ -94,15 +102,22 @@ impl Filling {
 
     /// Writes a piece and returns where it is in the file; none if nothing is written any more.
     fn write(&mut self, exchange: &Exchange, piece: &Piece) -> Option<Piece> {
-        let (writer, Piece::Bytes(bytes)) = (self.writer.as_mut()?, piece) else {
+        let Piece::Bytes(bytes) = piece else {
             // No conversation gives a part of a file that it was not told to buffer.
             self.give_up();
             return None;
         };
+        if let Some(rest) = &self.rest {
+            rest.push(bytes.clone());
+            return None;
+        }
+        let writer = self.writer.as_mut()?;
         let before = writer.length();
         if let Err(error) = writer.append(bytes) {
             self.cached.complain(exchange, &error);
-            self.give_up();
+            self.rest = self.writer.take().and_then(Writer::rest);
+            self.rest.iter().for_each(|rest| rest.push(bytes.clone()));
+            self.cached.release();
             return None;
         }
         let (file, start) = writer.content();
@@ -110,14 +125,19 @@ impl Filling {
     }
 
     fn give_up(&mut self) {
-        self.writer = None;
+        (self.writer, self.rest) = (None, None);
         self.cached.release();
+    }
+
+    /// Whether the requests that read what is not in the file have no room for more. The task is woken when they have.
+    fn is_behind(&self, turn: &mut Turn<'_, '_>) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.poll_room(turn.cx).is_pending())
     }
 
     fn pop(&mut self) -> Option<Piece> {
         let piece = self.pieces.pop_front()?;
         self.in_memory = self.in_memory.saturating_sub(self.piece_memory(&piece));
-        self.held.set(self.in_memory);
+        self.note_memory();
         Some(piece)
     }
 }
@@ -132,6 +152,9 @@ impl Source for Filling {
                 Some(Ok(())) => return Pull::End,
                 Some(Err(())) => return Pull::Failed,
                 None => {}
+            }
+            if self.is_behind(turn) {
+                return Pull::Pending { lasts: true };
             }
             let pulled = self.source.pull(turn);
             if let Err(pulled) = self.take(turn.exchange, pulled) {
@@ -153,9 +176,13 @@ impl Source for Filling {
             if self.end.is_some() {
                 return;
             }
-            if self.writer.is_none() {
+            if self.writer.is_none() && self.rest.is_none() {
                 // What cannot be written waits as without a cache.
                 return self.source.read_ahead(turn);
+            }
+            let is_full = self.writer.is_none() && self.in_memory >= self.buffers;
+            if is_full || self.is_behind(turn) {
+                return;
             }
             let pulled = self.source.pull(turn);
             if self.take(turn.exchange, pulled).is_err() {

@@ -21,6 +21,7 @@ impl Source for Following {
             Poll::Ready(Arrived::Part(file, offset, length)) => {
                 Pull::Piece(Piece::File { file, offset, length })
             }
+            Poll::Ready(Arrived::Bytes(bytes)) => Pull::Piece(Piece::Bytes(bytes)),
             Poll::Ready(Arrived::End) => Pull::End,
             Poll::Ready(Arrived::Cut) => Pull::Failed,
             Poll::Pending => Pull::Pending { lasts: false },

@@ -1,9 +1,9 @@
 //! The work on a cache besides requests: finding the files after a start, and removing what is not used or has no room.
 
+use super::uptime_s;
 use cache::{Batch, Walk, Zone};
 use conf::Diagnostic;
 use contract::{AnyDirective, Identity, ScopeBuilder, Service, Threads, View};
-use journal::clock::Time;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -81,7 +81,7 @@ impl Service for Loader {
             let Ok(timer) = Timer::here() else { return };
             let mut walk = Walk::new(zone);
             loop {
-                let expires = Time::now().seconds.saturating_add(path.inactive_s);
+                let expires = uptime_s().saturating_add(path.inactive_s);
                 let batch = Batch { files: path.loader.files, time: path.loader.threshold, expires };
                 let job = Job::start(move || {
                     let has_more = walk.go_on(batch);
@@ -105,7 +105,7 @@ impl Service for Manager {
             let Ok(timer) = Timer::here() else { return };
             loop {
                 let store = Arc::clone(&self.0);
-                let now = Time::now().seconds;
+                let now = uptime_s();
                 let delay = Job::start(move || Ok(tidy_up(&store, now))).await.unwrap_or(PAUSE_MAX);
                 pause(&timer, delay).await;
             }

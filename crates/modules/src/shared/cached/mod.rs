@@ -6,12 +6,13 @@ mod filling;
 mod following;
 pub(crate) mod keeper;
 pub(crate) mod prepared;
+mod variables;
 
+use crate::transform::slice::slice_range;
+use crate::values::variables::host_and_port;
 use cache::rfc9111::{self, Use, Wish};
 use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules};
-use contract::{
-    Content, Event, Eventually, Exchange, Getter, Made, Ready, Subrequest, Template, Work, read_ready,
-};
+use contract::{Content, Event, Eventually, Exchange, Ready, Subrequest, Template, Work, read_ready};
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use upstream::{CacheSettings, Failures, Store};
+pub(crate) use variables::{conditions, etag, last_modified, status};
 use wire::Timer;
 
 /// What became of the look for a response (`$upstream_cache_status`).
@@ -115,6 +117,8 @@ pub(crate) struct Cached {
     /// Seconds since 1970 when the look began, and how many removals there had been in the zone.
     asked: i64,
     removals: u64,
+    /// Whether the request is for one part of a content, which the key names.
+    is_part: bool,
     /// Whether nothing may be sent in place of the other server's answer.
     is_strict: Cell<bool>,
     /// Whether this request updates a response that another one has sent.
@@ -174,6 +178,7 @@ impl Cached {
             wish: wish(settings, exchange, fill.is_some()),
             asked: Time::now().seconds,
             removals: store.zone.begin(Time::now().seconds),
+            is_part: is_part(exchange, &text),
             is_strict: Cell::new(false),
             store: Arc::clone(store),
             text: text.into(),
@@ -209,7 +214,12 @@ impl Cached {
             let is_removed = self.store.zone.purge(&self.main, Time::now().seconds);
             return Next::Finish(if is_removed { Status::NO_CONTENT } else { Status::NOT_FOUND });
         }
-        let next = match any_set(&self.settings.bypass, exchange) {
+        // The key says nothing about a body, on which the response may depend.
+        let has_body = has_body(exchange) && matches!(exchange.request.method, Method::Get | Method::Head);
+        if has_body {
+            self.stores.set(false);
+        }
+        let next = match has_body || any_set(&self.settings.bypass, exchange) {
             true => {
                 self.found.set(Found::Bypass);
                 Next::Ask
@@ -319,13 +329,17 @@ impl Cached {
     }
 
     fn asking(&self) -> Asking {
-        let now = Time::now().seconds;
         Asking {
             min_uses: self.settings.min_uses,
             counts: !self.is_counted.get(),
-            expires: now.saturating_add(self.store.path.inactive_s),
-            now,
+            expires: self.expires(),
+            now: uptime_s(),
         }
+    }
+
+    /// Until when an object stays that nothing uses.
+    fn expires(&self) -> i64 {
+        uptime_s().saturating_add(self.store.path.inactive_s)
     }
 
     /// Gets the right to ask the other server, or waits for the request that has it.
@@ -395,14 +409,13 @@ impl Cached {
                 return self.judge_key(exchange, object);
             }
             Err(ReadError::Io(error)) => {
-                complain(&format!("cannot be read ({})", net::system_message(&error)));
-                self.stores.set(false);
+                complain(&format!("cannot be read ({}), and is removed", net::system_message(&error)));
             }
             Err(ReadError::Damaged | ReadError::Waits) => {
                 complain("is damaged, or of another format, and is removed");
-                self.store.zone.discard(&self.key.get());
             }
         }
+        self.store.zone.discard(&self.key.get());
         Next::Ask
     }
 
@@ -435,7 +448,7 @@ impl Cached {
             }
         }
         let now = Time::now();
-        let is_fresh = freshness.is_fresh(now.seconds);
+        let is_fresh = is_fresh(&object.head, now.seconds);
         let usage = self.usage(&object.head, now.seconds);
         if usage == Use::Sent {
             self.found.set(if is_fresh { Found::Hit } else { Found::Stale });
@@ -482,7 +495,7 @@ impl Cached {
     /// What an object is to the request.
     fn usage(&self, head: &Head, now: i64) -> Use {
         if !self.is_rfc9111() {
-            return if head.freshness.is_fresh(now) { Use::Sent } else { Use::Stale };
+            return if is_fresh(head, now) { Use::Sent } else { Use::Stale };
         }
         // The removal of a response does not find the files of its variants.
         let is_variant = self.key.get() != self.main;
@@ -598,14 +611,13 @@ impl Cached {
 
     /// Keeps a failure of the other server, if the configuration gives it a time.
     pub(crate) fn note_failure(&self, status: Status, freshness: Option<Freshness>) {
-        let now = Time::now().seconds;
-        let until = match freshness {
-            Some(freshness) => Some(freshness.valid_until),
-            None => self.settings.valid.of(status).map(|seconds| now.saturating_add(seconds)),
+        let left = match freshness {
+            Some(freshness) => Some(freshness.valid_until.saturating_sub(Time::now().seconds)),
+            None => self.settings.valid.of(status),
         };
-        if let Some(until) = until.filter(|_| self.stores.get()) {
-            let expires = now.saturating_add(self.store.path.inactive_s);
-            self.store.zone.note_failure(&self.key.get(), (status, until), expires);
+        if let Some(left) = left.filter(|_| self.stores.get()) {
+            let until = uptime_s().saturating_add(left);
+            self.store.zone.note_failure(&self.key.get(), (status, until), self.expires());
         }
         self.release();
     }
@@ -615,6 +627,11 @@ impl Cached {
         self.stores.set(false);
         self.fill.take();
     }
+}
+
+/// The clock of the indexes, in seconds: nobody sets it.
+fn uptime_s() -> i64 {
+    i64::try_from(Time::now().uptime_ms / 1000).unwrap_or(i64::MAX)
 }
 
 /// The zone that a request uses, and the text of its key.
@@ -637,12 +654,25 @@ fn find<'a>(
             key.write(exchange, &mut text);
             true
         }
-        None => default_key(&mut text)?,
+        None => {
+            if settings.rules == Rules::Rfc9111 {
+                // What the client asks for is its URI (RFC 9111, section 2).
+                text.extend_from_slice(if exchange.connection.secure { b"https://" } else { b"http://" });
+                host_and_port(exchange, &mut text);
+                text.push(b'/');
+            }
+            default_key(&mut text)?
+        }
     };
     if !has_key {
         exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
     }
     Ok(has_key.then_some((store, text)))
+}
+
+/// Whether a response is fresh. One that was kept in the future is not: the clock was set back since.
+fn is_fresh(head: &Head, now: i64) -> bool {
+    head.freshness.is_fresh(now) && !rfc9111::is_ahead(head, now)
 }
 
 /// What a request says about kept responses. An update is no wish of the client whose request it repeats.
@@ -669,6 +699,18 @@ pub(crate) fn invalidate(
     if let Ok(Some((store, text))) = find(settings, exchange, default_key) {
         store.zone.purge(&Key::of(&text), Time::now().seconds);
     }
+}
+
+/// Whether a key names the part of a content that the request is for.
+fn is_part(exchange: &Exchange, key: &[u8]) -> bool {
+    let mut range = Vec::new();
+    let has_range = key.windows(6).any(|text| text == b"bytes=") && slice_range(exchange, "", &mut range);
+    has_range && key.windows(range.len().max(1)).any(|text| text == range)
+}
+
+/// Whether a request has a body.
+fn has_body(exchange: &Exchange) -> bool {
+    exchange.request.chunked || exchange.request.content_length.is_some_and(|length| length > 0)
 }
 
 /// Whether a text is neither empty nor `0`.
@@ -704,51 +746,4 @@ pub(crate) fn is_kept(exchange: &Exchange) -> bool {
 pub(crate) fn asks_for_content(exchange: &Exchange) -> bool {
     exchange.request.method == Method::Head
         && Cached::of(exchange).is_some_and(|cached| cached.settings.convert_head)
-}
-
-/// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place.
-pub(crate) fn conditions() -> [(&'static str, Template); 6] {
-    let made = |make: fn(&Exchange) -> Vec<u8>| Template::made(Made(Arc::new(make)));
-    let none = || Template::literal(b"");
-    [
-        ("if-modified-since", made(|exchange| text_of(exchange, last_modified))),
-        ("if-unmodified-since", none()),
-        ("if-none-match", made(|exchange| text_of(exchange, etag))),
-        ("if-match", none()),
-        ("range", none()),
-        ("if-range", none()),
-    ]
-}
-
-fn text_of(exchange: &Exchange, write: Getter) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(exchange, "", &mut out);
-    out
-}
-
-/// `$upstream_cache_status`
-pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    let text = Cached::of(exchange).and_then(|cached| cached.found.get().text());
-    text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
-}
-
-/// `$upstream_cache_last_modified`
-pub(crate) fn last_modified(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    of_expired(exchange, "last-modified", out)
-}
-
-/// `$upstream_cache_etag`
-pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
-    of_expired(exchange, "etag", out)
-}
-
-/// A field of the response that the other server may find valid again.
-fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
-    let Some(cached) = Cached::of(exchange) else { return false };
-    let object = cached.object.borrow();
-    let is_asked = cached.settings.revalidate && cached.found.get() == Found::Expired;
-    let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
-    let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
-    let value = head.and_then(|head| head.fields.get(name));
-    value.inspect(|value| out.extend_from_slice(value)).is_some()
 }

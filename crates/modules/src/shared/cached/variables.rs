@@ -1,0 +1,53 @@
+//! What variables and passed fields say of a response that is kept.
+
+use super::{Cached, Found};
+use contract::{Exchange, Getter, Made, Template};
+use http::Status;
+use std::sync::Arc;
+
+/// The fields of a request that a response which is kept must not depend on, in lower case, with what takes their place.
+pub(crate) fn conditions() -> [(&'static str, Template); 6] {
+    let made = |make: fn(&Exchange) -> Vec<u8>| Template::made(Made(Arc::new(make)));
+    let none = || Template::literal(b"");
+    [
+        ("if-modified-since", made(|exchange| text_of(exchange, last_modified))),
+        ("if-unmodified-since", none()),
+        ("if-none-match", made(|exchange| text_of(exchange, etag))),
+        ("if-match", none()),
+        ("range", none()),
+        ("if-range", none()),
+    ]
+}
+
+fn text_of(exchange: &Exchange, write: Getter) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(exchange, "", &mut out);
+    out
+}
+
+/// `$upstream_cache_status`
+pub(crate) fn status(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    let text = Cached::of(exchange).and_then(|cached| cached.found.get().text());
+    text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
+}
+
+/// `$upstream_cache_last_modified`
+pub(crate) fn last_modified(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    of_expired(exchange, "last-modified", out)
+}
+
+/// `$upstream_cache_etag`
+pub(crate) fn etag(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
+    of_expired(exchange, "etag", out)
+}
+
+/// A field of the response that the other server may find valid again.
+fn of_expired(exchange: &Exchange, name: &str, out: &mut Vec<u8>) -> bool {
+    let Some(cached) = Cached::of(exchange) else { return false };
+    let object = cached.object.borrow();
+    let is_asked = cached.settings.revalidate && cached.found.get() == Found::Expired;
+    let head = object.as_ref().map(|object| &object.head).filter(|_| is_asked);
+    let head = head.filter(|head| matches!(head.status, Status::OK | Status::PARTIAL_CONTENT));
+    let value = head.and_then(|head| head.fields.get(name));
+    value.inspect(|value| out.extend_from_slice(value)).is_some()
+}
