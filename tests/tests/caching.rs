@@ -14,23 +14,23 @@ use tests::response::Response;
 use tests::site::{Running, Site};
 use tests::wait;
 
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that counts requests, and answers each with its number. While it is shut, answers wait.
-struct Counter {
-    origin: Origin,
-    count: Arc<AtomicUsize>,
-    gate: Arc<Gate>,
+pub(super) struct Counter {
+    pub(super) origin: Origin,
+    pub(super) count: Arc<AtomicUsize>,
+    pub(super) gate: Arc<Gate>,
 }
 
 #[derive(Default)]
-struct Gate {
+pub(super) struct Gate {
     is_shut: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Gate {
-    fn set(&self, is_shut: bool) {
+    pub(super) fn set(&self, is_shut: bool) {
         *self.is_shut.lock().unwrap() = is_shut;
         self.changed.notify_all();
     }
@@ -42,7 +42,7 @@ impl Gate {
 }
 
 impl Counter {
-    fn start(answer: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Counter {
+    pub(super) fn start(answer: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Counter {
         let (count, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Gate::default()));
         let (counted, waiting) = (Arc::clone(&count), Arc::clone(&gate));
         let origin = Origin::start(move |asked| {
@@ -53,22 +53,22 @@ impl Counter {
         Counter { origin, count, gate }
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    fn wait_for(&self, count: usize) {
+    pub(super) fn wait_for(&self, count: usize) {
         assert!(wait::until(LIMIT, || self.count() >= count), "{} requests", self.count());
     }
 
-    fn site(&self, text: &str) -> Site {
+    pub(super) fn site(&self, text: &str) -> Site {
         let text = text.replace("ORIGIN", &self.origin.address().port().to_string());
         Site::new(&format!("proxy_cache_path %%LOGS%%/cache levels=1:2 keys_zone=one:1m; {text}"))
     }
 }
 
 /// The number of the request, with the time that the target asks for.
-fn numbered(asked: &Asked, number: usize) -> Reply {
+pub(super) fn numbered(asked: &Asked, number: usize) -> Reply {
     let control = asked.target.split_once("control=").map_or("max-age=600", |(_, control)| control);
     let body = format!("number {number}");
     let length = body.len();
@@ -84,27 +84,27 @@ const PLAIN: &str = "server {
     location / { proxy_pass http://127.0.0.1:ORIGIN; proxy_cache one; SETTINGS }
 }";
 
-fn with(settings: &str) -> String {
+pub(super) fn with(settings: &str) -> String {
     PLAIN.replace("SETTINGS", settings)
 }
 
-fn get(running: &Running, target: &str) -> Response {
+pub(super) fn get(running: &Running, target: &str) -> Response {
     let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     running.ask_bytes(request.as_bytes()).last().clone()
 }
 
 /// The status of the cache and the content.
-fn kept(running: &Running, target: &str) -> (String, String) {
+pub(super) fn kept(running: &Running, target: &str) -> (String, String) {
     let response = get(running, target);
     (response.field("X-Cache").unwrap_or_default().to_owned(), response.text())
 }
 
-fn pair(status: &str, content: &str) -> (String, String) {
+pub(super) fn pair(status: &str, content: &str) -> (String, String) {
     (status.to_owned(), content.to_owned())
 }
 
 /// The files below a directory.
-fn files(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -441,7 +441,7 @@ fn what_is_purged_while_it_comes_is_not_kept() {
 }
 
 /// The file of the only object.
-fn only_file(running: &Running) -> PathBuf {
+pub(super) fn only_file(running: &Running) -> PathBuf {
     files(&running.log_path("cache")).remove(0)
 }
 
@@ -562,7 +562,8 @@ fn parts_of_a_response_are_kept_one_by_one() {
 /// A response of this length.
 fn long(length: usize) -> Reply {
     let head = format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"x\"\r\nContent-Length: {length}\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"x\"\r\nAccept-Ranges: bytes\r\n\
+         Content-Length: {length}\r\n\r\n"
     );
     ([head.into_bytes(), vec![b'x'; length]].concat(), After::Keep)
 }
@@ -570,9 +571,12 @@ fn long(length: usize) -> Reply {
 #[test]
 fn a_response_is_kept_although_its_client_takes_no_content() {
     const LENGTH: usize = 1 << 20;
-    for request in
-        ["HEAD /a HTTP/1.1\r\nHost: a\r\n", "GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\n"]
-    {
+    for request in [
+        "HEAD /a HTTP/1.1\r\nHost: a\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nIf-Match: \"other\"\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=9999999-\r\n",
+    ] {
         let counter = Counter::start(|_, _| long(LENGTH));
         let running = counter.site(&with("")).start(Server::Fulmar);
         let mut client = running.connect();
@@ -580,7 +584,7 @@ fn a_response_is_kept_although_its_client_takes_no_content() {
         // The next request of the connection is served, too.
         client.send(b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         let method = request.split(' ').next().unwrap();
-        assert!(matches!(client.response(method).unwrap().status, 200 | 304));
+        assert!(matches!(client.response(method).unwrap().status, 200 | 304 | 412 | 416));
         let second = client.response("GET").unwrap();
         assert_eq!((second.field("X-Cache"), second.text().len()), (Some("HIT"), LENGTH), "{request}");
         assert_eq!(counter.count(), 1);
@@ -675,11 +679,11 @@ fn requests_are_counted_by_what_became_of_them() {
 }
 
 /// A file system of this size, which is unmounted at the end.
-struct Small(PathBuf);
+pub(super) struct Small(PathBuf);
 
 impl Small {
     /// None where mounting is not allowed.
-    fn mount(directory: PathBuf, size: &str) -> Option<Small> {
+    pub(super) fn mount(directory: PathBuf, size: &str) -> Option<Small> {
         fs::create_dir_all(&directory).unwrap();
         let mut command = std::process::Command::new("mount");
         command.args(["-t", "tmpfs", "-o", &format!("size={size},mode=777"), "tmpfs"]).arg(&directory);

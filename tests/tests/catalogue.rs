@@ -1,7 +1,7 @@
 //! What the server must survive: framing and syntax of HTTP/1 (rows A…), paths and files (rows B…), slow and very many
-//! connections (rows C…), other servers (rows G…), applications (rows H…), ranges (rows J…), configurations (rows K…),
-//! what the system does not give (rows L…) and changes under load (rows M…) of the catalogue of bad inputs. The numbers
-//! are the rows'. docs/security.md tells of each class what is so.
+//! connections (rows C…), other servers (rows G…), applications (rows H…), caches (rows I…), ranges (rows J…),
+//! configurations (rows K…), what the system does not give (rows L…) and changes under load (rows M…) of the catalogue of
+//! bad inputs. The numbers are the rows'. docs/security.md tells of each class what is so.
 //!
 //! Common to all: bad framing is answered by one 4xx or 501 and the end of the connection, nothing that
 //! follows on it is answered, no reply repeats bad bytes, the log has exactly one line a request, and the
@@ -13,6 +13,7 @@ use tests::origin::{Origin, ok};
 use tests::site::{Running, Site};
 use tests::wait;
 
+mod cache;
 mod configuration;
 mod fastcgi;
 mod framing;

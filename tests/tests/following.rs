@@ -16,7 +16,7 @@ use tests::wait;
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that sends the parts of one response as the test says.
-struct Origin {
+pub(super) struct Origin {
     port: u16,
     count: Arc<AtomicUsize>,
     parts: Sender<Vec<u8>>,
@@ -24,7 +24,7 @@ struct Origin {
 
 impl Origin {
     /// Sends each part that it is given, and closes the connection at an empty one.
-    fn start() -> Origin {
+    pub(super) fn start() -> Origin {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (count, (parts, given)) = (Arc::new(AtomicUsize::new(0)), channel());
@@ -38,15 +38,20 @@ impl Origin {
         Origin { port, count, parts }
     }
 
-    fn send(&self, part: &[u8]) {
+    pub(super) fn send(&self, part: &[u8]) {
         self.parts.send(part.to_vec()).unwrap();
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
     fn site(&self) -> Running {
+        self.page().start(Server::Fulmar)
+    }
+
+    /// A site that asks this server.
+    pub(super) fn page(&self) -> Site {
         let text = "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
             server {
                 listen 127.0.0.1:%%PORT%%;
@@ -56,7 +61,7 @@ impl Origin {
                     proxy_cache one; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;
                 }
             }";
-        Site::new(&text.replace("ORIGIN", &self.port.to_string())).start(Server::Fulmar)
+        Site::new(&text.replace("ORIGIN", &self.port.to_string()))
     }
 }
 
@@ -74,13 +79,13 @@ fn send_parts(mut stream: TcpStream, counted: &AtomicUsize, given: &Receiver<Vec
 }
 
 /// A client, and what it received.
-struct Reader {
+pub(super) struct Reader {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
 impl Reader {
-    fn ask(running: &Running, fields: &str) -> Reader {
+    pub(super) fn ask(running: &Running, fields: &str) -> Reader {
         let mut stream = TcpStream::connect(running.address()).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let request = format!("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
@@ -89,7 +94,7 @@ impl Reader {
     }
 
     /// Reads until a text is there.
-    fn wait_for(&mut self, text: &str) {
+    pub(super) fn wait_for(&mut self, text: &str) {
         let mut buffer = [0; 65536];
         while !self.text().contains(text) {
             let count = self.stream.read(&mut buffer).unwrap();
@@ -98,18 +103,18 @@ impl Reader {
         }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.received).into_owned()
     }
 
     /// Reads to the end of the connection.
-    fn rest(mut self) -> String {
+    pub(super) fn rest(mut self) -> String {
         self.stream.read_to_end(&mut self.received).unwrap();
         self.text()
     }
 }
 
-fn head(rest: &str) -> Vec<u8> {
+pub(super) fn head(rest: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nAccept-Ranges: bytes\r\n{rest}\r\n\r\n")
         .into_bytes()
 }

@@ -420,7 +420,7 @@ fn l22_hostile_surroundings() {
 }
 
 /// A clock of the day that can be set for one server: a library that is loaded before all others.
-struct Clock {
+pub(super) struct Clock {
     library: PathBuf,
     offset: PathBuf,
 }
@@ -450,7 +450,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 
 impl Clock {
     /// None where there is no C compiler.
-    fn build(directory: &Path) -> Option<Clock> {
+    pub(super) fn build(directory: &Path) -> Option<Clock> {
         let (source, library) = (directory.join("clock.c"), directory.join("clock.so"));
         fs::write(&source, CLOCK).expect("source");
         let mut compiler = Command::new("cc");
@@ -464,7 +464,7 @@ impl Clock {
     }
 
     /// Moves the clock so many seconds from the true time.
-    fn set(&self, offset: i64) {
+    pub(super) fn set(&self, offset: i64) {
         let beside = self.offset.with_extension("next");
         fs::write(&beside, offset.to_string())
             .and_then(|()| fs::rename(&beside, &self.offset))
@@ -474,6 +474,11 @@ impl Clock {
     fn start(&self, site: &Site) -> Option<Alone> {
         let configuration = "open_file_cache max=10; open_file_cache_valid 1s;
             server { listen 127.0.0.1:%%PORT%%; root %%ROOT%%; client_header_timeout 500ms; expires 1h; }";
+        self.start_with(site, configuration)
+    }
+
+    /// Starts a server with this content of `http {}`.
+    pub(super) fn start_with(&self, site: &Site, configuration: &str) -> Option<Alone> {
         let ports = site.write_configuration(Server::Fulmar, &whole(configuration));
         let mut command = Command::new("/usr/bin/env");
         command.current_dir(site.prefix());
