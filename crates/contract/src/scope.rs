@@ -115,6 +115,11 @@ impl ScopeBuilder {
         owners.push(self.feature);
     }
 
+    /// Whether a feature that compiled before has added a handler to a phase.
+    pub fn handles(&self, phase: Phase) -> bool {
+        !self.handlers[phase as usize].is_empty()
+    }
+
     /// Makes this the only handler of the content phase, as `proxy_pass` and its kin are. Of several the one counts whose
     /// directive has the greatest place.
     pub fn content(&mut self, place: Option<Place>, handler: impl Handler + 'static) {

@@ -390,19 +390,20 @@ impl Flow {
                 if any {
                     self.denied = None;
                     self.exchange.response.fields.remove("www-authenticate");
+                    self.exchange.response.fields.remove("proxy-authenticate");
                     self.enter(Stage::Handlers(Phase::Precontent));
                 }
                 None
             }
-            Step::Finish(status @ (Status::FORBIDDEN | Status::UNAUTHORIZED)) if any => {
-                if self.denied != Some(Status::UNAUTHORIZED) {
+            Step::Finish(status) if any && (status == Status::FORBIDDEN || asks_for_password(status)) => {
+                if !self.denied.is_some_and(asks_for_password) {
                     self.denied = Some(status);
                 }
                 None
             }
-            Step::Finish(Status::UNAUTHORIZED) if in_access => {
+            Step::Finish(status) if in_access && asks_for_password(status) => {
                 self.enter(Stage::Handlers(Phase::Precontent));
-                let step = self.refusal(Status::UNAUTHORIZED);
+                let step = self.refusal(status);
                 self.perform(step)
             }
             Step::Finish(status) => self.finish(status),
@@ -415,11 +416,11 @@ impl Flow {
     /// Ends a request that the access phase refused. Who guesses passwords has to wait for the answer.
     fn refusal(&mut self, status: Status) -> Step {
         let delay = self.exchange.scope.policy.auth_delay;
-        if status != Status::UNAUTHORIZED || delay.is_zero() {
+        if !asks_for_password(status) || delay.is_zero() {
             return Step::Finish(status);
         }
         self.exchange.log(Level::Info, "delaying unauthorized request");
-        self.waiting = Some(Arc::new(Unauthorized));
+        self.waiting = Some(Arc::new(Unauthorized(status)));
         Step::Await(Work::Sleep(delay))
     }
 
@@ -581,12 +582,17 @@ fn point<T: ?Sized>(to: &mut Arc<T>, from: &Arc<T>) {
     }
 }
 
+/// Whether a refusal asks for a password: of this server, or of this proxy.
+fn asks_for_password(status: Status) -> bool {
+    matches!(status, Status::UNAUTHORIZED | Status::PROXY_AUTHENTICATION_REQUIRED)
+}
+
 /// Ends a request whose refusal was delayed.
-struct Unauthorized;
+struct Unauthorized(Status);
 
 impl Handler for Unauthorized {
     fn run(&self, _: &mut Exchange) -> Step {
-        Step::Finish(Status::UNAUTHORIZED)
+        Step::Finish(self.0)
     }
 
     fn resume(&self, exchange: &mut Exchange, _: Outcome) -> Step {

@@ -197,7 +197,6 @@ pub static ALL: &[&Module] = &[
     &gateway::scgi::MODULE,
     &gateway::uwsgi::MODULE,
     &gateway::memcached::MODULE,
-    &gateway::tunnel::MODULE,
     &connection::server_tokens::MODULE,
     &connection::ssl::MODULE,
     // Puts certificates in the place of `auto` and variables, and answers authorities before `rewrite` redirects them.
@@ -215,6 +214,8 @@ pub static ALL: &[&Module] = &[
     &authorization::auth_basic::MODULE,
     &authorization::auth_request::MODULE,
     &authorization::auth_delay::MODULE,
+    // After those rules: without any of them a tunnel is closed.
+    &gateway::tunnel::MODULE,
     &rewriting::error_page::MODULE,
     // `.htaccess` files are read after the limits, which may refuse a request without reading a file.
     &apache::htaccess::MODULE,

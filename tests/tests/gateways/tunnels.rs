@@ -69,11 +69,24 @@ fn site(origin: &Origin) -> Site {
             location / {{ deny 127.0.0.1; allow all; tunnel_pass $host:$request_port; }}
         }}
         server {{
+            listen 127.0.0.1:%%PORT_4%%;
+            auth_basic proxy;
+            auth_basic_user_file %%DIR%%/users;
+            location / {{ add_header X-User \"[$remote_user]\"; tunnel_pass; }}
+            location = /any {{ satisfy any; deny all; return 204; }}
+        }}
+        server {{
             listen 127.0.0.1:%%PORT_3%%;
             location / {{ proxy_pass http://{origin}; }}
         }}",
         origin = origin.address()
     ))
+    .beside("users", "u:{PLAIN}p\n")
+}
+
+/// A request for a tunnel with the credentials `u:p` in this field.
+fn connect_as(field: &str, target: &str) -> String {
+    format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{field}: Basic dTpw\r\n\r\n")
 }
 
 #[test]
@@ -93,6 +106,7 @@ fn tunnels_lead_where_nginx_leads_them() {
                 // What follows the head at once is for the tunnel.
                 told(&running, 0, &[&(connect(&target) + INSIDE)]),
                 told(&running, 1, &[&connect("elsewhere.example:443"), INSIDE]),
+                told(&running, 4, &[&connect_as("Proxy-Authorization", &target), INSIDE]),
             ];
             for text in &got {
                 assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
@@ -136,6 +150,9 @@ fn what_gets_no_tunnel() {
                 (1, "GET /own HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned()),
                 (2, connect("127.0.0.1:80")),
                 (3, connect("127.0.0.1:80")),
+                (4, connect("127.0.0.1:80")),
+                (4, connect_as("Authorization", "127.0.0.1:80")),
+                (4, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned()),
             ];
             let got = lines.iter().map(|(port, text)| {
                 let answer = told(&running, *port, &[text]);
@@ -165,7 +182,9 @@ fn a_tunnel_that_no_rule_opens_is_closed() {
         ("allow all;", 200),
         ("allow 127.0.0.1; deny all;", 200),
         ("deny all;", 403),
-        ("auth_basic realm; auth_basic_user_file %%DIR%%/users;", 401),
+        ("auth_basic off; auth_basic_user_file %%DIR%%/users;", 403),
+        ("auth_basic realm;", 403),
+        ("auth_basic realm; auth_basic_user_file %%DIR%%/users;", 407),
     ] {
         for at in ["", "location / "] {
             let (open, close) = if at.is_empty() { ("", "") } else { ("{", "}") };

@@ -9,7 +9,8 @@
 //! A proxy that everyone may use for everything gives attackers a way into your network. So a tunnel to a server that the
 //! request chooses is closed (403) unless an access rule holds in the same place: `allow`, `deny`, `auth_basic` or
 //! `auth_request`. Also say which hosts and ports may be reached, by `map` and `if`. Write `allow all;` if everyone is
-//! meant. A fixed server needs no access rule.
+//! meant. A fixed server needs no access rule. With `auth_basic` the client gets 407 and sends its password as
+//! `Proxy-Authorization`.
 //!
 //! CONNECT is answered with 405 in servers without `tunnel_pass`, in HTTP/1.0 and in HTTP/2, and by all other directives
 //! that pass requests on. `tunnel_pass` answers other methods with 405. On the server level it counts where no location
@@ -37,13 +38,12 @@
 //! HTTP/1.1 403 Forbidden
 //! ```
 
-use crate::authorization::{access, auth_basic, auth_request};
 use crate::shared::cgi::target::{self, Pass, Scheme, Target};
 use crate::shared::gateway::{Gateway, Protocol};
 use ::upstream::{Conversation, Decoded, Dialogue, Failure, Failures, Names, Options, Remarks, Settings};
 use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{
-    Args, Directive, Event, Exchange, Handler, Loading, Module, Rule, ScopeBuilder, Step, View, Work,
+    Args, Directive, Event, Exchange, Handler, Loading, Module, Phase, Rule, ScopeBuilder, Step, View, Work,
 };
 use http::{Fields, Method, Status};
 use journal::Level;
@@ -120,11 +120,7 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     builder.policy.opens_tunnels = builder.inner.values().any(|inner| inner.policy.opens_tunnels);
     let Some(written) = view.written(&TUNNEL_PASS) else { return Ok(()) };
     builder.policy.opens_tunnels = true;
-    let is_ruled = !view.all(&access::ALLOW).is_empty()
-        || !view.all(&access::DENY).is_empty()
-        || view.get(&auth_basic::AUTH_BASIC).is_some()
-        || view.get(&auth_request::AUTH_REQUEST).is_some_and(Option::is_some);
-    if written.value.is_chosen() && !is_ruled {
+    if written.value.is_chosen() && !builder.handles(Phase::Access) {
         builder.content(view.place(&TUNNEL_PASS), Closed);
         return Ok(());
     }

@@ -4,7 +4,7 @@ use super::check::{self, Checked, Failure, Given, Stage, Verdict};
 use crate::shared::files;
 use crate::values::variables::user;
 use contract::{Eventually, Exchange, Outcome, Step, Work};
-use http::Status;
+use http::{Method, Status};
 use journal::Level;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) enum Progress {
 
 /// Begins to check the password of a request against a file.
 pub(crate) fn start(exchange: &Exchange, path: &Path) -> Progress {
-    let field = exchange.request.head.fields.get("authorization").unwrap_or_default();
+    let field = exchange.request.credentials().unwrap_or_default();
     let Some((user, password)) = user::credentials(field) else { return Progress::NotGiven };
     if check::is_right(path, field) {
         return Progress::Right(user);
@@ -113,7 +113,11 @@ pub(crate) fn challenge(exchange: &mut Exchange, realm: &[u8]) -> Step {
         }
     }
     value.push(b'"');
+    let (name, status): (&[u8], _) = match exchange.request.method {
+        Method::Connect => (b"Proxy-Authenticate", Status::PROXY_AUTHENTICATION_REQUIRED),
+        _ => (b"WWW-Authenticate", Status::UNAUTHORIZED),
+    };
     // A realm that no field can hold is left out rather than the refusal.
-    let _ = exchange.response.fields.push(b"WWW-Authenticate", &value);
-    Step::Finish(Status::UNAUTHORIZED)
+    let _ = exchange.response.fields.push(name, &value);
+    Step::Finish(status)
 }
