@@ -149,6 +149,7 @@ mariadb-server-core|/usr/sbin/mariadbd|WordPress
 php-fpm php wordpress wordpress-theme-twentytwentythree|/usr/share/wordpress/wp-content/themes/twentytwentythree|WordPress
 nodejs|node|a Node.js application behind Fulmar
 uwsgi-core uwsgi-plugin-python3|/usr/lib/uwsgi/plugins/python3_plugin.so|uwsgi with Python
+python3-django|/usr/lib/python3/dist-packages/django/__init__.py|Django with uwsgi
 memcached|memcached|memcached as an upstream
 python3|python3|SCGI with Python
 chromium|chromium|the lab's report as a browser shows it

@@ -12,6 +12,7 @@ use crate::parts;
 use crate::wait;
 
 const APPLICATION: &str = include_str!("python/wsgi.py");
+const DJANGO_SITE: &str = include_str!("python/django_site.py");
 const SCGI_SERVER: &str = include_str!("python/scgi.py");
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -19,6 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn have_uwsgi() -> bool {
     let has_plugin = Path::new("/usr/lib/uwsgi/plugins/python3_plugin.so").exists();
     parts::is_present("uWSGI with Python", has_plugin && parts::program(&["uwsgi"]).is_some())
+}
+
+/// Whether there is a Django of the system's Python. Without one a line is printed, and in CI the test fails.
+pub fn have_django() -> bool {
+    parts::is_present("Django", Path::new("/usr/lib/python3/dist-packages/django").exists())
 }
 
 /// Whether there is a Python. Without one a line is printed, and in CI the test fails.
@@ -37,11 +43,20 @@ pub struct Uwsgi {
 impl Uwsgi {
     /// Starts one that keeps its files in a directory, which has to exist. Panics with its log when it does not start.
     pub fn start(directory: &Path) -> Uwsgi {
+        Uwsgi::run(directory, APPLICATION)
+    }
+
+    /// As [`Uwsgi::start`], with a project of Django.
+    pub fn start_django(directory: &Path) -> Uwsgi {
+        Uwsgi::run(directory, DJANGO_SITE)
+    }
+
+    fn run(directory: &Path, application: &str) -> Uwsgi {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         drop(listener);
         let path = |name: &str| directory.join(name).display().to_string();
-        fs::write(path("wsgi.py"), APPLICATION).expect("application");
+        fs::write(path("wsgi.py"), application).expect("application");
         let mut command = Command::new(parts::program(&["uwsgi"]).expect("uwsgi"));
         command.args(["--plugins", "python3", "--need-app", "--die-on-term", "--disable-logging"]);
         command.args(["--threads", "4", "--buffer-size", "65535", "--wsgi-file", &path("wsgi.py")]);

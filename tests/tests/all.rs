@@ -19,6 +19,7 @@ mod configurations;
 mod differences;
 mod differential;
 mod explain;
+mod failover;
 mod fastcgi;
 mod filters;
 mod fmt;

@@ -3,6 +3,7 @@
 
 mod answers;
 mod binding;
+mod django;
 mod memcached;
 mod pacing;
 mod python;

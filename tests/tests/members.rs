@@ -7,7 +7,7 @@ use std::time::Duration;
 use tests::binary::Server;
 use tests::differential::agree_on_mistake;
 use tests::dns::{Message, NameServer, Question, Reply, SRV};
-use tests::origin::{Origin, ok};
+use tests::origin::{After, Origin, ok, raw};
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -220,4 +220,37 @@ fn mistakes_are_those_of_nginx() {
     ] {
         agree_on_mistake(&Site::new(&format!("upstream u {{ {wrong} }}")));
     }
+}
+
+/// A WebSocket stays with the server that it began with, although the name has another address by now.
+#[test]
+fn a_websocket_outlasts_the_address_of_its_server() {
+    let reply = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let origin = Origin::start(move |asked| match &*asked.target {
+        "/ws" => raw(reply, After::Echo),
+        _ => ok("the first"),
+    });
+    let (answer, names) = Answer::start(&["127.0.0.1"]);
+    let port = origin.address().port();
+    let upgraded = "proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; \
+                    proxy_set_header Connection $http_connection;";
+    let text = site(&names, "")
+        .replace("app.example:%%PORT_1%%", &format!("app.example:{port}"))
+        .replace(
+            "listen 127.0.0.1:%%PORT_1%%; listen 127.0.0.2:%%PORT_1%%",
+            &format!("listen 127.0.0.2:{port}"),
+        )
+        .replace("proxy_pass http://u;", upgraded);
+    let running = Site::new(&text).start(Server::Fulmar);
+    wait_for(&running, "the first");
+    let mut tunnel = running.connect();
+    tunnel.extend(PATIENCE * 2);
+    tunnel.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(tunnel.response("GET").unwrap().status, 101);
+    answer.set(&["127.0.0.2"]);
+    wait_for(&running, "127.0.0.2");
+    tunnel.send(b"ping");
+    assert!(tunnel.read_some(4) > 0, "the tunnel is cut");
+    drop(tunnel);
+    running.stop();
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tests::binary::Server;
 use tests::load::Load;
+use tests::origin::{self, Origin};
 use tests::site::{Running, Site, is_alive};
 use tests::wait;
 
@@ -64,6 +65,55 @@ fn a_download_survives_reloads() {
     }
     let response = client.response("GET").expect("the rest");
     assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
+    running.stop();
+}
+
+/// A WebSocket and a download that began before reloads and an upgrade go on in the old process, to their ends.
+#[test]
+fn websockets_and_downloads_survive_reloads_and_an_upgrade() {
+    const SIZE: usize = 48 << 20;
+    let reply = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let body = vec![b'x'; SIZE];
+    let origin = Origin::start(move |asked| match &*asked.target {
+        "/ws" => origin::raw(reply, origin::After::Echo),
+        _ => origin::ok(&body),
+    });
+    let passed = format!(
+        "location /large {{ proxy_pass http://{origin}; }}
+        location /ws {{ proxy_pass http://{origin}; proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection upgrade; }} location /made",
+        origin = origin.address()
+    );
+    let with = |text: &str| whole("daemon on;", &server(text).replace("location /made", &passed));
+    let running = Site::whole(&with("x")).start(Server::Fulmar);
+    let mut download = running.connect();
+    download.extend(LIMIT * 4);
+    download.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(download.read_some(1000) > 0);
+    let mut tunnel = running.connect();
+    tunnel.extend(LIMIT * 4);
+    tunnel.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(tunnel.response("GET").expect("an answer").status, 101);
+    let mut echoes = |when: &str| {
+        tunnel.send(b"ping");
+        assert!(tunnel.read_some(4) > 0, "the tunnel is cut {when}");
+    };
+    for said in ["second", "x"] {
+        reload(&running, &with(said), said);
+        echoes("by a reload");
+    }
+    let before = running.pid();
+    start_upgrade(&running, before);
+    echoes("by the start of an upgrade");
+    kill_process(before, Signal::QUIT).expect("signal");
+    echoes("by an upgrade");
+    assert_eq!(text(&running), "x");
+    let response = download.response("GET").expect("the rest");
+    assert_eq!((response.status, response.body.len(), response.broken), (200, SIZE, None));
+    echoes("by the end of the download");
+    assert!(is_alive(before), "the program before ends before its connections do");
+    drop(tunnel);
+    assert!(wait::until(LIMIT, || !is_alive(before)), "the old one stays:\n{}", running.all_logs());
     running.stop();
 }
 

@@ -19,6 +19,29 @@
 //! `uwsgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `uwsgi_cache` keeps responses for further requests; it needs a `uwsgi_cache_key` ([caching](../caching.md)).
 //!
+//! A project of Django behind uWSGI, which listens on a Unix socket. Files that the project has collected (`collectstatic`)
+//! and those that its users have uploaded need no Python. The header tells Django that the client's connection is
+//! encrypted, where `SECURE_PROXY_SSL_HEADER` names it:
+//!
+//! ```nginx
+//! server {
+//!     listen 80;
+//!     server_name shop.example;
+//!     client_max_body_size 75m;
+//!     location /static/ {
+//!         alias /srv/shop/static/;
+//!     }
+//!     location /media/ {
+//!         alias /srv/shop/media/;
+//!     }
+//!     location / {
+//!         include uwsgi_params;
+//!         uwsgi_param HTTP_X_FORWARDED_PROTO $scheme;
+//!         uwsgi_pass unix:/run/shop/uwsgi.sock;
+//!     }
+//! }
+//! ```
+//!
 //! ```conf
 //! server {
 //!     listen 8080;
