@@ -48,7 +48,7 @@ impl Member {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (life, answered) = (Arc::clone(&life), Arc::clone(&answered));
                 {
-                    // Whoever kills the server closes the connections under the same lock.
+                    // `kill` closes the connections under the same lock.
                     let mut connections = life.connections.lock().unwrap();
                     if life.is_over.load(Ordering::SeqCst) {
                         return;
