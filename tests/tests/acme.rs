@@ -1,5 +1,7 @@
 //! Certificates that come by themselves, from Pebble.
 
+mod faults;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -36,18 +38,27 @@ fn parts(issuer: &str, servers: &str, rejected_nonces: u8) -> Parts {
 fn parts_with(names: NameServer, issuer: &str, servers: &str, rejected_nonces: u8) -> Parts {
     let directory = TempDir::with_prefix("acme-").expect("a directory");
     let pebble = Pebble::start(directory.path(), &names, rejected_nonces);
-    let user = if geteuid().is_root() { "user nobody nogroup;" } else { "" };
-    let site = Site::whole(&format!(
-        "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; events {{ }}
-         http {{ access_log off; acme_issuer test {{ {} {issuer} }}
-           server {{ listen 127.0.0.1:%%PORT%%; return 301 https://$host$request_uri; }}
-           {servers} }}",
-        pebble.issuer()
-    ));
+    let issuer = format!("{} {issuer}", pebble.issuer());
+    let site = Site::whole(&configuration(&issuer, servers));
     Parts { pebble, site, directory, _names: names }
 }
 
+fn configuration(issuer: &str, servers: &str) -> String {
+    let user = if geteuid().is_root() { "user nobody nogroup;" } else { "" };
+    format!(
+        "daemon off; {user} pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info; events {{ }}
+         http {{ access_log off; acme_issuer test {{ {issuer} }}
+           server {{ listen 127.0.0.1:%%PORT%%; return 301 https://$host$request_uri; }}
+           {servers} }}"
+    )
+}
+
 impl Parts {
+    /// The configuration with other servers.
+    fn site_with(&self, servers: &str) -> String {
+        configuration(&self.pebble.issuer(), servers)
+    }
+
     fn start(&self) -> Running {
         let running = self.site.start(Server::Fulmar);
         self.pebble.validates_at(running.address(), running.address_of(1));
@@ -104,7 +115,7 @@ fn issuing_after(running: &Running, before: Pid) -> Pid {
 fn server(name: &str) -> String {
     format!(
         "server {{ listen 127.0.0.1:%%PORT_1%% ssl; server_name {name}; acme_certificate test;
-         ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key; return 200 {name}; }}"
+         ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key; return 200 \"{name}\"; }}"
     )
 }
 

@@ -4,6 +4,7 @@ mod chosen_certificates;
 mod client_certificates;
 mod conversations;
 mod early_data;
+mod grade;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -9,6 +9,7 @@ use instant_acme::CertificateIdentifier;
 use net::SharedBytes;
 
 use crate::authority::{Authority, Failure, Issued};
+use crate::connection::Client;
 use crate::plan::{Issuer, Order, Plan};
 use crate::renewal_info;
 use crate::schedule::{self, Limit};
@@ -223,17 +224,16 @@ impl Agent<'_> {
             return true;
         }
         limit.count(now);
-        let opened = Authority::open(&order.issuer);
         // After a failure nothing is named: the authority may know that certificate no more.
         let replaced = self.wanted[index].replaced.take().filter(|_| self.wanted[index].report.failures == 0);
         let around = &mut *self.around;
-        let mut after = None;
-        let issued = opened.and_then(|mut authority| {
-            let issued =
-                authority.issue((order, replaced.as_ref()), self.shared, &mut |time| around.wait(time));
-            after = authority.retry_after();
-            issued
+        let client = Client::new(&order.issuer);
+        let issued = client.as_ref().map_err(|reason| Failure::Reason(reason.clone())).and_then(|client| {
+            let mut authority = Authority::open(&order.issuer, client.clone())?;
+            authority.issue((order, replaced.as_ref()), self.shared, &mut |time| around.wait(time))
         });
+        // What the last response said, also that about the account.
+        let after = client.ok().and_then(|client| client.retry_after());
         match issued {
             Ok(issued) => self.issued(index, &issued),
             Err(Failure::Stopped) => return false,

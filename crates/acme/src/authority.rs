@@ -87,8 +87,7 @@ impl<'a> Authority<'a> {
     ///
     /// # Errors
     /// The authority cannot be reached, or refuses.
-    pub(crate) fn open(issuer: &'a Issuer) -> Result<Authority<'a>, Failure> {
-        let client = Client::new(issuer)?;
+    pub(crate) fn open(issuer: &'a Issuer, client: Client) -> Result<Authority<'a>, Failure> {
         let builder = || Account::builder_with_http(Box::new(client.clone()));
         let account = match state::account(issuer) {
             Some(credentials) => now(builder().from_credentials(credentials))?,
@@ -118,11 +117,6 @@ impl<'a> Authority<'a> {
         // Memory that cannot be written keeps answers that nobody asks for any more.
         drop(answers::publish(&[], shared));
         issued
-    }
-
-    /// What the last response said about when to ask again.
-    pub(crate) fn retry_after(&self) -> Option<String> {
-        self.client.retry_after()
     }
 
     fn try_issue(

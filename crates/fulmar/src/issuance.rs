@@ -167,7 +167,10 @@ impl Task {
     /// Gets certificates until the supervisor ends; the result is the process's exit status.
     pub(crate) fn perform(self) -> ExitCode {
         // Its memory has keys: no file may have them.
-        let prepared = signal::restore_after_fork().and_then(|()| process::set_dumpable(false));
+        let prepared = signal::restore_after_fork()
+            .and_then(|()| process::set_dumpable(false))
+            // Files are replaced as a whole, so that nothing is half done. The next server needs the lock of the state.
+            .and_then(|()| process::end_with_parent());
         if prepared.is_err() {
             return ExitCode::FAILURE;
         }

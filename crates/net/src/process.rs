@@ -151,6 +151,12 @@ pub fn set_dumpable(dumpable: bool) -> io::Result<()> {
     Ok(nix::sys::prctl::set_dumpable(dumpable)?)
 }
 
+/// Has the kernel kill this process when its parent ends, however that ends (PR_SET_PDEATHSIG(2const)). A parent that has
+/// ended already is not noticed.
+pub fn end_with_parent() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?)
+}
+
 /// The children that ended since the last call, without waiting for any.
 pub fn reap() -> io::Result<Vec<(Pid, ExitStatus)>> {
     let mut ended = Vec::new();

@@ -18,6 +18,7 @@ use net::bind::bind;
 use net::channel::{SupervisorEnd, channel};
 use net::{ListenOptions, SocketAddress};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use server::{Settings, Worker};
 use site::{Options, Site, load};
 
@@ -112,7 +113,7 @@ pub fn run(input: &[u8]) {
         match read {
             Ok(0) => answers.is_closed = true,
             Ok(count) => answers.read(&input[..count], &script),
-            Err(error) => answers.is_closed = error.kind() != ErrorKind::WouldBlock,
+            Err(error) => answers.is_closed = !is_passing(error.kind()),
         }
     }
 }
@@ -130,12 +131,20 @@ fn cut(bytes: &[u8], seed: u8) -> Vec<usize> {
 }
 
 fn is_blocked<T>(result: &std::io::Result<T>) -> bool {
-    result.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    result.as_ref().is_err_and(|error| is_passing(error.kind()))
+}
+
+/// Whether the call is to be repeated; the fuzzer's alarm interrupts calls.
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 fn wait(stream: &TcpStream, flags: PollFlags) {
     let limit = Timespec { tv_sec: 1, tv_nsec: 0 };
-    poll(&mut [PollFd::new(stream, flags)], Some(&limit)).expect("poll");
+    match poll(&mut [PollFd::new(stream, flags)], Some(&limit)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => panic!("poll: {error}"),
+    }
 }
 
 /// What the client sends.
