@@ -43,7 +43,7 @@ impl Pebble {
         fs::write(directory.join("pebble-trusted.pem"), &authority.pem).expect("a file");
         fs::write(directory.join("pebble.pem"), &own.pem).expect("a file");
         fs::write(directory.join("pebble.key"), &own.key).expect("a file");
-        // Whoever took the port answers, too: only this Pebble has the certificate.
+        // Another process may have taken the port: only this Pebble has the certificate.
         let is_ours = |address: SocketAddr| {
             let answer = tls::Client::new(None).ask(address, "GET /dir\nConnection: close");
             answer.is_ok_and(|spoken| spoken.certificate == own.der)
