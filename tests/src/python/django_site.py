@@ -62,7 +62,7 @@ def form(request):
 
 
 def hello(request):
-    return HttpResponse("hello %s" % request.session.get("name", "nobody"))
+    return HttpResponse("hello %s" % request.session.get("name", "stranger"))
 
 
 @csrf_exempt

@@ -108,6 +108,6 @@ fn django_knows_its_users() {
     assert_eq!((sent.last().status, sent.last().field("Location")), (302, Some("/hello/")));
     let session = cookie(sent.last().field("Set-Cookie").expect("a session"));
     assert_eq!(running.ask(&format!("GET /hello/\nCookie: {own}; {session}")).last().text(), "hello Ada");
-    assert_eq!(running.ask("GET /hello/").last().text(), "hello nobody");
+    assert_eq!(running.ask("GET /hello/").last().text(), "hello stranger");
     running.stop();
 }
