@@ -101,7 +101,7 @@ impl Arriving {
         self.change(|progress| progress.is_whole = Some(is_whole));
     }
 
-    /// Notes that the file cannot be written any more. None if nobody reads.
+    /// Notes that the file cannot be written any more. None without readers.
     pub(crate) fn rest(self: Arc<Self>) -> Option<Rest> {
         let mut progress = self.lock();
         if progress.readers.is_empty() {

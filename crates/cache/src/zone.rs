@@ -63,7 +63,7 @@ pub struct Asking {
     pub counts: bool,
     /// Until when the object stays if nothing else uses it, in seconds of the clock of `now`.
     pub expires: i64,
-    /// Seconds of a clock that nobody sets.
+    /// Seconds of a clock that is never set.
     pub now: i64,
 }
 

@@ -629,7 +629,7 @@ impl Cached {
     }
 }
 
-/// The clock of the indexes, in seconds: nobody sets it.
+/// The clock of the indexes, in seconds, which is never set.
 fn uptime_s() -> i64 {
     i64::try_from(Time::now().uptime_ms / 1000).unwrap_or(i64::MAX)
 }
