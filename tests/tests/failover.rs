@@ -128,7 +128,7 @@ fn site(members: &[Member; 3]) -> Site {
                 proxy_pass http://app;
                 proxy_http_version 1.1;
                 proxy_set_header Connection \"\";
-                proxy_read_timeout 3s;
+                proxy_read_timeout 6s;
                 proxy_next_upstream error timeout;
             }}
         }}"

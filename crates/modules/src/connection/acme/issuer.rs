@@ -3,7 +3,7 @@
 use crate::shared::issued;
 use acme::{Challenge, ExternalKey, Issuer};
 use conf::value::{self, flag};
-use conf::{Diagnostic, Node, Word};
+use conf::{Diagnostic, Node, Span, Word};
 use contract::{Args, Loading};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +37,30 @@ pub(super) fn parse(args: &Args<'_>, loading: &mut Loading) -> Result<Arc<Issuer
         let message = format!("\"uri\" is missing in \"acme_issuer {name}\"");
         return Err(Diagnostic::emerg(message).at(args.node.span));
     }
+    check_account_key(&issuer, args.node.span, loading)?;
     Ok(Arc::new(issuer))
+}
+
+/// The account of a key that a file has is registered without contacts and without an external account, and so that it
+/// agrees to the terms of service.
+fn check_account_key(issuer: &Issuer, place: Span, loading: &mut Loading) -> Result<(), Diagnostic> {
+    if issuer.account_key.is_none() {
+        return Ok(());
+    }
+    if !issuer.accepts_terms {
+        let message = "\"account_key\" with a file agrees to the terms of service of the authority";
+        let hint = "add \"accept_terms_of_service;\", or leave \"account_key\" out";
+        return Err(Diagnostic::emerg(message).at(place).hint(hint));
+    }
+    if issuer.external_account.is_some() {
+        let message = "\"external_account_key\" is not built for an \"account_key\" with a file";
+        return Err(Diagnostic::emerg(message).at(place).hint("leave \"account_key\" out: a key is made"));
+    }
+    if !issuer.contacts.is_empty() {
+        let message = "\"contact\" has no effect with an \"account_key\" with a file";
+        loading.note(Diagnostic::warn(message).at(place));
+    }
+    Ok(())
 }
 
 fn read(issuer: &mut Issuer, entry: &Node, loading: &mut Loading) -> Result<(), Diagnostic> {
@@ -146,11 +169,27 @@ fn account_key(entry: &Node, word: &Word, loading: &mut Loading) -> Option<PathB
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Site;
 
     #[test]
     fn addresses_are_of_mail_unless_they_have_a_scheme() {
         assert_eq!(contact("a@b.example"), "mailto:a@b.example");
         assert_eq!(contact("mailto:a@b.example"), "mailto:a@b.example");
         assert_eq!(contact("tel:1"), "tel:1");
+    }
+
+    #[test]
+    fn account_of_a_file_needs_what_it_does() {
+        let error = |block: &str| {
+            Site::error(&format!(
+                "acme_issuer a {{ uri https://a.example/; account_key /k.pem; {block} }} location / {{ return 200; }}"
+            ))
+        };
+        assert_eq!(error(""), "\"account_key\" with a file agrees to the terms of service of the authority");
+        let external = "accept_terms_of_service; external_account_key kid data:a2V5;";
+        assert_eq!(
+            error(external),
+            "\"external_account_key\" is not built for an \"account_key\" with a file"
+        );
     }
 }
