@@ -556,15 +556,3 @@ fn the_manual_says_which_requirements_varnish_keeps() {
     all.push(results(varnish.address, "varnish"));
     compare(&all);
 }
-
-#[test]
-fn the_examples_of_the_page_for_users_of_varnish_load() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/from-varnish.md");
-    let text = fs::read_to_string(page).unwrap();
-    let examples: Vec<&str> =
-        text.split("```nginx\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(examples.len() > 3);
-    for example in examples {
-        Site::new(example).test(Server::Fulmar).unwrap_or_else(|text| panic!("{text}\n{example}"));
-    }
-}

@@ -137,6 +137,19 @@ fn metrics_by_server_location_and_status() {
     );
     assert!(hits >= 1 && misses >= 1 && hits + misses == 3, "{hits} hits, {misses} misses");
     assert!(text.ends_with("# EOF\n"));
+    // The dashboard asks for nothing else.
+    let dashboard = include_str!("../../packaging/grafana.json");
+    let is_word = |sign: char| sign.is_ascii_lowercase() || sign == '_';
+    let names =
+        dashboard.match_indices("fulmar_").map(|(at, _)| dashboard[at..].split(|c| !is_word(c)).next());
+    let names: Vec<&str> = names.flatten().collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        assert!(
+            text.contains(&format!("\n{name}{{")) || text.contains(&format!("\n{name} ")),
+            "{name}: {text}"
+        );
+    }
     running.stop();
 }
 

@@ -239,6 +239,11 @@ impl Agent<'_> {
             Err(Failure::Stopped) => return false,
             Err(Failure::Nonce) => self.failed(index, "a nonce was rejected".to_owned(), after.as_deref()),
             Err(Failure::Reason(reason)) => self.failed(index, reason, after.as_deref()),
+            Err(Failure::Limited(reason)) => {
+                self.failed(index, reason, after.as_deref());
+                let due = self.wanted[index].due;
+                self.limits.entry(order.issuer.uri.clone()).or_default().hold(self.around.now(), due);
+            }
         }
         true
     }

@@ -1,11 +1,14 @@
 //! The conversation with an authority (RFC 8555): an account, an order, challenges, a certificate.
 
 use std::future::Future;
+use std::io::{self, Read};
 use std::net::IpAddr;
+use std::path::Path;
 use std::pin::pin;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use http::base64::decode_url;
 use instant_acme::{
@@ -31,11 +34,26 @@ const LOOKS: u32 = 40;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// How long the command that changes records may take: some wait until all name servers have the record.
+const COMMAND_MAX: Duration = Duration::from_secs(600);
+
+/// How long what it wrote is waited for after its end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How much of its standard error is kept, in bytes.
+const STDERR_MAX: u64 = 16 * 1024;
+
+/// The pause between two looks whether it has ended.
+const LOOK_AT_COMMAND: Duration = Duration::from_millis(20);
+
 /// How often an order is repeated because of nonces that the authority rejects, although each request is repeated, too.
 const NONCES: usize = 5;
 
 /// The error of a nonce that the authority rejects.
 const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
+
+/// The error of too many requests.
+const RATE_LIMITED: &str = "urn:ietf:params:acme:error:rateLimited";
 
 /// The error of an account that the authority does not know.
 const NO_ACCOUNT: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
@@ -47,6 +65,8 @@ pub(crate) enum Failure {
     Stopped,
     /// The authority rejected a nonce.
     Nonce,
+    /// The authority takes no more requests for a while. What to tell the administrator.
+    Limited(String),
     /// What to tell the administrator.
     Reason(String),
 }
@@ -61,6 +81,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
             Error::Api(problem) if problem.r#type.as_deref() == Some(BAD_NONCE) => Failure::Nonce,
+            Error::Api(problem) if problem.r#type.as_deref() == Some(RATE_LIMITED) => {
+                Failure::Limited(about(&problem))
+            }
             other => Failure::Reason(words(&other)),
         }
     }
@@ -332,14 +355,60 @@ impl Drop for Solved<'_> {
 }
 
 /// Runs `COMMAND set|remove NAME VALUE` and waits for its end.
-fn change_record(command: &std::path::Path, action: &str, name: &str, value: &str) -> Result<(), String> {
+fn change_record(command: &Path, action: &str, name: &str, value: &str) -> Result<(), String> {
     let mut run = Command::new(command);
-    run.args([action, name, value]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    run.args([action, name, value]).stdin(Stdio::null()).stdout(Stdio::null());
     let failed = |reason: &str| format!("\"{} {action}\" failed ({})", command.display(), reason.trim());
-    let output = run.output().map_err(|error| failed(&net::system_message(&error)))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let ended = run_command(run, COMMAND_MAX).map_err(|error| failed(&net::system_message(&error)))?;
+    let Some((status, said)) = ended else {
+        return Err(failed(&format!("it did not end within {} seconds", COMMAND_MAX.as_secs())));
+    };
     let last = said.lines().last().unwrap_or("it wrote no reason");
-    if output.status.success() { Ok(()) } else { Err(failed(last)) }
+    if status.success() { Ok(()) } else { Err(failed(last)) }
+}
+
+/// Runs a command; how it ended, and the beginning of what it wrote to its standard error. One that takes too long is
+/// killed.
+fn run_command(mut run: Command, longest: Duration) -> io::Result<Option<(ExitStatus, String)>> {
+    let (mut said, writer) = io::pipe()?;
+    let mut child = run.stderr(writer).spawn()?;
+    // The command alone holds the other end of the pipe.
+    drop(run);
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = (&mut said).take(STDERR_MAX).read_to_end(&mut text);
+        // A pipe that nobody reads would hold the command up.
+        drop(read.and_then(|_| io::copy(&mut said, &mut io::sink())));
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // A process that the command left behind may hold the pipe open.
+            let is_read = started.elapsed() < longest && wait_for(&reader, GRACE);
+            let text = if is_read { reader.join().unwrap_or_default() } else { String::new() };
+            return Ok(Some((status, text)));
+        }
+        if started.elapsed() >= longest {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        rest();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this process has no connections that it would block")]
+fn rest() {
+    thread::sleep(LOOK_AT_COMMAND);
+}
+
+fn wait_for<T>(reader: &thread::JoinHandle<T>, longest: Duration) -> bool {
+    let started = Instant::now();
+    while !reader.is_finished() && started.elapsed() < longest {
+        rest();
+    }
+    reader.is_finished()
 }
 
 /// The certificate that answers a challenge by TLS (RFC 8737, section 3). For an address the name is that of its reverse
@@ -443,6 +512,32 @@ mod tests {
         assert_eq!(reverse_name("192.0.2.1".parse().unwrap()), "1.2.0.192.in-addr.arpa");
         let long = reverse_name("2001:db8::1".parse().unwrap());
         assert!(long.starts_with("1.0.0.0.") && long.ends_with(".8.b.d.0.1.0.0.2.ip6.arpa"), "{long}");
+    }
+
+    #[test]
+    fn command_is_limited_in_its_time_and_its_words() {
+        let shell = |line: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", line]);
+            command
+        };
+        let (status, said) = run_command(shell("echo no >&2; exit 3"), LOOKS * PAUSE_MAX).unwrap().unwrap();
+        assert_eq!((status.code(), said.as_str()), (Some(3), "no\n"));
+        let (status, said) =
+            run_command(shell("head -c 1000000 /dev/zero >&2"), LOOKS * PAUSE_MAX).unwrap().unwrap();
+        assert!(status.success() && said.len() as u64 <= STDERR_MAX);
+        assert!(run_command(shell("exec sleep 600"), PAUSE_MIN).unwrap().is_none());
+    }
+
+    #[test]
+    fn limit_of_the_authority_is_known() {
+        let problem = |kind: &str| {
+            let text = format!("{{\"type\": \"urn:ietf:params:acme:error:{kind}\", \"detail\": \"d\"}}");
+            Failure::from(Error::Api(serde_json::from_str(&text).unwrap()))
+        };
+        assert!(matches!(problem("rateLimited"), Failure::Limited(text) if text == "d; rateLimited"));
+        assert!(matches!(problem("badNonce"), Failure::Nonce));
+        assert!(matches!(problem("malformed"), Failure::Reason(_)));
     }
 
     #[test]

@@ -38,16 +38,26 @@ pub(crate) fn retry(now: i64, failures: u32, number: u64) -> i64 {
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     begun: Vec<i64>,
+    /// None begins between these two times, because the authority said so.
+    held: (i64, i64),
 }
 
 impl Limit {
     /// When the next order may begin: not after `now` if it may begin at once.
     pub(crate) fn next(&self, now: i64) -> i64 {
+        if (self.held.0..self.held.1).contains(&now) {
+            return self.held.1;
+        }
         let recent = self.begun.iter().filter(|&&at| at > now - HOUR && at <= now);
         match recent.clone().count() {
             0..ORDERS_PER_HOUR => now,
             _ => recent.min().map_or(now, |first| first + HOUR),
         }
+    }
+
+    /// Holds all orders up, but for no longer than an hour: a limit may be that of one name.
+    pub(crate) fn hold(&mut self, now: i64, until: i64) {
+        self.held = (now, until.min(now.saturating_add(HOUR)));
     }
 
     /// Takes note of an order.
@@ -95,5 +105,15 @@ mod tests {
         limit.count(HOUR);
         assert_eq!(limit.next(HOUR), HOUR + 1);
         assert_eq!(limit.next(-HOUR), -HOUR, "the clock went back");
+    }
+
+    #[test]
+    fn authority_that_wants_a_pause_gets_one() {
+        let mut limit = Limit::default();
+        limit.hold(1000, 1000 + 5 * MINUTE);
+        assert_eq!([limit.next(1001), limit.next(1000 + 5 * MINUTE)], [1000 + 5 * MINUTE; 2]);
+        limit.hold(1000, 1000 + 7 * DAY);
+        assert_eq!(limit.next(1001), 1000 + HOUR, "the limit of one name is not that of all");
+        assert_eq!(limit.next(1000 - DAY), 1000 - DAY, "the clock went back");
     }
 }
