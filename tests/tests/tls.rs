@@ -5,6 +5,7 @@ mod client_certificates;
 mod conversations;
 mod early_data;
 mod grade;
+mod stapling;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

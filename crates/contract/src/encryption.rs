@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tls::{Authorities, Choices, Handshakes, LoadError, Pair, PairCache, Trust};
+use tls::{Authorities, Choices, Handshakes, LoadError, Pair, PairCache, Stapling, Trust};
 
 /// How a virtual server is to encrypt. The server reads the files when it puts a site together.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +37,8 @@ pub struct TlsPolicy {
     pub client_authorities: Option<Pem>,
     /// The certificates that were revoked.
     pub revoked: Option<Pem>,
-    /// Where `ssl_stapling on` was said.
-    pub stapling_at: Option<Span>,
+    /// Where `ssl_stapling on` was said, and how answers of responders are fetched.
+    pub stapling: Option<(Span, Arc<Stapling>)>,
     /// The responder's answer about the certificates (OCSP), as DER.
     pub stapling_file: Option<Pem>,
     /// Whether clients that ask for this server are turned away in the handshake.

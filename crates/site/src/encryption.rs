@@ -4,9 +4,12 @@ use crate::certificates::{Certificates, PairSource};
 use conf::{Diagnostic, Inputs, Level, Span};
 use contract::{Identity, Origin, PairFinder, Pem, PemSource, TlsPolicy, VerifyClient};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
-use tls::{Authorities, ClientCheck, Pair, PolicyError, ServerPolicy, Settings, Trust, Validity};
+use tls::{
+    Authorities, ClientCheck, OcspSubject, Pair, PolicyError, ServerPolicy, Settings, Staple, Validity,
+};
 
 /// What a virtual server does with clients that begin a handshake.
 #[derive(Clone, Debug)]
@@ -31,27 +34,31 @@ impl Encryption {
     }
 }
 
-/// Reads the certificates of a server, and adds them to those that are served.
+/// Reads the certificates of a server, and adds them to those that are served. Warnings go to the notes.
 pub(crate) fn load(
     policy: Option<&TlsPolicy>,
     origin: &Origin,
     served: &mut BTreeSet<Validity>,
+    notes: &mut Vec<Diagnostic>,
 ) -> Result<Encryption, Diagnostic> {
     let Some(policy) = policy else { return Ok(Encryption::None) };
     let inputs = &*origin.inputs;
-    let (variable, fixed): (Vec<_>, Vec<_>) =
-        policy.certificates.iter().partition(|(pem, key)| pem.has_variables() || key.has_variables());
+    let variable: Vec<_> = policy.certificates.iter().filter(|pems| is_variable(pems)).collect();
     let passwords = policy.passwords.as_ref();
-    let pairs = fixed.iter().map(|(pem, key)| pem.pair(key, passwords, inputs));
+    let pairs = fixed(policy).map(|(pem, key)| pem.pair(key, passwords, inputs));
     let mut pairs: Vec<Pair> = pairs.collect::<Result<_, _>>()?;
     served.extend(pairs.iter().filter_map(Validity::of));
-    if let Some(file) = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some()) {
-        staple(&mut pairs, file, inputs)?;
-    }
     if policy.certificates.is_empty() && !policy.reject {
         return Ok(Encryption::None);
     }
-    let (trust, named) = trust(policy, inputs)?;
+    let authorities = authorities(policy, inputs)?;
+    match policy.stapling_file.as_ref().filter(|_| policy.stapling.is_some()) {
+        Some(file) => staple(&mut pairs, file, inputs)?,
+        None => notes.extend(fetch_answers(&mut pairs, policy, &authorities, origin)?),
+    }
+    let [named, trusted] = &authorities;
+    let all: Vec<&Authorities> = named.iter().chain(trusted).collect();
+    let trust = Pem::trust(&all, policy.revoked.as_ref(), policy.verify_depth, inputs)?;
     let Some((first, _)) = policy.certificates.first().filter(|_| !policy.reject) else {
         return Ok(Encryption::Reject);
     };
@@ -76,10 +83,19 @@ pub(crate) fn load(
     Ok(Encryption::Select(made, Arc::new(Certificates { sources: known.chain(sources).collect(), finder })))
 }
 
+/// The certificates and keys whose places variables do not name.
+fn fixed(policy: &TlsPolicy) -> impl Iterator<Item = &(Pem, Pem)> {
+    policy.certificates.iter().filter(|pems| !is_variable(pems))
+}
+
+fn is_variable((pem, key): &(Pem, Pem)) -> bool {
+    pem.has_variables() || key.has_variables()
+}
+
 /// The files that are served without a reload when they change.
 pub(crate) fn watched(policy: &TlsPolicy) -> impl Iterator<Item = &Path> {
     let pairs = policy.certificates.iter().flat_map(|(pem, key)| [pem, key]);
-    let stapled = policy.stapling_file.as_ref().filter(|_| policy.stapling_at.is_some());
+    let stapled = policy.stapling_file.as_ref().filter(|_| policy.stapling.is_some());
     let files = pairs.chain(stapled).filter_map(|pem| match &pem.source {
         PemSource::File(path) => Some(path.as_path()),
         PemSource::Text(_) | PemSource::Variable(..) => None,
@@ -95,12 +111,7 @@ pub(crate) fn warnings(policy: &TlsPolicy, origin: &Origin) -> impl Iterator<Ite
     let lost = policy.obsolete_at.map(|place| Diagnostic::warn(message).at(place));
     let authorities = policy.client_authorities.as_ref().filter(|_| policy.verify == VerifyClient::Off);
     let unread = authorities.and_then(|pem| pem.authorities(&*origin.inputs).err());
-    let stapling = policy.stapling_at.filter(|_| policy.stapling_file.is_none());
-    let stapling = stapling.filter(|_| !policy.certificates.is_empty()).map(|place| {
-        let message = "\"ssl_stapling\" fetches no answers yet: clients ask the responder of the certificate themselves";
-        Diagnostic::warn(message).at(place)
-    });
-    lost.into_iter().chain(stapling).chain(unread.map(|error| Diagnostic { level: Level::Warn, ..error }))
+    lost.into_iter().chain(unread.map(|error| Diagnostic { level: Level::Warn, ..error }))
 }
 
 /// Has the certificates sent with the answer of their OCSP responder.
@@ -117,9 +128,47 @@ fn staple(pairs: &mut [Pair], file: &Pem, inputs: &dyn Inputs) -> Result<(), Dia
     Ok(())
 }
 
-/// What certificates of clients are checked against, and the authorities that the server names. The files are read even
-/// if clients are asked for none.
-fn trust(policy: &TlsPolicy, inputs: &dyn Inputs) -> Result<(Trust, Option<Authorities>), Diagnostic> {
+/// Has answers of responders fetched for the certificates while the site is served, if that is wanted. Returns warnings about certificates
+/// for which that cannot be done.
+fn fetch_answers(
+    pairs: &mut [Pair],
+    policy: &TlsPolicy,
+    authorities: &[Option<Authorities>; 2],
+    origin: &Origin,
+) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let Some((place, stapling)) = &policy.stapling else { return Ok(Vec::new()) };
+    let all: Vec<&Authorities> = authorities.iter().flatten().collect();
+    let verified = stapling.verifies.then_some(policy.revoked.as_ref());
+    let trust = verified.map(|revoked| Pem::trust(&all, revoked, usize::MAX, &*origin.inputs)).transpose()?;
+    let (mut subjects, mut notes) = (Vec::new(), Vec::new());
+    for (pair, (pem, _)) in pairs.iter_mut().zip(fixed(policy)) {
+        let keep = |id: [u8; 32]| {
+            let Ok(staple) =
+                origin.share(Identity::default().bytes(id), || Ok::<_, Infallible>(Staple::new(id)));
+            staple
+        };
+        let mut ignored = |reason: &str| {
+            let message = format!("\"ssl_stapling\" ignored, {reason} \"{}\"", pem.source);
+            notes.push(Diagnostic::warn(message).at(*place));
+        };
+        match OcspSubject::new(pair, &all, (stapling, trust.as_ref()), keep) {
+            None => ignored("issuer certificate not found for certificate"),
+            Some(subject) if stapling.responder.is_none() && subject.responder().is_none() => {
+                ignored("no OCSP responder URL in the certificate");
+            }
+            Some(subject) => {
+                *pair = pair.with_staple(subject.staple());
+                subjects.push(Arc::new(subject));
+            }
+        }
+    }
+    stapling.set(subjects);
+    Ok(notes)
+}
+
+/// The authorities that the server names to clients, and those that it does not name. The files are read even if clients
+/// are asked for no certificate.
+fn authorities(policy: &TlsPolicy, inputs: &dyn Inputs) -> Result<[Option<Authorities>; 2], Diagnostic> {
     let told = policy.client_authorities.as_ref().filter(|_| policy.verify != VerifyClient::Off);
     if matches!(policy.verify, VerifyClient::On | VerifyClient::Optional)
         && told.is_none()
@@ -131,9 +180,7 @@ fn trust(policy: &TlsPolicy, inputs: &dyn Inputs) -> Result<(Trust, Option<Autho
     }
     let told = told.map(|pem| pem.authorities(inputs)).transpose()?;
     let trusted = policy.trusted.as_ref().map(|pem| pem.authorities(inputs)).transpose()?;
-    let all: Vec<&Authorities> = told.iter().chain(&trusted).collect();
-    let trust = Pem::trust(&all, policy.revoked.as_ref(), policy.verify_depth, inputs)?;
-    Ok((trust, told))
+    Ok([told, trusted])
 }
 
 /// Why these settings leave nothing to speak with, at the directive that is to blame, or else at the certificate.

@@ -240,6 +240,7 @@ impl Compiler<'_> {
                 scope.policy.tls.as_deref(),
                 view.origin(),
                 &mut self.served.borrow_mut(),
+                &mut self.notes.borrow_mut(),
             )?,
             span,
             scope,

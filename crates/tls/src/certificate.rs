@@ -3,11 +3,11 @@
 //! Of a server's own certificate nothing is read but its public key, to see that the private key belongs to it.
 //! So whatever clients accept is served: X.509 of version 1, a name in the subject only, unknown extensions.
 
-use crate::encrypted_key;
 use crate::extensions::Extensions;
 use crate::policy::Digest;
 use crate::signatures::Noting;
 use crate::x509::{Fields, certificates, element, key_bits};
+use crate::{Staple, encrypted_key};
 use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
@@ -24,6 +24,8 @@ pub struct Pair {
     pub(crate) digest: [u8; 32],
     /// Whether a password opened the key.
     pub(crate) was_encrypted: bool,
+    /// The answer of a responder that is fetched while connections are served.
+    pub(crate) staple: Option<Arc<Staple>>,
 }
 
 /// Why a pair cannot be used.
@@ -98,7 +100,8 @@ impl Pair {
         }
         let digest = digest::digest(&SHA256, own);
         let digest = digest.as_ref().try_into().map_err(|_| LoadError::BadCertificate)?;
-        Ok(Pair { certified: Arc::new(CertifiedKey::new(chain, key)), digest, was_encrypted: is_encrypted })
+        let certified = Arc::new(CertifiedKey::new(chain, key));
+        Ok(Pair { certified, digest, was_encrypted: is_encrypted, staple: None })
     }
 
     /// The same pair, sent with an answer of an OCSP responder (RFC 6960, section 4.2.1). `None` if the bytes are none.
@@ -110,7 +113,19 @@ impl Pair {
             return None;
         }
         let certified = CertifiedKey { ocsp: Some(answer.to_vec()), ..(*self.certified).clone() };
-        Some(Pair { certified: Arc::new(certified), ..*self })
+        Some(Pair { certified: Arc::new(certified), ..self.clone() })
+    }
+
+    /// The same pair, sent with an answer that may change.
+    #[must_use]
+    pub fn with_staple(&self, staple: &Arc<Staple>) -> Pair {
+        Pair { staple: Some(Arc::clone(staple)), ..self.clone() }
+    }
+
+    /// The certificate with the answer that is sent with it at this time, and the key.
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        let stapled = self.staple.as_ref().and_then(|staple| staple.certified());
+        stapled.unwrap_or_else(|| Arc::clone(&self.certified))
     }
 
     /// A digest of the chain and the key.
@@ -136,12 +151,13 @@ impl Pair {
     /// Adds the chain and the key. The private key is represented by its public key.
     pub(crate) fn add_to(&self, parts: &mut Digest) {
         // The digest is that of the first certificate.
-        let Pair { certified, digest: _, was_encrypted: _ } = self;
+        let Pair { certified, digest: _, was_encrypted: _, staple } = self;
         let CertifiedKey { cert, key, ocsp } = &**certified;
         parts.number(cert.len() as u128);
         cert.iter().for_each(|certificate| parts.bytes(certificate));
         parts.bytes(key.public_key().as_deref().unwrap_or_default());
         parts.bytes(ocsp.as_deref().unwrap_or_default());
+        parts.bytes(staple.as_ref().map_or(&[][..], |staple| staple.identity()));
     }
 
     /// Whether the key can sign by one of these schemes.

@@ -282,7 +282,13 @@ impl Basis<'_> {
     }
 
     /// Whether a signature is one of this key.
-    fn verifies(&self, key_info: &[u8], algorithm: &[u8], content: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verifies(
+        &self,
+        key_info: &[u8],
+        algorithm: &[u8],
+        content: &[u8],
+        signature: &[u8],
+    ) -> bool {
         let bits = key_bits(key_info).and_then(|bits| bits.strip_prefix(&[0]));
         let (Some(key), Some(kind)) = (bits, key_algorithm(key_info)) else { return false };
         let mut fitting = self.algorithms.all.iter().filter(|known| {

@@ -328,7 +328,7 @@ impl ResolvesServerCert for Resolver {
         let usable = self.pairs.iter().filter(|pair| pair.signs(schemes));
         // Where there is none, the handshake fails, and says so, at what the client does not take.
         let chosen = usable.min_by_key(is_costly).or(self.pairs.first());
-        chosen.map(|pair| Arc::clone(&pair.certified))
+        chosen.map(Pair::certified)
     }
 }
 

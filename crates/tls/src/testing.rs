@@ -57,6 +57,10 @@ impl Authority {
         Authority { pem: made.unwrap().pem(), issuer: Issuer::new(params, key) }
     }
 
+    pub(crate) fn key(&self) -> &KeyPair {
+        self.issuer.key()
+    }
+
     pub(crate) fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();

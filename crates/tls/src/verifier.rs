@@ -90,6 +90,10 @@ impl Authorities {
         }
     }
 
+    pub(crate) fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.0
+    }
+
     /// The names of the authorities, each one once.
     pub(crate) fn names(&self) -> Vec<DistinguishedName> {
         let mut subjects: Vec<&[u8]> = Vec::new();
@@ -147,6 +151,16 @@ impl Trust {
         algorithms: &WebPkiSupportedAlgorithms,
     ) -> Result<(), Verdict> {
         self.basis(algorithms, Purpose::Client, UnixTime::now()).judge(own, sent)
+    }
+
+    /// Checks the certificate of a server, whatever its names are.
+    pub(crate) fn check_server(
+        &self,
+        own: &[u8],
+        sent: &[CertificateDer<'_>],
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Verdict> {
+        self.basis(algorithms, Purpose::Server, UnixTime::now()).judge(own, sent)
     }
 
     fn basis<'a>(

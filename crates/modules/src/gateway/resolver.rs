@@ -159,6 +159,13 @@ fn parse_parameter(servers: &mut NameServers, args: &Args<'_>, word: &Word) -> R
     Ok(true)
 }
 
+/// How a scope looks names up, if `resolver` is set for it.
+pub(crate) fn resolving(view: &View<'_>) -> Option<Resolving> {
+    let resolver = Arc::clone(view.get(&RESOLVER)?);
+    let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(TIMEOUT);
+    Some(Resolving { resolver, timeout })
+}
+
 /// How a scope finds the servers of an address that a variable holds.
 #[derive(Default)]
 pub(crate) struct Finder {
@@ -170,11 +177,7 @@ pub(crate) struct Finder {
 
 impl Finder {
     pub(crate) fn new(view: &View<'_>) -> Finder {
-        let resolving = |resolver: &Arc<Resolver>| {
-            let timeout = view.get(&RESOLVER_TIMEOUT).copied().unwrap_or(TIMEOUT);
-            Resolving { resolver: Arc::clone(resolver), timeout }
-        };
-        Finder { named: Registry::of(view.origin()), resolving: view.get(&RESOLVER).map(resolving) }
+        Finder { named: Registry::of(view.origin()), resolving: resolving(view) }
     }
 
     /// The group of an address that a variable holds: the one of the same host and port that the configuration names

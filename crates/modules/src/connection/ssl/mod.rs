@@ -80,8 +80,27 @@
 //! Lists of `ssl_crl` that are partial or indirect are errors. RSA keys must have 2048 bits, and signatures must use
 //! SHA-256 or better.
 //!
-//! `ssl_stapling on` sends the answer of an OCSP responder that `ssl_stapling_file` holds, to clients that ask for it.
-//! Answers are not fetched: write the file with `openssl ocsp -respout`.
+//! `ssl_stapling on` sends the answer of an OCSP responder with the certificate, to clients that ask for it. The worker
+//! fetches the answers from the HTTP responder that the certificate names, or from `ssl_stapling_responder`, when it starts
+//! and before they are over: an hour after the last one, or five minutes before its end. The issuer's certificate must
+//! follow the certificate in its file, or be in `ssl_trusted_certificate`. Names of responders are looked up by `resolver`,
+//! or else by the system. An answer may have 64 KB and take 60 seconds. After a failure the error log says why, the
+//! last good answer is sent until it is over, and the responder is asked again after a second, then after ever longer
+//! times up to five minutes. Only an answer that says "good" is sent, with the signature of the issuer or of a
+//! certificate in the answer. `ssl_stapling_verify on` requires that this certificate is the issuer's responder, and
+//! that the chain of the certificate ends at an authority of `ssl_trusted_certificate`. A reload keeps the
+//! answers. `ssl_stapling_file` sends the answer of a file instead, which `openssl ocsp -respout` writes.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     ssl_certificate         /etc/ssl/www.example.com.pem;
+//!     ssl_certificate_key     /etc/ssl/www.example.com.key;
+//!     ssl_trusted_certificate /etc/ssl/issuers.pem;
+//!     ssl_stapling            on;
+//!     ssl_stapling_verify     on;
+//! }
+//! ```
 //!
 //! With `ssl_early_data on` a client that resumes a session of TLS 1.3 may send up to 16 KB before the handshake is
 //! over. Somebody who recorded that data could send it again. So Fulmar keeps the sessions of such a server in memory
@@ -123,18 +142,20 @@
 //! ```
 
 mod protocols;
+mod responder;
 mod session_cache;
+mod stapling;
+mod values;
 mod variables;
 
 use crate::shared::issued;
 use conf::{Arity, Contexts, Diagnostic, value};
-use contract::{Args, Directive, Loading, Module, Pem, PemSource, Rule, ScopeBuilder, TlsPolicy};
-use contract::{VerifyClient, View};
-use protocols::{OLD, TLS12, TLS13};
+use contract::{Directive, Module, Pem, Rule, ScopeBuilder, TlsPolicy, VerifyClient, View};
 use std::sync::Arc;
 use std::time::Duration;
-use tls::PairCache;
+use tls::{PairCache, Stapling};
 use upstream::parse_certificate_cache;
+use values::{DEFAULT_CIPHERS, VERIFY, parse_ciphers, parse_file, parse_pem, parse_responder, parse_text};
 
 /// Encrypted connections.
 pub static MODULE: Module = Module {
@@ -161,6 +182,8 @@ pub static MODULE: Module = Module {
         &SSL_CRL,
         &SSL_STAPLING,
         &SSL_STAPLING_FILE,
+        &SSL_STAPLING_RESPONDER,
+        &SSL_STAPLING_VERIFY,
     ],
     variables: variables::VARIABLES,
     compile: Some(compile),
@@ -299,46 +322,19 @@ pub static SSL_STAPLING: Directive<bool> = Directive::flag("ssl_stapling")
 /// `ssl_stapling_file FILE`
 pub static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ssl_stapling_file", parse_file)
     .within(LEVELS)
-    .help("The file with that answer, as DER. Without a file clients have to ask the responder.");
+    .help("The file with that answer, as DER. Without a file the answer is fetched.");
 
-const VERIFY: [(&str, VerifyClient); 4] = [
-    ("off", VerifyClient::Off),
-    ("on", VerifyClient::On),
-    ("optional", VerifyClient::Optional),
-    ("optional_no_ca", VerifyClient::OptionalNoCa),
-];
+/// `ssl_stapling_responder URL`
+pub static SSL_STAPLING_RESPONDER: Directive<Box<str>> =
+    Directive::new("ssl_stapling_responder", parse_responder)
+        .within(LEVELS)
+        .help("The URL of the OCSP responder that is asked, in place of the one that the certificate names.");
 
-const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
-
-/// What the OpenSSL of Red Hat's distributions reads as the ciphers that the system's policy names.
-const SYSTEM_CIPHERS: &str = "PROFILE=SYSTEM";
-
-fn parse_pem(args: &Args<'_>, loading: &mut Loading) -> Result<Pem, Diagnostic> {
-    if let Some(source) = issued::parse(args, loading)? {
-        return Ok(Pem { source, span: args.node.span });
-    }
-    Pem::parse(args, loading)
-}
-
-/// A file that an empty name leaves out.
-fn parse_file(args: &Args<'_>, loading: &mut Loading) -> Result<Option<Pem>, Diagnostic> {
-    let word = args.word(0)?;
-    let source = PemSource::File(value::path(word, &loading.conf_prefix));
-    Ok((!word.text.is_empty()).then_some(Pem { source, span: args.node.span }))
-}
-
-fn parse_ciphers(args: &Args<'_>, loading: &mut Loading) -> Result<String, Diagnostic> {
-    let text = parse_text(args, loading)?;
-    let Some(rest) = text.strip_prefix(SYSTEM_CIPHERS) else { return Ok(text) };
-    let told =
-        format!("\"{SYSTEM_CIPHERS}\" of \"ssl_ciphers\" means the default list here, {DEFAULT_CIPHERS}");
-    loading.note(Diagnostic::notice(told).at(args.node.span).under(args.word(0)?.span));
-    Ok(format!("{DEFAULT_CIPHERS}{rest}"))
-}
-
-fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
-    Ok(String::from_utf8_lossy(&args.word(0)?.text).into_owned())
-}
+/// `ssl_stapling_verify on | off`
+pub static SSL_STAPLING_VERIFY: Directive<bool> = Directive::flag("ssl_stapling_verify")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether the signer of a fetched answer must be trusted by `ssl_trusted_certificate`.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.context() != Contexts::SERVER {
@@ -350,16 +346,10 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
         watched: true,
         ..TlsPolicy::default()
     };
-    let choices = &mut policy.choices;
     if let Some(versions) = view.written(&SSL_PROTOCOLS) {
-        (choices.tls12, choices.tls13) = (versions.value & TLS12 != 0, versions.value & TLS13 != 0);
-        if versions.value & (TLS12 | TLS13) == 0 && !certificates.is_empty() {
-            let text = "\"ssl_protocols\" leaves no version that is spoken here";
-            let hint = "name TLSv1.2, TLSv1.3 or both";
-            return Err(Diagnostic::emerg(text).at(versions.span).hint(hint));
-        }
-        policy.obsolete_at = (versions.value & OLD != 0).then_some(versions.span);
+        protocols::choose(&versions, &mut policy)?;
     }
+    let choices = &mut policy.choices;
     view.assign(&SSL_CIPHERS, &mut choices.ciphers);
     view.assign(&SSL_PREFER_SERVER_CIPHERS, &mut choices.prefer_server_ciphers);
     view.assign(&SSL_ECDH_CURVE, &mut choices.curves);
@@ -373,13 +363,25 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_CERTIFICATE_WATCH, &mut policy.watched);
     view.assign(&SSL_CERTIFICATE_CACHE, &mut policy.certificate_cache);
     view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
-    policy.stapling_at = view.written(&SSL_STAPLING).filter(|on| *on.value).map(|written| written.span);
     view.assign(&SSL_STAPLING_FILE, &mut policy.stapling_file);
+    if let Some(on) = view.written(&SSL_STAPLING).filter(|on| *on.value) {
+        policy.stapling = Some((on.span, staple(view, &policy, builder)));
+    }
     ask_clients(view, &mut policy);
     if policy.reject || !policy.certificates.is_empty() || policy.verify != VerifyClient::Off {
         builder.policy.tls = Some(Box::new(policy));
     }
     Ok(())
+}
+
+/// How answers of responders are fetched, if no file has them.
+fn staple(view: &View<'_>, policy: &TlsPolicy, builder: &mut ScopeBuilder) -> Arc<Stapling> {
+    let verifies = view.get(&SSL_STAPLING_VERIFY).copied().unwrap_or_default();
+    let stapling = Arc::new(Stapling::new(view.get(&SSL_STAPLING_RESPONDER).cloned(), verifies));
+    if policy.stapling_file.is_none() && !policy.certificates.is_empty() {
+        stapling::serve(view, builder, &stapling);
+    }
+    stapling
 }
 
 fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {

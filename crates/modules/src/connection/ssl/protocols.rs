@@ -1,14 +1,14 @@
 //! The value of `ssl_protocols`: bits of versions.
 
 use conf::{Diagnostic, value};
-use contract::{Args, Loading};
+use contract::{Args, Loading, TlsPolicy, Written};
 
 /// What no client is left for.
 const OBSOLETE: u32 = 1;
-pub(super) const TLS12: u32 = 2;
-pub(super) const TLS13: u32 = 4;
+const TLS12: u32 = 2;
+const TLS13: u32 = 4;
 /// What some clients know nothing better than.
-pub(super) const OLD: u32 = 8;
+const OLD: u32 = 8;
 
 /// The versions that are named.
 pub(super) fn parse(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> {
@@ -25,4 +25,19 @@ pub(super) fn parse(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic>
         .iter()
         .map(|word| value::choice(word, &TABLE).map_err(|error| error.at(args.node, word)));
     bits.into_iter().try_fold(0, |versions, version| Ok(versions | version?))
+}
+
+/// Has these versions spoken.
+///
+/// # Errors
+/// None of them is spoken here, and the server has a certificate.
+pub(super) fn choose(versions: &Written<'_, u32>, policy: &mut TlsPolicy) -> Result<(), Diagnostic> {
+    let has = |bits| versions.value & bits != 0;
+    (policy.choices.tls12, policy.choices.tls13) = (has(TLS12), has(TLS13));
+    if !has(TLS12 | TLS13) && !policy.certificates.is_empty() {
+        let text = "\"ssl_protocols\" leaves no version that is spoken here";
+        return Err(Diagnostic::emerg(text).at(versions.span).hint("name TLSv1.2, TLSv1.3 or both"));
+    }
+    policy.obsolete_at = has(OLD).then_some(versions.span);
+    Ok(())
 }
