@@ -4,7 +4,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lab::measure::contender::{Contender, Place, Running, find};
 use lab::measure::engine::site::Site;
 use lab::measure::tool::{Report, named};
-use lab::model::experiment::{Configuration, NginxConf, SiteFile};
 use lab::model::figure::Figure;
 use lab::model::order::{Amount, Order, Protocol, ToolName};
 use rustix::process::{Pid, Signal, kill_process};
@@ -215,7 +212,8 @@ fn tls_sessions_are_resumed_where_that_is_wanted() {
         assert_eq!((number(&point, "/requests"), number(&point, "/failed/total")), (20, 0), "{point}");
         assert_eq!(number(&point, "/resumed"), expected, "{point}");
     }
-    let point = server.load(&["-n", "20", "-c", "2", "--tls"], &["-k"]);
+    // With two threads, one may have sent all requests before the other connects.
+    let point = server.load(&["-n", "20", "-c", "2", "-t", "1", "--tls"], &["-k"]);
     assert_eq!((number(&point, "/requests"), number(&point, "/connections")), (20, 2), "{point}");
 }
 
@@ -306,7 +304,7 @@ fn requests_that_differ_are_all_sent() {
         let (path, numbers) = ("/{number}?k={number}".to_owned(), Some(20));
         let order =
             Order { path, numbers, keep_alive, amount: Amount::Requests(40), ..order(server.address) };
-        let report = ask(ToolName::FulmarLab, &order, &["env"]);
+        let report = ask(&order);
         assert_eq!((report.requests, report.figures[&Figure::Failed]), (40, 0.0));
         let targets = server.state.targets.lock().unwrap();
         assert!(!targets.is_sorted(), "{targets:?}");
@@ -327,77 +325,10 @@ fn orders_are_carried_out_and_reported() {
         fields: vec!["Accept-Encoding: gzip".into()],
         ..order(server.address)
     };
-    let report = ask(ToolName::FulmarLab, &order, &["env"]);
+    let report = ask(&order);
     assert_eq!((report.requests, server.requests(), server.connections()), (100, 100, 4));
     assert_eq!((report.figures[&Figure::Failed], report.figures[&Figure::ContentBytes]), (0.0, 10.0));
     assert!(report.figures.contains_key(&Figure::P99Ms));
-}
-
-/// What wrk finds, this finds, where the server is what limits both: on the first core, the tools in turn on the
-/// second. A connection a request costs a tool as much as it costs nginx; Apache needs longer for it. On a machine that
-/// does nothing else:
-/// `cargo test --release -p fulmar-lab --test load -- --ignored --nocapture`
-#[test]
-#[ignore = "compares times: needs wrk, nginx, Apache, two cores and a machine that does nothing else"]
-fn it_agrees_with_wrk() {
-    const TURNS: usize = 10;
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    for (name, keep_alive) in [("nginx", true), ("apache-event", false)] {
-        let server = contender(name, &folder.path().join(name));
-        let mut ratios: Vec<f64> = (0..TURNS)
-            .map(|turn| {
-                let mut tools = [ToolName::FulmarLab, ToolName::Wrk];
-                tools.rotate_left(turn % 2);
-                let rates = tools.map(|tool| rate(tool, server.address, keep_alive));
-                let (ours, wrk) = if turn % 2 == 0 { (rates[0], rates[1]) } else { (rates[1], rates[0]) };
-                println!("keep-alive {keep_alive}: {ours:.0} and wrk {wrk:.0} requests/s");
-                ours / wrk
-            })
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        let median = (ratios[TURNS / 2] + ratios[TURNS / 2 - 1]) / 2.0;
-        println!(
-            "keep-alive {keep_alive}: {median:.3} of wrk's rate, {:.3} to {:.3}",
-            ratios[0],
-            ratios[TURNS - 1]
-        );
-        assert!((median - 1.0).abs() < 0.03);
-    }
-}
-
-fn contender(name: &str, folder: &Path) -> Running {
-    std::fs::create_dir(folder).unwrap();
-    let site = Site::create(folder, &[SiteFile { path: "/1k".into(), length: 1024, ..SiteFile::default() }])
-        .unwrap();
-    let contenders = Contender::built_in().unwrap();
-    let found = find(contenders.iter().find(|contender| contender.name == name).unwrap(), None).unwrap();
-    let place = Place {
-        folder: folder.to_path_buf(),
-        root: site.root.clone(),
-        cores: "0".into(),
-        threads: 1,
-        connections: 1,
-        configuration: Configuration::Tuned,
-        options: [("tls", "off"), ("access_log", "off")]
-            .map(|(name, value)| (name.into(), value.into()))
-            .into(),
-        backend_options: Default::default(),
-        directives: NginxConf::default(),
-        certificate: site.certificate.clone(),
-        key: site.key.clone(),
-        backend: None,
-    };
-    Running::start(&found, None, name, &place).unwrap()
-}
-
-fn rate(name: ToolName, address: SocketAddr, keep_alive: bool) -> f64 {
-    // wrk sends no such field by itself, and servers read it.
-    let fields = vec!["User-Agent: fulmar-lab".into()];
-    let order = Order { clients: 64, amount: Amount::Seconds(2.0), keep_alive, fields, ..order(address) };
-    let report = ask(name, &order, &["taskset", "-c", "1"]);
-    assert_eq!(report.figures[&Figure::Failed], 0.0);
-    report.figures[&Figure::RequestsPerS]
 }
 
 fn order(address: SocketAddr) -> Order {
@@ -419,13 +350,11 @@ fn order(address: SocketAddr) -> Order {
     }
 }
 
-/// Runs a tool as the engine does, below another program.
-fn ask(name: ToolName, order: &Order, below: &[&str]) -> Report {
-    let tool = named(name).unwrap();
-    let program = if name == ToolName::FulmarLab { env!("CARGO_BIN_EXE_fulmar-lab") } else { tool.program };
-    let mut command = Command::new(below[0]);
-    let output =
-        command.args(&below[1..]).arg(program).args((tool.arguments)(order).unwrap()).output().unwrap();
+/// Runs the generator as the engine does.
+fn ask(order: &Order) -> Report {
+    let tool = named(ToolName::FulmarLab).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar-lab"));
+    let output = command.args((tool.arguments)(order).unwrap()).output().unwrap();
     (tool.read)(order, &String::from_utf8_lossy(&output.stdout)).unwrap()
 }
 

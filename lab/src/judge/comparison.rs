@@ -61,7 +61,10 @@ impl Comparison {
         let both = [&turns(&one, figure, |_| true), &turns(&other, figure, |_| true)];
         let name = format!("{contender}, {first} by {second}");
         let comparison = Comparison::between(name, figure, [first, second], both)?;
-        Some(Comparison { tool_busy: tool_busy(&[one, other].concat()), ..comparison })
+        let twin = block::twin_of(contender);
+        let of_twin = |block: &Block| block.cell.load == second && block.cell.contender == twin;
+        let noise = estimate(&paired(&turns(blocks, figure, of_twin), both[1]));
+        Some(Comparison { noise, tool_busy: tool_busy(&[one, other].concat()), ..comparison })
     }
 
     fn between(

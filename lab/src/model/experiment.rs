@@ -232,6 +232,9 @@ pub enum Kind {
 /// Repetitions that a claim needs.
 pub const TURNS: u32 = 20;
 
+/// A short block says enough if each client has so many answers: how it began hardly counts then.
+pub const ANSWERS_ENOUGH: u32 = 20;
+
 /// A client that waits so long is not served: where [`Kind::Knee`] ends.
 pub const KNEE_MS: f64 = 1000.0;
 
@@ -548,6 +551,7 @@ pub(crate) const BUILT_IN: &[&str] = &[
     include_str!("../../experiments/tuning.toml"),
     include_str!("../../experiments/logging-cost.toml"),
     include_str!("../../experiments/reload-under-load.toml"),
+    include_str!("../../experiments/generators.toml"),
 ];
 
 impl Experiment {

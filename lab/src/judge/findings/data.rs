@@ -153,7 +153,9 @@ impl<'a> Data<'a> {
     ) -> Result<Series, String> {
         let mut series = Series::new();
         for row in self.of_load(load).filter(|row| row.contender == contender && filter.holds(row.place)) {
-            let value = row.figures.get(&figure).filter(|value| value.is_finite() && row.failure.is_none());
+            // A server that did not take all connections nevertheless held some.
+            let counts = row.failure.is_none() || figure == Figure::Connections;
+            let value = row.figures.get(&figure).filter(|value| value.is_finite() && counts);
             if let Some(value) = value {
                 series.entry(row.place).or_default().insert(row.turn, *value);
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::judge::statistics::median;
-use crate::model::experiment::{Kind, Load};
+use crate::model::experiment::{ANSWERS_ENOUGH, Kind, Load};
 use crate::model::figure::Figure;
 use crate::model::words;
 
@@ -17,9 +17,6 @@ const SHORT_MIN: f64 = 2.0;
 
 /// About half a second: tools end a block somewhat before or behind its time.
 const SECONDS_MIN: f64 = 0.45;
-
-/// A shorter block will do where each client has so many answers that how it began hardly counts.
-const ANSWERS_ENOUGH: f64 = 20.0;
 
 /// Why nothing can be said of these blocks, if nothing can: of a contender at a place they were too short. Of several, it
 /// is the one with the fewest answers a client. A load that has its full amount is as short as it is meant to be, and
@@ -38,7 +35,8 @@ pub(super) fn too_short<'a>(load: &Load, rows: impl Iterator<Item = &'a Row<'a>>
     let short = cells.into_iter().filter_map(|((contender, (_, clients)), turns)| {
         let middle = |pick: fn(&(f64, f64)) -> f64| median(&turns.iter().map(pick).collect::<Vec<f64>>());
         let (seconds, answers) = (middle(|turn| turn.0), middle(|turn| turn.1));
-        let is_short = answers < answers_min || (seconds < SECONDS_MIN && answers < ANSWERS_ENOUGH);
+        let is_short =
+            answers < answers_min || (seconds < SECONDS_MIN && answers < f64::from(ANSWERS_ENOUGH));
         is_short.then_some((contender, clients, seconds, answers))
     });
     let (contender, clients, seconds, answers) = short.min_by(|one, other| one.3.total_cmp(&other.3))?;

@@ -51,6 +51,8 @@ pub(super) struct Step {
     pub(super) connections: u32,
     /// The generator's command line.
     pub(super) command: Vec<String>,
+    /// How many of them, with those of earlier steps, were answered as they should be and stayed open.
+    pub(super) held: u32,
     /// What was seen then, or why nothing was.
     pub(super) seen: Result<Seen>,
 }
@@ -91,9 +93,19 @@ impl Idling<'_> {
             let point = generator.end(self.interrupted)?;
             let command = mem::take(&mut generator.process.command);
             let seen = self.wrong(&point, held).map_or(Ok(seen), |why| bail!(why));
-            steps.push(Step { connections: *count, command, seen });
+            let before = count.saturating_sub(generator.connections);
+            let held =
+                before + u32::try_from(held).unwrap_or(u32::MAX).saturating_sub(self.wrong_statuses(&point));
+            steps.push(Step { connections: *count, command, held, seen });
         }
         Ok(steps)
+    }
+
+    /// How many connections got another status than the expected one.
+    fn wrong_statuses(&self, point: &Point) -> u32 {
+        let expected = self.load.expected_status();
+        let wrong = point.statuses.iter().filter(|(status, _)| **status != expected);
+        wrong.map(|(_, count)| u32::try_from(*count).unwrap_or(u32::MAX)).sum()
     }
 
     /// Why a number of connections was not reached, if it was not.

@@ -189,7 +189,6 @@ impl Series<'_, '_> {
     /// Repetitions of each block.
     pub(super) fn count_of_turns(&self) -> u32 {
         let whole = match self.settings {
-            Settings { minutes: Some(_), .. } => TURNS,
             Settings { quick: true, .. } => TURNS_QUICK,
             _ => self.experiment.turns.unwrap_or(TURNS),
         };
@@ -344,12 +343,8 @@ impl Series<'_, '_> {
         let load = self.load;
         let path = load.path_for(&running.found().contender.name);
         if !expected.contains_key(path) {
-            let plain = path.split('?').next().unwrap_or_default();
-            let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
-            let mut files = self.experiment.files.iter();
-            let file = files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'));
-            let is_static = |file: &&SiteFile| !file.path.ends_with(".php") && load.application.is_none();
-            let first = match file.filter(is_static) {
+            let is_static = |file: &&SiteFile| !file.path.ends_with(".php");
+            let first = match self.file(path).filter(is_static) {
                 Some(file) => Expected::content(site::bytes_of(file)),
                 None => Expected::from_answer(&running, load)?,
             };
@@ -365,6 +360,14 @@ impl Series<'_, '_> {
         let idle = Memory::of(&running.processes()).since_start(before);
         let (parts, content_bytes) = (running.parts(), answer.content.len() as u64);
         Ok(Ready { label: label.to_owned(), running, content_bytes, parts, idle })
+    }
+
+    /// The file that a path names, where no application answers.
+    pub(super) fn file(&self, path: &str) -> Option<&SiteFile> {
+        let plain = path.split('?').next().unwrap_or_default();
+        let plain = if plain.ends_with('/') { format!("{plain}index.html") } else { plain.to_owned() };
+        let mut files = self.experiment.files.iter().filter(|_| self.load.application.is_none());
+        files.find(|file| file.path.trim_start_matches('/') == plain.trim_start_matches('/'))
     }
 
     /// Keeps the configuration as it was run, under its digest.
@@ -417,8 +420,9 @@ impl Series<'_, '_> {
         Ok(())
     }
 
-    /// Fills the blocks of idle connections. Those of numbers that were not tried are taken away.
-    fn hold(&self, contender: &Ready, blocks: &mut Vec<Block>) -> Result<()> {
+    /// Fills the blocks of idle connections. After a number that was not reached no larger one is tried: there, too, the
+    /// contender holds what it held.
+    fn hold(&self, contender: &Ready, blocks: &mut [Block]) -> Result<()> {
         let (server_cores, tool_cores) = self.cores_of_both();
         let idling = Idling {
             running: &contender.running,
@@ -434,7 +438,13 @@ impl Series<'_, '_> {
             blocks.iter().zip(&raws).map(|(block, raw)| (block.cell.clients, self.settings.out.join(raw)));
         let steps = idling.steps(&counts.collect::<Vec<_>>())?;
         let version = self.lineup.own_version();
-        blocks.truncate(steps.len());
+        if let Some(last) = steps.last().filter(|step| step.seen.is_err()) {
+            for block in blocks.iter_mut().skip(steps.len()) {
+                block.figures.insert(Figure::Connections, f64::from(last.held));
+                block.failure =
+                    Some(format!("not tried: it held {} of {} connections", last.held, last.connections));
+            }
+        }
         let mut first = None;
         for ((block, step), raw) in blocks.iter_mut().zip(steps).zip(raws) {
             block.tool.clone_from(&version);
@@ -456,7 +466,10 @@ impl Series<'_, '_> {
                         figures.insert(Figure::MemoryPerConnectionBytes, slope);
                     }
                 }
-                Err(error) => block.failure = Some(format!("{error:#}")),
+                Err(error) => {
+                    block.figures.insert(Figure::Connections, f64::from(step.held));
+                    block.failure = Some(format!("{error:#}"));
+                }
             }
         }
         Ok(())

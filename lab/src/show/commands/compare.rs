@@ -1,4 +1,4 @@
-//! `fulmar-lab compare`: two contenders beside each other.
+//! `fulmar-lab compare`: two contenders with the same load, or one contender with two loads.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,19 +12,21 @@ use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, interrupted};
 use crate::judge::comparison::Comparison;
+use crate::judge::findings;
 use crate::judge::statistics::FEWEST;
 use crate::measure::engine::{self, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::{Condition, Experiment, Kind, Load};
 use crate::model::figure::Figure;
+use crate::model::machine::Machine;
 
 /// What a comparison takes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareArguments {
     /// A contender, or NAME@PROGRAM for a certain program of it.
     first: String,
-    /// Another one, by which the first is divided.
-    second: String,
+    /// Another one, by which the first is divided. Without it, only loads that a finding compares are compared.
+    second: Option<String>,
     /// EXPERIMENT or EXPERIMENT/LOAD; several may be given.
     #[arg(long = "workload", default_value = "costs")]
     workloads: Vec<String>,
@@ -43,14 +45,20 @@ pub(super) struct CompareArguments {
 
 /// Measures and prints a table.
 pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
-    let pair = [arguments.first.as_str(), arguments.second.as_str()];
-    ensure!(pair[0] != pair[1], "the lab compares a contender with itself anyway: name two");
+    let names: Vec<&str> =
+        std::iter::once(&arguments.first).chain(&arguments.second).map(String::as_str).collect();
+    if let [first, second] = names[..] {
+        ensure!(
+            first != second,
+            "the lab compares a contender with itself anyway: name another one, or only one"
+        );
+    }
     let lineup = arguments.common.lineup()?;
-    for name in pair {
+    for name in &names {
         let found = lineup.find(name)?;
         say!("{name}: {} ({})", found.version, found.origin);
     }
-    let experiments = experiments(arguments, pair)?;
+    let experiments = experiments(arguments, &names)?;
     let interrupted = interrupted()?;
     say::or_end(&interrupted);
     let turns = arguments.turns.unwrap_or(if arguments.quick { FEWEST } else { 20 });
@@ -71,19 +79,24 @@ pub(super) fn main(arguments: &CompareArguments) -> Result<ExitCode> {
     engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
     progress.end();
     let blocks = block::read(&arguments.out.join(block::FILE))?;
-    let is_compared = print(&blocks, pair, &experiments);
+    let mut is_compared = false;
+    if let [first, second] = names[..] {
+        is_compared = print(&blocks, [first, second]);
+    }
+    is_compared |= print_loads(&blocks, &names, &experiments);
+    print_failures(&blocks);
     if turns < 20 {
         say!("Fewer than 20 pairs: the figures are indicative.");
     }
     if interrupted.load(Ordering::Relaxed) {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    ensure!(is_compared, "there was nothing to compare: no load gave figures of both in one turn");
+    ensure!(is_compared, "there was nothing to compare: no two blocks of one turn gave figures");
     Ok(ExitCode::SUCCESS)
 }
 
 /// The experiments with the wanted loads and no other contenders.
-fn experiments(arguments: &CompareArguments, pair: [&str; 2]) -> Result<Vec<Experiment>> {
+fn experiments(arguments: &CompareArguments, names: &[&str]) -> Result<Vec<Experiment>> {
     let mut chosen = Vec::new();
     for workload in &arguments.workloads {
         let (name, load) =
@@ -93,30 +106,30 @@ fn experiments(arguments: &CompareArguments, pair: [&str; 2]) -> Result<Vec<Expe
         for experiment in &mut found {
             experiment.loads.retain(|one| load.is_none_or(|load| one.id == load));
             ensure!(!experiment.loads.is_empty(), "{name} has no load {}", load.unwrap_or_default());
-            experiment.contenders = pair.map(str::to_owned).into();
+            experiment.contenders = names.iter().map(|name| (*name).to_owned()).collect();
             let is_own = experiment.source.is_none();
-            experiment.loads.retain_mut(|load| takes_part(load, pair, is_own));
+            experiment.loads.retain_mut(|load| takes_part(load, names, is_own));
         }
         chosen.extend(found);
     }
     Ok(chosen)
 }
 
-/// Whether one of the two takes part in a load. What a publication set against something else can be asked of any two;
-/// whom a load of the lab's own is for is said by it.
-fn takes_part(load: &mut Load, pair: [&str; 2], is_own: bool) -> bool {
+/// Whether one of these contenders takes part in a load. A published load can be put to any contender. A load of the
+/// lab's own names its contenders.
+fn takes_part(load: &mut Load, names: &[&str], is_own: bool) -> bool {
     let Some(named) = load.contenders.take().filter(|_| is_own) else { return true };
     let is_named = |name: &&str| named.iter().any(|named| name.split('@').next() == Some(named));
-    let both: Vec<String> = pair.into_iter().filter(is_named).map(str::to_owned).collect();
-    if both.is_empty() {
+    let taking: Vec<String> = names.iter().copied().filter(is_named).map(str::to_owned).collect();
+    if taking.is_empty() {
         say!("{} is left out: it is for {}", load.id, named.join(", "));
     }
-    load.contenders = Some(both);
-    load.contenders.as_ref().is_some_and(|both| !both.is_empty())
+    load.contenders = Some(taking);
+    load.contenders.as_ref().is_some_and(|taking| !taking.is_empty())
 }
 
-/// Prints all comparisons: whether there was one.
-fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool {
+/// Prints all comparisons of two contenders: whether there was one.
+fn print(blocks: &[Block], pair: [&str; 2]) -> bool {
     let mut is_compared = false;
     let mut cells: BTreeMap<(String, String, u32, u32), Vec<&Block>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -149,35 +162,61 @@ fn print(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> bool 
             say!("{row}");
         }
     }
-    let rows = loads_beside_each_other(blocks, pair, experiments);
-    if !rows.is_empty() {
-        say!("\nserver CPU a request, µs: under one load, and under the other\n{}", Comparison::HEADING);
+    is_compared
+}
+
+/// Prints how each contender does under one load, divided by how it does under another one: whether there was a pair.
+fn print_loads(blocks: &[Block], names: &[&str], experiments: &[Experiment]) -> bool {
+    let mut is_compared = false;
+    for (figure, title) in
+        [(Figure::CpuUsPerRequest, "server CPU a request, µs"), (Figure::RequestsPerS, "requests/s")]
+    {
+        let rows = load_pairs(blocks, names, experiments, figure);
+        if !rows.is_empty() {
+            is_compared = true;
+            say!("\n{title}: under one load, and under the other\n{}", Comparison::HEADING);
+        }
+        for row in rows {
+            say!("{row}");
+        }
     }
-    for row in rows {
-        say!("{row}");
-    }
-    for block in blocks.iter().filter(|block| block.failure.is_some()) {
-        let cell = &block.cell;
-        say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
+    let machine = Machine::this();
+    let is_named = |condition: &Condition| matches!(condition, Condition::AgainstLoad { of, .. } if names.contains(&of.as_str()));
+    for experiment in experiments {
+        let answers = findings::answer(experiment, blocks, &machine);
+        for (finding, answer) in experiment.findings.iter().zip(answers) {
+            if !finding.holds_when.is_empty() && finding.holds_when.iter().all(is_named) {
+                say!("{answer}");
+            }
+        }
     }
     is_compared
 }
 
-/// What findings hold against each other, of each of the two alone.
-fn loads_beside_each_other(blocks: &[Block], pair: [&str; 2], experiments: &[Experiment]) -> Vec<Comparison> {
+/// Pairs of loads that a finding compares by this figure, for each contender alone.
+fn load_pairs(
+    blocks: &[Block],
+    names: &[&str],
+    experiments: &[Experiment],
+    wanted: Figure,
+) -> Vec<Comparison> {
     let mut rows = Vec::new();
     for experiment in experiments {
         let blocks: Vec<&Block> =
             blocks.iter().filter(|block| block.cell.experiment == experiment.id).collect();
         for condition in experiment.findings.iter().flat_map(|finding| &finding.holds_when) {
-            let Condition::AgainstLoad { figure: Figure::CpuUsPerRequest, load, against, .. } = condition
-            else {
-                continue;
-            };
+            let Condition::AgainstLoad { figure, load, against, .. } = condition else { continue };
             let both = [load.as_str(), against.as_str()];
-            let of = |name: &&str| Comparison::of_loads(&blocks, name, both, Figure::CpuUsPerRequest);
-            rows.extend(pair.iter().filter_map(of));
+            let of = |name: &&str| Comparison::of_loads(&blocks, name, both, wanted);
+            rows.extend(names.iter().filter(|_| *figure == wanted).filter_map(of));
         }
     }
     rows
+}
+
+fn print_failures(blocks: &[Block]) {
+    for block in blocks.iter().filter(|block| block.failure.is_some()) {
+        let cell = &block.cell;
+        say!("{} {}: {}", cell.load, cell.contender, block.failure.as_deref().unwrap_or_default());
+    }
 }

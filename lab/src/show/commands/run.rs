@@ -11,7 +11,8 @@ use clap::Args;
 use super::progress::Progress;
 use super::say::{self, say};
 use super::{Common, INTERRUPTED, chosen, interrupted, report};
-use crate::measure::engine::{self, Results, Settings};
+use crate::judge::statistics::FEWEST;
+use crate::measure::engine::{self, Event, Results, Settings};
 use crate::model::block::{self, Block};
 use crate::model::experiment::Experiment;
 
@@ -29,13 +30,17 @@ pub(super) struct RunArguments {
     /// Smaller loads and fewer repetitions: the figures are indicative.
     #[arg(long)]
     quick: bool,
-    /// Smaller loads and all repetitions, in about so many minutes: blocks are shortened alike, and the report says so.
+    /// The loads of a quick run and the repetitions that a verdict needs, in about so many minutes. If that is too little
+    /// time, blocks are shortened alike, and the report says so.
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = some_minutes)]
     minutes: Option<f64>,
+    /// Prints how long the run takes, and measures nothing.
+    #[arg(long, conflicts_with = "resume")]
+    estimate: bool,
     /// Goes on with the results that are there. Without it they are moved into a separate folder.
     #[arg(long)]
     resume: bool,
-    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick).
+    /// Repetitions of each measurement (what the experiment says, else 20; 2 with --quick, 6 with --minutes).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     turns: Option<u32>,
     /// The folder of the results.
@@ -54,6 +59,7 @@ impl RunArguments {
             only: Vec::new(),
             quick: false,
             minutes: None,
+            estimate: false,
             resume: false,
             turns: Some(turns),
             out,
@@ -65,6 +71,12 @@ impl RunArguments {
 /// Runs the experiments and writes the report. Fails where it was interrupted, and where nothing could be measured,
 /// after the report.
 pub(super) fn main(arguments: &RunArguments) -> Result<ExitCode> {
+    if arguments.estimate {
+        // Nothing is written, so earlier results stay where they are.
+        let out = tempfile::tempdir()?;
+        run(arguments, arguments.turns, out.path().to_owned())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let done = run(arguments, arguments.turns, arguments.out.clone())?;
     let failed = done.blocks.iter().filter(|block| block.failure.is_some()).count();
     say!("\n{} blocks in {}, {failed} of them without figures", done.blocks.len(), arguments.out.display());
@@ -132,14 +144,19 @@ fn run(arguments: &RunArguments, turns: Option<u32>, out: PathBuf) -> Result<Don
         out,
         quick: arguments.quick || arguments.minutes.is_some(),
         minutes: arguments.minutes,
-        turns,
+        turns: turns.or(arguments.minutes.map(|_| FEWEST)),
         resume: arguments.resume,
         known: &known,
         only: arguments.only.clone(),
         interrupted: &interrupted,
     };
     let mut progress = Progress::new(is_check);
-    engine::run(&settings, &experiments, &lineup, &mut |event| progress.tell(&event))?;
+    engine::run(&settings, &experiments, &lineup, &mut |event| {
+        progress.tell(&event);
+        // The estimate is the last event before the first block.
+        let is_enough = arguments.estimate && matches!(event, Event::Estimate(_));
+        interrupted.fetch_or(is_enough, Ordering::Relaxed);
+    })?;
     progress.end();
     let blocks = block::read(&settings.out.join(block::FILE))?;
     Ok(Done { experiments, blocks, is_interrupted: interrupted.load(Ordering::Relaxed), _taken: taken })

@@ -102,8 +102,8 @@ pub(super) fn faultless<'a>(summary: &Summary<'a>, works: &[Work<'a>]) -> Option
     let (compared, absent): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| has(set, name));
     let common: Vec<&Vec<Fault<'a>>> = all.iter().filter(|work| holds(work, set)).collect();
     let rule = format!(
-        "no request failed and no run is without figures, over {} that all {} servers took part in, idle \
-         connections and reloads too",
+        "no failed request and no run without figures, over {} that all {} servers ran, with those of idle connections \
+         and reloads",
         the_loads(common.len()),
         set.len()
     );
@@ -197,8 +197,8 @@ fn rule(need: &Need, works: usize, contenders: usize) -> String {
     let figure = format::unit(need.figure).0.split(", ").next().unwrap_or_default();
     let figure = if need.figure == Figure::CpuUsPerRequest { "CPU time a request" } else { figure };
     format!(
-        "{how} of the best {figure}, over {} that all {contenders} servers took part in, without who failed to \
-         answer more than {} of one of them",
+        "{how} of the best {figure}, over {} that all {contenders} servers ran; a server that failed more than {} of the \
+         requests of one load is not chosen",
         the_loads(works),
         format::percent(FAILED_MAX)
     )

@@ -48,16 +48,17 @@ pub(super) fn picture(claims: &[Repeated]) -> Option<Chart> {
 impl Repeated {
     /// The claim as a question, and its answer.
     pub(super) fn row(&self) -> [Text; 2] {
-        let Repeated { of, year, says, here, .. } = self;
+        let Repeated { of, year, says, here, published, .. } = self;
         let (badge, words) = match self.outcome {
-            Outcome::Met => (Badge::Yes, "it holds"),
-            Outcome::Unmet => (Badge::No, "it does not hold"),
+            Outcome::Met if here.low > *published => (Badge::Yes, "yes, and more than that"),
+            Outcome::Met => (Badge::Yes, "yes, it holds"),
+            Outcome::Unmet => (Badge::No, "no, it does not hold"),
             Outcome::Undecided => (Badge::Undecided, "undecided"),
             Outcome::Untested => (Badge::Open, "not tested"),
         };
         let interval = format!("{} to {}", advantage(here.low), advantage(here.high));
         let answer =
-            Text::from(Span::Badge(badge, words.into())).say(format!(" {} here", advantage(here.median)));
+            Text::from(Span::Badge(badge, words.into())).say(format!(": {} here", advantage(here.median)));
         [format!("Is the published {says} for nginx on {of} true ({year})?").into(), answer.aside(interval)]
     }
 }

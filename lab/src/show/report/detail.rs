@@ -10,7 +10,7 @@ use super::plots::{Plots, Styles};
 use super::summary::{Summary, Work};
 use super::{Form, failures, format, verdict};
 use crate::judge::audit::Remark;
-use crate::judge::findings::Answer;
+use crate::judge::findings::{Answer, Verdict};
 use crate::judge::statistics::median;
 use crate::model::block::Cell;
 use crate::model::experiment::{Experiment, Generator, Published};
@@ -124,7 +124,8 @@ impl Detail<'_> {
         parts
     }
 
-    /// Each finding with its verdict, which leads to the evidence.
+    /// Each finding with its verdict, which leads to the evidence. Findings that cannot be tested for the same reason are
+    /// one item, which tells the reason.
     fn verdicts(&self) -> Vec<Part> {
         if self.answers.is_empty() {
             return Vec::new();
@@ -132,10 +133,29 @@ impl Detail<'_> {
         let item = |answer: &Answer| {
             let target = Target::Here(slug(&format!("{}-{}", self.experiment.id, answer.finding)));
             let badge = Span::BadgeLink(verdict::badge(answer), verdict::word(answer).into(), target);
-            Text::from(badge).say(format!(" {}", answer.claim))
+            let alike = self.alike(answer);
+            let words = match (&answer.verdict, &alike[..]) {
+                (_, []) => return None,
+                (Verdict::CannotBeTested(reason), [_, _, ..]) => {
+                    format!("{}: {reason}", format::list(&alike))
+                }
+                _ => answer.claim.clone(),
+            };
+            Some(Text::from(badge).say(format!(" {words}")))
         };
         let title = if self.experiment.source.is_some() { "What was published" } else { "What was asked" };
-        vec![Part::Heading(title.into()), Part::List(self.answers.iter().map(item).collect())]
+        vec![Part::Heading(title.into()), Part::List(self.answers.iter().filter_map(item).collect())]
+    }
+
+    /// The findings that have the verdict of this one for the same reason; none where an earlier finding has it.
+    fn alike(&self, answer: &Answer) -> Vec<String> {
+        let is_alike = |other: &&Answer| match &other.verdict {
+            Verdict::CannotBeTested(_) => other.verdict == answer.verdict,
+            _ => other.finding == answer.finding,
+        };
+        let alike: Vec<String> =
+            self.answers.iter().filter(is_alike).map(|other| other.finding.clone()).collect();
+        if alike.first() == Some(&answer.finding) { alike } else { Vec::new() }
     }
 
     fn findings(&self) -> Vec<Part> {

@@ -1,4 +1,5 @@
-//! Who leads: a line an experiment for the first page, and a line a load for the experiment's own section.
+//! Which server is fastest: one line for each experiment on the first page, and one line for each load in the
+//! experiment's own section.
 
 use std::collections::BTreeSet;
 
@@ -81,13 +82,15 @@ impl<'a> Leads<'a> {
     /// What the first page says: a line for each experiment and figure.
     pub(super) fn overview(&self) -> Vec<Part> {
         if self.all.is_empty() {
-            return vec![Part::Note("Nobody leads: nothing was measured on a quiet machine yet.".into())];
+            return vec![Part::Note(
+                "No server is ranked: nothing was measured on a quiet machine yet.".into(),
+            )];
         }
         let contenders = self.contenders();
         let groups = self.groups();
         let has_column = |share: &Share<'_>| contenders.contains(&share.contender);
         let has_others = !self.all.iter().flat_map(|judged| &judged.lead.shares).all(has_column);
-        let columns = ["Experiment", "First", "How sure"].map(str::to_owned).into_iter();
+        let columns = ["Experiment", "Best server", "How sure"].map(str::to_owned).into_iter();
         let columns = columns.chain(contenders.iter().map(|name| format!("#{name}")));
         let columns = columns.chain(has_others.then(|| "Others".to_owned()));
         let mut table = Table::new("Each server's share of the best", columns);
@@ -96,21 +99,20 @@ impl<'a> Leads<'a> {
         }
         let mut parts = Vec::new();
         if self.all.iter().any(Judged::is_indicative) {
-            let words = "Some of this has fewer turns than a claim needs, or runs so short that opening connections \
-                         weighs in them: it is marked indicative, and no claim rests on it.";
+            let words = "Some results have fewer turns than a claim needs, or runs so short that they mostly measure how \
+                         connections are opened. They are marked “indicative”. Do not rest a claim on them.";
             parts.push(Part::Note(words.into()));
         }
         if self.all.iter().any(|judged| judged.work.quick && !judged.is_indicative()) {
-            let words = "Some of this has all the turns that a claim needs, but smaller loads than a full run: fewer numbers \
-                         of clients, and shorter runs. What each was is said beside it.";
+            let words = "Some results have all the turns that a claim needs, but smaller loads than a full run: fewer numbers \
+                         of clients, and shorter runs. Each load says how large it was.";
             parts.push(Part::Note(words.into()));
         }
         let lead = format!(
-            "The first of a load is the server against whom nobody has a median ratio above 1; its share is 100 %, \
-             and by the same ratios nobody has more. Where an experiment has several loads, the mean over them is \
-             shown, with the least and the most below it; for one load, its 95 % interval. Who failed to answer more \
-             than {} of a load, or has a run of it without figures, is not ranked in it: rates and times are of what \
-             was answered.",
+            "A share compares a server with the best server of the same load, which has 100 %. For several loads, the \
+             table shows the mean share, and below it the smallest and the largest one. For one load, it shows the 95 % \
+             interval. A server is not ranked in a load if it failed more than {} of the requests, or if a run of it has \
+             no figures: rates and times count only requests that were answered.",
             format::percent(FAILED_MAX)
         );
         parts.extend([Part::Text(lead.into()), Part::Table(table), Part::Text(self.reading())]);
@@ -138,17 +140,16 @@ impl<'a> Leads<'a> {
         let ahead = led.iter().filter(|judged| judged.is_ahead() && !judged.is_clear()).count();
         let mut others = match ahead {
             0 => String::new(),
-            ahead => format!(" In {ahead} one server is ahead, with less than a claim needs."),
+            ahead => format!(" In {ahead} one server is ahead, with fewer turns than a claim needs."),
         };
         if clear + ahead < led.len() {
-            others.push_str(" Of the others no difference between the best is shown.");
+            others.push_str(" In the others, no difference between the best servers is shown.");
         }
         let open = works.len() - led.len();
-        let open = if open == 0 { String::new() } else { format!(" In {open} nobody is first.") };
-        let ahead = Text::default().stress("Who is ahead: ").say(format!(
-            "of {} that most servers took, {clear} {} a clear first{named}.{others}{open}",
+        let open = if open == 0 { String::new() } else { format!(" In {open} no server is ranked.") };
+        let ahead = Text::default().stress("The fastest: ").say(format!(
+            "in {clear} of {} that most servers ran, one server is clearly the fastest{named}.{others}{open}",
             format::counted(works.len(), "load"),
-            if clear == 1 { "has" } else { "have" },
         ));
         vec![ahead, Text::default().stress("How sure: ").say(self.sure_of_it(&led))]
     }
@@ -163,20 +164,21 @@ impl<'a> Leads<'a> {
         let turns = format::counted(turns.unwrap_or_default(), "measurement");
         if works.iter().any(|judged| judged.has_few_turns()) {
             return format!(
-                "not very. A figure is the middle of as few as {turns}, so chance has a large part in it. {noise}: a \
-                 lesser difference says nothing. A full run repeats each measurement until claims can rest on it."
+                "not very. Some figures are the median of only {turns}, so chance may explain them. {noise}: a smaller \
+                 difference says nothing. A full run repeats each measurement often enough for a claim."
             );
         }
         let short = match works.iter().filter(|judged| judged.short.is_some()).count() {
             0 => String::new(),
             short => format!(
-                " In {} runs were so short that opening connections weighs in them, and no lead is called clear.",
+                " In {} the runs were so short that they mostly measure how connections are opened. No server is called \
+                 clearly the fastest there.",
                 format::counted(short, "load")
             ),
         };
         format!(
-            "a lead that is called clear would come about by chance in at most one report of twenty. A figure is the \
-             middle of {turns} or more. {noise}, and a lesser difference is never called a lead.{short}"
+            "if all servers were equal, at most one report of twenty would call one clearly the fastest. Each figure is the \
+             median of {turns} or more. {noise}. A smaller difference never makes a server the fastest.{short}"
         )
     }
 
@@ -190,9 +192,12 @@ impl<'a> Leads<'a> {
                 contenders.push(name);
             }
         }
-        let columns = ["Load", "First", "How sure"].map(str::to_owned).into_iter();
+        let columns = ["Load", "Best server", "How sure"].map(str::to_owned).into_iter();
         let columns = columns.chain(contenders.iter().map(|name| format!("#{name}")));
-        let mut table = Table::new("Who leads: shares of the best with 95 % intervals", columns);
+        let mut table = Table::new(
+            "The best server of each load, and each server's share of it with its 95 % interval",
+            columns,
+        );
         for judged in &judged {
             table.row(judged.row(&contenders));
         }
@@ -214,16 +219,15 @@ impl<'a> Leads<'a> {
         };
         let floors: Vec<String> = floors.iter().map(floor).collect();
         Text::from(
-            "Ratios are of runs of the same turn, in which the servers run one after the other: between two runs \
-             that are compared those of all the others may have run. What is shown is the median over the turns. For \
-             times and memory less is better, and half the share means twice as much. Somebody is level with the first \
-             whose median is within the noise floor, and behind where it is farther off, the interval leaves out 100 %, \
-             and that is significant at 5 % with all comparisons of this report looked at together (Holm's correction); \
-             farther off, but not so sure, is called not shown to differ. A lead is clear where all others are behind, \
-             with the turns that a claim needs, runs that are not too short for one, and a known noise floor; else it \
-             is at most ahead. The noise floor is how \
-             far medians of equal programs were apart, and lies too low if anything: a twin runs directly behind its \
-             original, nearer than most servers to each other. Equal programs differed in ",
+            "In each turn, the servers run one after the other. The lab divides their results of the same turn, and shows \
+             the median over all turns. For times and memory less is better: half the share means twice as much. A \
+             server is “level” if its median is within the noise floor of the best one. It is “slower” if it is farther \
+             off, the interval does not reach 100 %, and the difference is significant at 5 % after Holm's correction \
+             over all comparisons of this report. Otherwise it is “not shown to differ”. “Clear” means: all other servers \
+             are slower, there are as many turns as a claim needs, the runs are long enough, and the noise floor is known. \
+             “Ahead” means that one of the last three is missing. The noise floor is the largest difference between two \
+             copies of one program. It is rather too low: a copy runs directly after its original, and other servers do \
+             not. Two copies differed in ",
         )
         .say(format!("{}.", format::list(&floors)))
     }
@@ -287,7 +291,7 @@ impl<'a> Judged<'a> {
 
     /// The first with its figure, if all others are behind.
     fn named_first(&self) -> Text {
-        let Some(first) = self.lead.first() else { return "nobody".into() };
+        let Some(first) = self.lead.first() else { return "none".into() };
         let figure = format::with_unit(self.lead.figure, first.value.median);
         match self.standings.iter().all(|standing| *standing == Standing::Behind) {
             _ if !self.has_verdict() => NO_VERDICT.into(),
@@ -321,11 +325,11 @@ impl<'a> Judged<'a> {
         let (level, unshown) = (named(Standing::Level), named(Standing::Unshown));
         let mut words = Vec::new();
         if let Some(only) = self.lead.only {
-            words.push(format!("only {only} answered all"));
+            words.push(format!("only {only} answered all requests"));
         } else if self.lead.shares.is_empty() {
-            words.push("nobody answered all".to_owned());
+            words.push("no server answered all requests".to_owned());
         } else if self.lead.count() == 1 {
-            words.push("alone".to_owned());
+            words.push("the only server".to_owned());
         } else if level.is_empty() && unshown.is_empty() {
             words.push(if self.is_clear() { "clear" } else { "ahead" }.to_owned());
         }
@@ -517,7 +521,7 @@ fn standing(group: &[&Judged<'_>], first: &str) -> String {
         (Place::Ahead, "ahead", ""),
         (Place::Level, "level", partners.as_str()),
         (Place::Unshown, "not shown to differ", ""),
-        (Place::Behind, "behind", ""),
+        (Place::Behind, "slower", ""),
         (Place::Failed, "not ranked", ""),
     ];
     let count = |place: Place| group.iter().filter(|judged| judged.place(first) == Some(place)).count();
@@ -589,15 +593,18 @@ mod tests {
             blocks.iter().map(later).collect::<Vec<Block>>()
         };
         let full = said(&(0..7).flat_map(again).collect::<Vec<Block>>());
-        assert!(full.contains("of 2 loads that most servers took, 2 have a clear first"), "{full}");
-        assert!(full.contains("have a clear first: fulmar in 2."), "{full}");
+        assert!(
+            full.contains("in 2 of 2 loads that most servers ran, one server is clearly the fastest: "),
+            "{full}"
+        );
+        assert!(full.contains("clearly the fastest: fulmar in 2."), "{full}");
         assert!(
             full.contains("one report of twenty") && full.contains("Two copies of one program"),
             "{full}"
         );
         blocks.iter_mut().for_each(|block| block.quick = true);
         let quick = said(&blocks);
-        assert!(quick.contains("not very") && quick.contains("as few as 3 measurements"), "{quick}");
+        assert!(quick.contains("not very") && quick.contains("only 3 measurements"), "{quick}");
         assert_eq!(said(&[]), "[]");
     }
 
@@ -610,7 +617,7 @@ mod tests {
         let leads = Leads::of(&summary, &works);
         let groups = leads.groups();
         assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
-        assert_eq!(standing(&groups[1], "apache-event"), "indicative: behind in 2 of 2");
+        assert_eq!(standing(&groups[1], "apache-event"), "indicative: slower in 2 of 2");
         assert_eq!(standing(&groups[1], "fulmar"), "indicative: not shown to differ in 2 of 2");
         let (first, second) =
             (groups[0][0].lead.share("lighttpd").unwrap(), groups[0][1].lead.share("lighttpd").unwrap());
@@ -649,7 +656,7 @@ mod tests {
     fn clear_is_what_a_claim_may_rest_on() {
         let blocks = scattered(&[("a", 1000.0), ("b", 500.0), ("a-twin", 1010.0)]);
         assert_eq!(row(&blocks).0, "clear");
-        assert!(row(&blocks).1.contains("1 has a clear first: a in 1."));
+        assert!(row(&blocks).1.contains("clearly the fastest: a in 1."));
         let few: Vec<Block> = blocks.iter().filter(|block| block.turn < 19).cloned().collect();
         assert_eq!(row(&few).0, "indicative: ahead", "a claim needs 20 turns");
         let one: Vec<Block> = blocks.iter().filter(|block| block.turn < 1).cloned().collect();
@@ -664,7 +671,7 @@ mod tests {
             block.figures.insert(Figure::TotalS, 0.3);
         }
         assert_eq!(row(&short).0, "indicative: ahead");
-        assert!(row(&short).1.contains("In 1 load runs were so short"));
+        assert!(row(&short).1.contains("In 1 load the runs were so short"));
         let near = scattered(&[("a", 1000.0), ("b", 950.0), ("c", 500.0), ("a-twin", 900.0)]);
         assert_eq!(row(&near).0, "level with b");
     }
@@ -677,11 +684,9 @@ mod tests {
             *rate *= [0.5, 1.0, 1.9][block.turn as usize % 3];
         }
         assert_eq!(row(&blocks).0, "not shown to differ from b");
-        assert!(
-            row(&blocks)
-                .1
-                .contains("0 have a clear first. Of the others no difference between the best is shown.")
-        );
+        assert!(row(&blocks).1.contains(
+            "clearly the fastest. In the others, no difference between the best servers is shown."
+        ));
         assert!(row(&blocks).1.contains("no difference shown") && !row(&blocks).1.contains("Stress(\"a\")"));
     }
 
@@ -699,7 +704,7 @@ mod tests {
             block.figures.insert(Figure::Failed, 1000.0);
         }
         let (sureness, said) = row(&blocks);
-        assert_eq!(sureness, "only a answered all");
-        assert!(said.contains("nobody"), "{said}");
+        assert_eq!(sureness, "only a answered all requests");
+        assert!(said.contains("none"), "{said}");
     }
 }

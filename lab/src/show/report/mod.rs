@@ -6,6 +6,7 @@
 mod chart;
 mod choices;
 mod claims;
+mod costs;
 mod csv;
 mod detail;
 mod document;

@@ -1,6 +1,5 @@
 //! The first page: who leads, which findings hold, what to choose, and what it costs.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::chart::Chart;
@@ -16,11 +15,7 @@ use super::verdict;
 use crate::judge::findings::Answer;
 use crate::judge::statistics::FEWEST;
 use crate::model::block::{Block, original_of};
-use crate::model::experiment::{Experiment, Kind};
-use crate::model::figure::Figure;
-
-/// A file that costs hardly more than its request.
-const SMALL_BYTES: u64 = 10 * 1024;
+use crate::model::experiment::Experiment;
 
 /// The verdicts, in the order in which they are counted.
 const VERDICTS: [Badge; 4] = [Badge::Yes, Badge::No, Badge::Undecided, Badge::Open];
@@ -50,7 +45,7 @@ impl Overview<'_> {
         };
         let sections = [
             section("short", "In short", self.in_short()),
-            section("leads", "Who leads, and how sure that is", self.leads.overview()),
+            section("leads", "Which server is fastest, and how sure that is", self.leads.overview()),
             section("findings", "Which published findings hold", self.findings(true)),
             section("own-questions", "The lab's own questions", self.findings(false)),
             section("choices", "What to choose when", self.choices()),
@@ -231,85 +226,6 @@ impl Overview<'_> {
         }
         vec![Part::Text(words.into()), Part::Table(table)]
     }
-
-    fn costs(&self) -> Vec<Part> {
-        let Some((work, clients)) = self.costed() else { return Vec::new() };
-        let prices = self.prices;
-        let columns =
-            ["Server", "#CPU, µs a request", "#memory, MiB", "#requests/s of one core"].map(str::to_owned);
-        let rates =
-            prices.rates.iter().map(|rate| format!("#a month at {} requests/s", format::number(*rate)));
-        let caption = format!("What it costs: {}", format::titled(&work.title(), &work.at(clients)));
-        let mut table = Table::new(caption, columns.into_iter().chain(rates));
-        let mut rows: Vec<(f64, Vec<Text>)> = Vec::new();
-        for name in &work.contenders {
-            let cell = work.cell(name, clients);
-            let estimate = |figure| self.summary.estimate(&cell, figure);
-            let (Some((cpu, turns)), Some((memory, _))) =
-                (estimate(Figure::CpuUsPerRequest), estimate(Figure::MemoryBytes))
-            else {
-                continue;
-            };
-            let month = |rate: &f64| prices.month(*rate, cpu.median, memory.median);
-            let mut cells = vec![
-                (*name).into(),
-                format::estimate(Figure::CpuUsPerRequest, cpu, turns),
-                format::value(Figure::MemoryBytes, memory.median).into(),
-                format::number((1e6 / cpu.median).round()).into(),
-            ];
-            cells.extend(prices.rates.iter().map(|rate| Text::from(prices.amount(month(rate)))));
-            rows.push((prices.rates.iter().map(month).fold(0.0, f64::max), cells));
-        }
-        rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        for (_, cells) in rows {
-            table.row(cells);
-        }
-        vec![Part::Text(self.assumptions(work, clients).into()), Part::Table(table)]
-    }
-
-    fn assumptions(&self, work: &Work<'_>, clients: u32) -> String {
-        let prices = self.prices;
-        format!(
-            "Reckoned from CPU time and memory measured in “{}” of “{}” at {}. The rule: a load with \
-             kept connections and a file of at most {} before any other, then that of most servers, then that of \
-             the smallest file, at the largest number of clients that all of them had. Assumed: a core costs {} and a GiB {} a month ({}); a core is kept at most {} busy, so that peaks \
-             find room; the system takes {} GiB beside the server; a core there does what a core here does, and cost \
-             grows evenly with cores. Bandwidth, disks and work are not in it. Other prices: lab/prices.toml.",
-            work.load.title,
-            work.experiment.title,
-            work.at(clients),
-            format::bytes(SMALL_BYTES as f64),
-            prices.amount(prices.core_month),
-            prices.amount(prices.gib_month),
-            prices.source,
-            format::percent(prices.busy_max),
-            format::tick(prices.system_gib),
-        )
-    }
-
-    /// The load that costs are reckoned from, and its number of clients. Kept connections and a small file go before
-    /// all else; then most contenders whose CPU and memory are known, then the smallest file, then the first load. The
-    /// number of clients is the largest that all of them have.
-    fn costed(&self) -> Option<(&Work<'_>, u32)> {
-        let known = |work: &Work<'_>, clients: u32| {
-            let has = |name: &&&str| {
-                let cell = work.cell(name, clients);
-                [Figure::CpuUsPerRequest, Figure::MemoryBytes]
-                    .iter()
-                    .all(|figure| !self.summary.turns(&cell, *figure).is_empty())
-            };
-            work.contenders.iter().filter(has).count()
-        };
-        let loads = self.works.iter().enumerate().filter(|(_, work)| work.load.kind == Kind::Load);
-        let ranked = loads.filter_map(|(place, work)| {
-            let (most, clients) =
-                work.clients.iter().map(|clients| (known(work, *clients), *clients)).max()?;
-            let bytes = asked_bytes(work);
-            let rank = (is_plain(work) && bytes <= SMALL_BYTES, most, Reverse(bytes), Reverse(place));
-            (most > 0).then_some((rank, work, clients))
-        });
-        ranked.max_by_key(|(rank, ..)| *rank).map(|(_, work, clients)| (work, clients))
-    }
 }
 
 /// The programs that were measured, each once, with version and origin.
@@ -322,24 +238,6 @@ fn programs(blocks: &[Block]) -> Vec<String> {
     };
     let all: BTreeSet<String> = blocks.iter().filter(known).map(named).collect();
     all.into_iter().collect()
-}
-
-/// Whether a load asks on kept connections, as fast as it is answered, and for nothing but a file.
-fn is_plain(work: &Work<'_>) -> bool {
-    let load = work.load;
-    load.keep_alive
-        && load.pipeline == 1
-        && load.tls.is_none()
-        && load.backend.is_none()
-        && load.rate.is_none()
-}
-
-/// The length of the file that a load asks for; the largest number where it asks for no file.
-fn asked_bytes(work: &Work<'_>) -> u64 {
-    let path = work.load.path.split('?').next().unwrap_or_default().trim_start_matches('/');
-    let path = if path.is_empty() { "index.html" } else { path };
-    let file = work.experiment.files.iter().find(|file| file.path.trim_start_matches('/') == path);
-    file.map_or(u64::MAX, |file| file.length)
 }
 
 /// What is said beside a choice that no claim rests on.

@@ -23,6 +23,36 @@ pub(super) struct Prices {
     pub(super) system_gib: f64,
     /// Requests a second that are reckoned with.
     pub(super) rates: Vec<f64>,
+    /// The machines that can be rented, the smallest first.
+    machines: Vec<Machine>,
+    /// The users of an application.
+    pub(super) users: Users,
+}
+
+/// A machine that can be rented.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Machine {
+    cores: f64,
+    gib: f64,
+    month: f64,
+}
+
+/// The users of an application, and how often each of them loads a page.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Users {
+    pub(super) count: u32,
+    pub(super) page_every_s: f64,
+    /// The name under which experiments state a published machine for as many users.
+    pub(super) stated: String,
+}
+
+impl Users {
+    /// Pages that all of them load in a second.
+    pub(super) fn pages_per_s(&self) -> f64 {
+        f64::from(self.count) / self.page_every_s
+    }
 }
 
 impl Prices {
@@ -40,6 +70,18 @@ impl Prices {
     pub(super) fn month(&self, rate: f64, cpu_us: f64, memory_bytes: f64) -> f64 {
         let memory_gib = memory_bytes / GIB + self.system_gib;
         self.cores(rate, cpu_us) * self.core_month + memory_gib * self.gib_month
+    }
+
+    /// The smallest machine with so many cores, and with room for the server and the system.
+    pub(super) fn machine(&self, cores: f64, memory_bytes: f64) -> Option<&Machine> {
+        let gib = memory_bytes / GIB + self.system_gib;
+        self.machines.iter().find(|machine| machine.cores >= cores && machine.gib >= gib)
+    }
+
+    /// A machine in words, with its price.
+    pub(super) fn named(&self, machine: &Machine) -> String {
+        let Machine { cores, gib, month } = machine;
+        format!("{cores} cores, {gib} GiB, {}{month} a month", self.currency)
     }
 
     /// An amount.
@@ -70,8 +112,20 @@ mod tests {
     #[test]
     fn the_prices_give_the_machines_that_they_were_taken_from() {
         let prices = Prices::built_in().unwrap();
-        for (cores, gib, month) in [(2.0, 4.0, 18.0), (4.0, 8.0, 36.0), (8.0, 16.0, 72.0)] {
-            assert_eq!(cores * prices.core_month + gib * prices.gib_month, month);
+        assert_eq!(prices.machines.len(), 3);
+        for Machine { cores, gib, month } in &prices.machines {
+            assert_eq!(cores * prices.core_month + gib * prices.gib_month, *month);
         }
+    }
+
+    #[test]
+    fn the_smallest_machine_has_the_cores_and_the_memory() {
+        let prices = Prices::built_in().unwrap();
+        let named = |cores, gib| prices.machine(cores, gib * GIB).map(|machine| prices.named(machine));
+        assert_eq!(named(0.5, 0.3).unwrap(), "2 cores, 4 GiB, $18 a month");
+        assert_eq!(named(2.5, 0.3).unwrap(), "4 cores, 8 GiB, $36 a month");
+        assert_eq!(named(0.5, 3.6).unwrap(), "4 cores, 8 GiB, $36 a month", "the system needs half a GiB");
+        assert_eq!(named(9.0, 1.0), None);
+        assert_eq!(prices.users.pages_per_s().round(), 167.0);
     }
 }

@@ -34,12 +34,14 @@ impl Judged<'_> {
         let Some(first) = self.lead.first() else {
             return "no server answered all requests".into();
         };
-        let runs = self.lead.shares.iter().map(|share| share.turns).min().unwrap_or_default();
+        let measured = || self.lead.shares.iter().filter(|share| share.turns > 0);
+        let runs = measured().map(|share| share.turns).min().unwrap_or_default();
         let rate = format::with_unit(self.lead.figure, first.value.median);
         if !self.has_verdict() {
-            let all: Vec<String> = self.lead.shares.iter().take(NAMED_MAX).map(named).collect();
+            let all: Vec<String> = measured().take(NAMED_MAX).map(named).collect();
             let runs = format!("{}, a verdict needs {FEWEST}", format::counted(runs, "run"));
-            return Text::default().stress("no verdict yet").say(format!(": {}", all.join(", "))).aside(runs);
+            let words = format!(", so far {}", all.join(", "));
+            return Text::default().stress("no verdict yet").say(words).aside(runs);
         }
         let behind = || self.lead.shares.iter().skip(1).zip(&self.standings);
         let as_good = behind().filter(|(_, standing)| **standing != Standing::Behind);
