@@ -2,10 +2,12 @@
 
 mod chosen_certificates;
 mod client_certificates;
+mod client_status;
 mod conversations;
 mod early_data;
 mod grade;
 mod stapling;
+mod ticket_keys;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -490,7 +490,10 @@ fn wrong_files_are_errors_at_load() {
         ),
         ("proxy_ssl_ciphers RC4;", "SSL_CTX_set_cipher_list(\"RC4\") failed (no cipher match)"),
         ("proxy_ssl_protocols TLSv1;", "\"proxy_ssl_protocols\" enables no supported version"),
-        ("proxy_ssl_conf_command Options x;", "\"proxy_ssl_conf_command\" is not supported"),
+        (
+            "proxy_ssl_conf_command Options x;",
+            "\"proxy_ssl_conf_command\" with \"Options\" \"x\" is not supported",
+        ),
         (
             "proxy_ssl_certificate $uri;",
             "no \"proxy_ssl_certificate_key\" is defined for certificate \"$uri\"",

@@ -52,6 +52,8 @@ impl Client {
             tls12: true,
             tls13: true,
             ciphers: "HIGH:!aNULL:!MD5",
+            suites: "",
+            curves: "auto",
             tells_name: true,
             trust: trust.as_ref(),
             resumes: true,

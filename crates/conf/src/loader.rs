@@ -37,6 +37,14 @@ pub trait Inputs {
     /// What the system said; `FileTooLarge` beyond [`FILE_BYTES_MAX`].
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// As [`read`](Inputs::read), and the file may be a named pipe, into which another program writes its content.
+    ///
+    /// # Errors
+    /// What the system said; `TimedOut` if nothing is written.
+    fn read_pipe(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
     /// The existing paths that a shell pattern names, sorted by their bytes; none is not an error.
     ///
     /// # Errors

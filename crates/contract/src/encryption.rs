@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tls::{Authorities, Choices, Handshakes, LoadError, Pair, PairCache, Stapling, Trust};
+use tls::{Authorities, Choices, Handshakes, LoadError, Pair, PairCache, Stapling, StatusCheck, Trust};
 
 /// How a virtual server is to encrypt. The server reads the files when it puts a site together.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +37,14 @@ pub struct TlsPolicy {
     pub client_authorities: Option<Pem>,
     /// The certificates that were revoked.
     pub revoked: Option<Pem>,
+    /// Asks responders about certificates of clients.
+    pub status_check: Option<Arc<dyn StatusCheck>>,
     /// Where `ssl_stapling on` was said, and how answers of responders are fetched.
     pub stapling: Option<(Span, Arc<Stapling>)>,
     /// The responder's answer about the certificates (OCSP), as DER.
     pub stapling_file: Option<Pem>,
+    /// Keys of tickets: the first one seals, each one opens.
+    pub ticket_keys: Vec<Pem>,
     /// Whether clients that ask for this server are turned away in the handshake.
     pub reject: bool,
     /// What needs no files.
@@ -199,7 +203,13 @@ impl Pem {
     }
 
     fn passwords(&self, inputs: &dyn Inputs) -> Result<Cow<'_, [u8]>, Diagnostic> {
-        self.read(inputs).map_err(|reason| {
+        let text = match &self.source {
+            PemSource::File(path) => {
+                inputs.read_pipe(path).map(Cow::Owned).map_err(|error| net::system_message(&error))
+            }
+            _ => self.read(inputs),
+        };
+        text.map_err(|reason| {
             Diagnostic::emerg(format!("cannot open file \"{}\" ({reason})", self.source)).at(self.span)
         })
     }

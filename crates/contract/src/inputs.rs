@@ -14,6 +14,10 @@ impl Inputs for System {
         Disk.read(path)
     }
 
+    fn read_pipe(&self, path: &Path) -> io::Result<Vec<u8>> {
+        net::read_pipe(path).unwrap_or_else(|| Disk.read(path))
+    }
+
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         Disk.glob(pattern)
     }

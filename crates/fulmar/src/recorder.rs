@@ -95,6 +95,15 @@ impl Recorder {
         Ok(Recorder { source: Some(source), answers })
     }
 
+    fn ask_for_file(
+        &self,
+        path: &Path,
+        read: impl FnOnce(&dyn Inputs) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Vec<u8>> {
+        let parts = self.ask(Kind::Read, path.as_os_str().as_bytes(), |source| Ok(vec![read(source)?]))?;
+        Ok(parts.into_iter().next().unwrap_or_default())
+    }
+
     fn ask(
         &self,
         kind: Kind,
@@ -122,9 +131,11 @@ impl Recorder {
 
 impl Inputs for Recorder {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let parts =
-            self.ask(Kind::Read, path.as_os_str().as_bytes(), |source| Ok(vec![source.read(path)?]))?;
-        Ok(parts.into_iter().next().unwrap_or_default())
+        self.ask_for_file(path, |source| source.read(path))
+    }
+
+    fn read_pipe(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.ask_for_file(path, |source| source.read_pipe(path))
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {

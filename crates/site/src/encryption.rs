@@ -8,7 +8,8 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use tls::{
-    Authorities, ClientCheck, OcspSubject, Pair, PolicyError, ServerPolicy, Settings, Staple, Validity,
+    Authorities, ClientCheck, OcspSubject, Pair, PolicyError, ServerPolicy, Settings, Staple, TicketKey,
+    Validity,
 };
 
 /// What a virtual server does with clients that begin a handshake.
@@ -63,16 +64,21 @@ pub(crate) fn load(
         return Ok(Encryption::Reject);
     };
     let is_asked = policy.verify != VerifyClient::Off;
-    let clients = is_asked.then_some(ClientCheck { trust: &trust, named: named.as_ref() });
+    let status = policy.status_check.as_ref().map(|check| check.settings());
+    let clients = is_asked.then_some(ClientCheck { trust: &trust, named: named.as_ref(), status });
     let settings = Settings { pairs: &pairs, choices: &policy.choices, clients };
     // If nothing changed, tickets, sessions and connections of the previous configuration stay valid.
-    let written = variable.iter().flat_map(|(pem, key)| [pem, key]).map(|pem| pem.source.to_string());
+    let written = variable.iter().flat_map(|(pem, key)| [pem, key]).chain(&policy.ticket_keys);
+    let written = written.map(|pem| pem.source.to_string());
     let identity = Identity::default().bytes(settings.digest());
     let identity = written.fold(identity, |identity, text| identity.bytes(text));
     let made = origin
         .share(identity, || ServerPolicy::new(&settings))
         .map_err(|error| cannot_speak(error, policy, first.span))?;
+    // Keys may change while sessions and connections go on.
+    made.set_ticket_keys(ticket_keys(policy, inputs)?);
     let made = (*made).clone().with_handshakes(policy.handshakes.clone());
+    let made = made.with_status_check(policy.status_check.clone().filter(|_| is_asked));
     if variable.is_empty() {
         return Ok(Encryption::Accept(made));
     }
@@ -81,6 +87,20 @@ pub(crate) fn load(
     let known = pairs.into_iter().map(|pair| PairSource::Known(Box::new(pair)));
     let sources = variable.into_iter().map(|pems| PairSource::Variable(Box::new(pems.clone())));
     Ok(Encryption::Select(made, Arc::new(Certificates { sources: known.chain(sources).collect(), finder })))
+}
+
+fn ticket_keys(policy: &TlsPolicy, inputs: &dyn Inputs) -> Result<Vec<TicketKey>, Diagnostic> {
+    let read = |file: &Pem| {
+        let bytes = file.read(inputs).map_err(|reason| {
+            Diagnostic::emerg(format!("open() \"{}\" failed ({reason})", file.source)).at(file.span)
+        })?;
+        TicketKey::new(&bytes).ok_or_else(|| {
+            Diagnostic::emerg(format!("\"{}\" must be 48 or 80 bytes", file.source))
+                .at(file.span)
+                .hint("make a key with: openssl rand -out FILE 80")
+        })
+    };
+    policy.ticket_keys.iter().map(read).collect()
 }
 
 /// The certificates and keys whose places variables do not name.
@@ -153,7 +173,7 @@ fn fetch_answers(
         };
         match OcspSubject::new(pair, &all, (stapling, trust.as_ref()), keep) {
             None => ignored("issuer certificate not found for certificate"),
-            Some(subject) if stapling.responder.is_none() && subject.responder().is_none() => {
+            Some(subject) if stapling.responder.is_none() && subject.question().responder().is_none() => {
                 ignored("no OCSP responder URL in the certificate");
             }
             Some(subject) => {
@@ -199,7 +219,7 @@ fn cannot_speak(error: PolicyError, policy: &TlsPolicy, certificate: Span) -> Di
                 .at(policy.curves_at.unwrap_or(certificate))
                 .hint("leave the line out, or name some of X25519MLKEM768, X25519, prime256v1 and secp384r1")
         }
-        PolicyError::NoVersion | PolicyError::Library => {
+        PolicyError::NoVersion | PolicyError::NoSuite | PolicyError::Library => {
             Diagnostic::emerg(format!("cannot speak TLS: {error}")).at(certificate)
         }
     }

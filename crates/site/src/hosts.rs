@@ -6,6 +6,7 @@ use crate::server::Server;
 use conf::value::TooManySteps;
 use contract::{Exchange, HostNames, NameError, Regex, Regexes};
 use std::sync::Arc;
+use tls::StatusCheck;
 
 /// The virtual servers of one address.
 pub struct Hosts {
@@ -49,6 +50,11 @@ impl Hosts {
             Encryption::None => &self.default.encryption,
             own => own,
         }
+    }
+
+    /// What asks responders about the client of a connection that asked for this server.
+    pub fn status_check(&self, named: Option<&Arc<Server>>) -> Option<Arc<dyn StatusCheck>> {
+        self.encryption(named).policy()?.status_check().cloned()
     }
 
     /// Whether a client whose connection asked for one server was checked as the other one checks its clients.

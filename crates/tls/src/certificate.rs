@@ -4,8 +4,8 @@
 //! So whatever clients accept is served: X.509 of version 1, a name in the subject only, unknown extensions.
 
 use crate::extensions::Extensions;
+use crate::noted::Noting;
 use crate::policy::Digest;
-use crate::signatures::Noting;
 use crate::x509::{Fields, certificates, element, key_bits};
 use crate::{Staple, encrypted_key};
 use aws_lc_rs::digest::{self, SHA256};

@@ -62,6 +62,15 @@ impl Basis<'_> {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn judge(&self, own: &[u8], sent: &[CertificateDer<'_>]) -> Result<(), Verdict> {
+        self.chain(own, sent).map(drop)
+    }
+
+    /// As `judge`, and gives the chain from the peer's certificate to the root.
+    pub(crate) fn chain<'c>(
+        &'c self,
+        own: &'c [u8],
+        sent: &'c [CertificateDer<'_>],
+    ) -> Result<Vec<&'c [u8]>, Verdict> {
         let own = Certificate::of(own)?;
         let mut chain = self.build(own, sent);
         self.check_extensions(&mut chain);
@@ -73,7 +82,10 @@ impl Basis<'_> {
         {
             self.check_names(&mut chain);
         }
-        chain.verdict.map_or(Ok(()), Err)
+        match chain.verdict {
+            Some(verdict) => Err(verdict),
+            None => Ok(chain.certificates.iter().map(|certificate| certificate.der).collect()),
+        }
     }
 
     /// Adds issuers up to a trusted certificate that signed itself. Trusted ones are preferred to those that were sent.

@@ -115,6 +115,23 @@ pub(crate) fn select(list: &str) -> Vec<SupportedCipherSuite> {
     chosen.into_iter().map(|cipher| *cipher.suite).collect()
 }
 
+/// Whether a list names ciphers of TLS 1.3 that are known here, joined by `:`.
+pub fn are_suites(list: &str) -> bool {
+    suites(list).is_some()
+}
+
+/// The ciphers of TLS 1.3 that a list names, in its order. `None` if one of them is unknown, or none is named.
+pub(crate) fn suites(list: &str) -> Option<Vec<SupportedCipherSuite>> {
+    let known = [
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    let find = |wanted: &str| known.into_iter().find(|suite| name(suite.suite()) == wanted);
+    let chosen: Vec<_> = list.split(':').map(find).collect::<Option<_>>()?;
+    (!chosen.is_empty()).then_some(chosen)
+}
+
 /// The name of a cipher that was agreed on (`$ssl_cipher`).
 pub(crate) fn name(suite: CipherSuite) -> &'static str {
     let known = CIPHERS.iter().find(|cipher| cipher.suite.suite() == suite);
@@ -142,6 +159,17 @@ mod tests {
 
     fn names(list: &str) -> Vec<&'static str> {
         select(list).into_iter().map(|suite| name(suite.suite())).collect()
+    }
+
+    #[test]
+    fn suites_of_tls13_have_an_order() {
+        let names = |list: &str| {
+            let names = suites(list)?.into_iter().map(|suite| name(suite.suite()));
+            Some(names.collect::<Vec<_>>().join(":"))
+        };
+        let two = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256";
+        assert_eq!(names(two).as_deref(), Some(two));
+        assert!(names("").is_none() && names("TLS_AES_128_CCM_SHA256").is_none());
     }
 
     #[test]

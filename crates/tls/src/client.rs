@@ -1,6 +1,6 @@
 //! How other servers are spoken to.
 
-use crate::policy::{provider, versions};
+use crate::policy::{Ciphers, provider, versions};
 use crate::verifier::{Trust, Verifier, mismatch};
 use crate::{Failure, Pair, PolicyError};
 use ::aws_lc_rs::digest::{Context, SHA256};
@@ -29,6 +29,10 @@ pub struct ClientSettings<'a> {
     pub tls13: bool,
     /// The ciphers of TLS 1.2, in OpenSSL's language.
     pub ciphers: &'a str,
+    /// The ciphers of TLS 1.3 in their order, joined by `:`; empty for all.
+    pub suites: &'a str,
+    /// The groups of key exchange by OpenSSL's names, joined by `:`; `auto` for all.
+    pub curves: &'a str,
     /// Whether the server gets the name of the request (SNI).
     pub tells_name: bool,
     /// The authorities that certificates are checked against; without them no certificate is checked.
@@ -42,7 +46,18 @@ pub struct ClientSettings<'a> {
 impl ClientSettings<'_> {
     /// A digest of all that can be chosen: policies with the same one can replace each other.
     pub fn digest(&self) -> [u8; 32] {
-        let ClientSettings { pair, tls12, tls13, ciphers, tells_name, trust, resumes, protocol } = self;
+        let ClientSettings {
+            pair,
+            tls12,
+            tls13,
+            ciphers,
+            suites,
+            curves,
+            tells_name,
+            trust,
+            resumes,
+            protocol,
+        } = self;
         let mut context = Context::new(&SHA256);
         let flags = [*tls12, *tls13, *tells_name, *resumes, pair.is_some(), trust.is_some()];
         context.update(b"client policy");
@@ -60,7 +75,10 @@ impl ClientSettings<'_> {
         }
         context.update(&[protocol.map_or(0, |protocol| protocol.len().to_le_bytes()[0])]);
         context.update(protocol.unwrap_or_default());
-        context.update(ciphers.as_bytes());
+        for list in [ciphers, suites, curves] {
+            context.update(&(list.len() as u64).to_be_bytes());
+            context.update(list.as_bytes());
+        }
         let mut digest = [0; 32];
         digest.copy_from_slice(context.finish().as_ref());
         digest
@@ -84,7 +102,10 @@ impl ClientPolicy {
     /// See [`PolicyError`].
     pub fn new(settings: &ClientSettings<'_>) -> Result<ClientPolicy, PolicyError> {
         let versions = versions(settings.tls12, settings.tls13)?;
-        let provider = provider(settings.tls12, settings.ciphers, "auto")?;
+        let provider = {
+            let ciphers = Ciphers { tls12: settings.ciphers, tls13: settings.suites };
+            provider(settings.tls12, &ciphers, settings.curves)?
+        };
         let algorithms = provider.signature_verification_algorithms;
         let verifier = Verifier { algorithms, trust: settings.trust.cloned() };
         let builder = ClientConfig::builder_with_provider(Arc::new(provider))
@@ -177,6 +198,8 @@ mod tests {
         tls12: true,
         tls13: true,
         ciphers: "DEFAULT",
+        suites: "",
+        curves: "auto",
         tells_name: true,
         trust: None,
         resumes: true,
@@ -461,6 +484,8 @@ mod tests {
             ClientSettings { tls12: false, ..PLAIN },
             ClientSettings { tls13: false, ..PLAIN },
             ClientSettings { ciphers: "HIGH", ..PLAIN },
+            ClientSettings { suites: "TLS_AES_128_GCM_SHA256", ..PLAIN },
+            ClientSettings { curves: "X25519", ..PLAIN },
             ClientSettings { tells_name: false, ..PLAIN },
             ClientSettings { resumes: false, ..PLAIN },
         ];

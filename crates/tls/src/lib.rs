@@ -15,11 +15,13 @@ mod certificate;
 mod chain;
 mod ciphers;
 mod client;
+mod compression;
 mod distinguished_name;
 mod encrypted_key;
 mod extensions;
 mod hello;
 mod name_constraints;
+mod noted;
 mod ocsp;
 mod offered;
 mod pair_cache;
@@ -28,9 +30,9 @@ mod policy;
 mod revocation;
 mod self_signed;
 mod session;
-mod signatures;
 #[cfg(test)]
 mod testing;
+mod ticket_keys;
 mod tickets;
 mod validity;
 mod verdict;
@@ -38,15 +40,20 @@ mod verifier;
 mod x509;
 
 pub use certificate::{LoadError, Pair};
+pub use ciphers::are_suites;
 pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, Rejection};
-pub use ocsp::{OCSP_ANSWER_MAX, OcspError, OcspSubject, Staple, Stapling};
+pub use ocsp::{
+    OCSP_ANSWER_MAX, OcspError, OcspFinding, OcspQuestion, OcspScope, OcspState, OcspSubject, Staple,
+    Stapling, StatusCheck, StatusSettings,
+};
 pub use offered::Offered;
 pub use pair_cache::{PairCache, PairCacheLimits};
 pub use peer::PeerCertificate;
-pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, ServerPolicy, Settings};
+pub use policy::{Choices, ClientCheck, Handshakes, PolicyError, RECORD_MAX, ServerPolicy, Settings};
 pub use self_signed::SelfSigned;
 pub use session::{Failure, Negotiated, Processed, Session};
+pub use ticket_keys::TicketKey;
 pub use validity::{Nearness, Validity, served, set_served};
 pub use verdict::Verdict;
 pub use verifier::{Authorities, Trust, TrustError};

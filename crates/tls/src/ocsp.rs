@@ -1,15 +1,17 @@
-//! Questions to OCSP responders about a server's own certificate, and their answers (RFC 6960).
+//! Questions to OCSP responders about a server's own certificate and those of clients, and their answers (RFC 6960).
 
 use crate::chain::{Basis, Purpose, Store};
 use crate::extensions::{Extension, Extensions};
 use crate::policy::Digest;
 use crate::x509::{Fields, element, key_bits, seconds, split};
-use crate::{Authorities, Pair, Trust, Validity};
+use crate::{Authorities, Pair, Trust, Validity, Verdict};
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use http::base64;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::sign::CertifiedKey;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use thiserror::Error;
@@ -56,16 +58,70 @@ struct Answer {
     due: i64,
 }
 
-/// A certificate that a responder is asked about.
+/// A certificate of this server that a responder is asked about.
 #[derive(Debug)]
 pub struct OcspSubject {
     certified: Arc<CertifiedKey>,
-    issuer: CertificateDer<'static>,
-    certificate_id: Vec<u8>,
-    responder: Option<String>,
+    question: OcspQuestion,
     names: String,
     trust: Option<Trust>,
     staple: Arc<Staple>,
+}
+
+/// A question to a responder about one certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OcspQuestion {
+    issuer: CertificateDer<'static>,
+    certificate_id: Vec<u8>,
+    responder: Option<String>,
+}
+
+/// What a responder says about a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OcspFinding {
+    /// Whether it is revoked.
+    pub state: OcspState,
+    /// When newer information is there, in seconds since 1970.
+    pub ends: Option<i64>,
+}
+
+/// The state of a certificate (RFC 6960, section 2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcspState {
+    /// It is not revoked.
+    Good,
+    /// It is revoked.
+    Revoked,
+    /// The responder does not know it.
+    Unknown,
+}
+
+/// Of which certificates of clients responders are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcspScope {
+    /// The client's own one.
+    Leaf,
+    /// And those of the authorities below the root.
+    Chain,
+}
+
+/// Asks responders whether certificates of clients are revoked, when a connection begins.
+pub trait StatusCheck: fmt::Debug + Send + Sync {
+    /// What distinguishes it from other checks.
+    fn settings(&self) -> &StatusSettings;
+
+    /// What is wrong with the first certificate that is not good, if there is one.
+    fn check(self: Arc<Self>, questions: Vec<OcspQuestion>)
+    -> Pin<Box<dyn Future<Output = Option<Verdict>>>>;
+}
+
+/// How certificates of clients are checked with responders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusSettings {
+    /// Of which certificates responders are asked.
+    pub scope: OcspScope,
+    /// The URL of the responder, in place of those that certificates name.
+    pub responder: Option<Box<str>>,
 }
 
 /// Why an answer is not used.
@@ -141,18 +197,16 @@ impl OcspSubject {
         let (own, chain) = pair.certified.cert.split_first()?;
         let fields = Fields::of(own)?;
         let issuer = issuer(&fields, chain, authorities)?;
-        let certificate_id = certificate_id(&fields, issuer)?;
+        let question = OcspQuestion::new(&fields, issuer)?;
         let trust = trust.filter(|_| stapling.verifies).cloned();
         let mut identity = Digest::new();
         identity.bytes(&pair.identity());
-        identity.bytes(&certificate_id);
+        identity.bytes(&question.certificate_id);
         identity.bytes(stapling.responder.as_deref().unwrap_or_default().as_bytes());
         identity.bytes(trust.as_ref().map_or(&[][..], |trust| trust.digest()));
         Some(OcspSubject {
             certified: Arc::clone(&pair.certified),
-            issuer: issuer.clone(),
-            certificate_id,
-            responder: responder(fields.extensions),
+            question,
             names: Validity::of(pair).map(|validity| validity.names).unwrap_or_default(),
             trust,
             staple: keep(identity.finish()),
@@ -164,20 +218,14 @@ impl OcspSubject {
         &self.names
     }
 
-    /// The URL of the responder that the certificate names.
-    pub fn responder(&self) -> Option<&str> {
-        self.responder.as_deref()
+    /// What a responder is asked.
+    pub fn question(&self) -> &OcspQuestion {
+        &self.question
     }
 
     /// What is sent with the certificate.
     pub fn staple(&self) -> &Arc<Staple> {
         &self.staple
-    }
-
-    /// The question, in base64.
-    pub fn question(&self) -> String {
-        let wrap = |content: &[u8]| der(SEQUENCE, content);
-        base64::encode(&wrap(&wrap(&wrap(&wrap(&self.certificate_id)))))
     }
 
     /// Whether the caller is to fetch the answers: no other one has claimed it, and not released it.
@@ -204,25 +252,88 @@ impl OcspSubject {
     pub fn take(&self, answer: &[u8]) -> Result<(), OcspError> {
         const EARLIEST_S: i64 = 300;
         const LATEST_S: i64 = 3600;
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let algorithms = &provider.signature_verification_algorithms;
+        let found = self.question.check(answer, algorithms, self.trust.is_some())?;
+        match found.state {
+            OcspState::Good => {}
+            OcspState::Revoked => return Err(OcspError::NotGood("revoked")),
+            OcspState::Unknown => return Err(OcspError::NotGood("unknown")),
+        }
+        let now = now();
+        if let (Some(trust), Some((own, chain))) = (&self.trust, self.certified.cert.split_first()) {
+            let sent: Vec<_> = chain.iter().chain([&self.question.issuer]).cloned().collect();
+            trust.check_server(own, &sent, algorithms).map_err(|_| OcspError::Signer)?;
+        }
+        // Some time before it is over, but neither all the time nor never.
+        let due = found.ends.map_or(LATEST_S, |end| (end - now - SKEW_S).clamp(EARLIEST_S, LATEST_S));
+        let certified = CertifiedKey { ocsp: Some(answer.to_vec()), ..(*self.certified).clone() };
+        let answer = Answer { certified: Some(Arc::new(certified)), ends: found.ends, due: now + due };
+        *self.staple.answer.write().unwrap_or_else(PoisonError::into_inner) = answer;
+        Ok(())
+    }
+}
+
+impl OcspQuestion {
+    /// The question about a certificate with these fields that this issuer signed.
+    fn new(fields: &Fields<'_>, issuer: &CertificateDer<'_>) -> Option<OcspQuestion> {
+        Some(OcspQuestion {
+            issuer: issuer.clone().into_owned(),
+            certificate_id: certificate_id(fields, issuer)?,
+            responder: responder(fields.extensions),
+        })
+    }
+
+    /// The questions about all certificates of a chain that was verified, but for its last one.
+    pub(crate) fn about(chain: &[&[u8]], scope: OcspScope) -> Option<Vec<OcspQuestion>> {
+        let pairs = chain.iter().zip(chain.iter().skip(1));
+        let wanted = if scope == OcspScope::Leaf { 1 } else { usize::MAX };
+        pairs
+            .take(wanted)
+            .map(|(own, issuer)| Self::new(&Fields::of(own)?, &CertificateDer::from(*issuer)))
+            .collect()
+    }
+
+    /// The URL of the responder that the certificate names.
+    pub fn responder(&self) -> Option<&str> {
+        self.responder.as_deref()
+    }
+
+    /// What the certificate is known by (RFC 6960, section 4.1.1): hashes of the name and the key of its issuer, and its
+    /// serial number.
+    pub fn certificate_id(&self) -> &[u8] {
+        &self.certificate_id
+    }
+
+    /// The request, in base64.
+    pub fn request(&self) -> String {
+        let wrap = |content: &[u8]| der(SEQUENCE, content);
+        base64::encode(&wrap(&wrap(&wrap(&wrap(&self.certificate_id)))))
+    }
+
+    /// What an answer says. Its signer has to be the issuer, or a responder with a certificate of the issuer that says so.
+    ///
+    /// # Errors
+    /// See [`OcspError`].
+    pub fn read(&self, answer: &[u8]) -> Result<OcspFinding, OcspError> {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        self.check(answer, &provider.signature_verification_algorithms, true)
+    }
+
+    fn check(
+        &self,
+        answer: &[u8],
+        algorithms: &WebPkiSupportedAlgorithms,
+        checks_signer: bool,
+    ) -> Result<OcspFinding, OcspError> {
         let basic = Basic::of(answer)?;
         let status = basic.status(&self.certificate_id)?;
         let now = now();
         if status.begins > now + SKEW_S || status.ends.is_some_and(|end| end < now - SKEW_S) {
             return Err(OcspError::Late);
         }
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let algorithms = &provider.signature_verification_algorithms;
-        basic.check_signature(&self.issuer, algorithms, self.trust.is_some())?;
-        if let (Some(trust), Some((own, chain))) = (&self.trust, self.certified.cert.split_first()) {
-            let sent: Vec<_> = chain.iter().chain([&self.issuer]).cloned().collect();
-            trust.check_server(own, &sent, algorithms).map_err(|_| OcspError::Signer)?;
-        }
-        // Some time before it is over, but neither all the time nor never.
-        let due = status.ends.map_or(LATEST_S, |end| (end - now - SKEW_S).clamp(EARLIEST_S, LATEST_S));
-        let certified = CertifiedKey { ocsp: Some(answer.to_vec()), ..(*self.certified).clone() };
-        let answer = Answer { certified: Some(Arc::new(certified)), ends: status.ends, due: now + due };
-        *self.staple.answer.write().unwrap_or_else(PoisonError::into_inner) = answer;
-        Ok(())
+        basic.check_signature(&self.issuer, algorithms, checks_signer)?;
+        Ok(OcspFinding { state: status.state, ends: status.ends })
     }
 }
 
@@ -280,6 +391,7 @@ struct Basic<'a> {
 
 /// What is said of one certificate.
 struct Status {
+    state: OcspState,
     begins: i64,
     ends: Option<i64>,
 }
@@ -332,7 +444,7 @@ impl<'a> Basic<'a> {
         Some(Basic { signed, algorithm, signature, certificates, responses, responder: (kind, responder) })
     }
 
-    /// What is said of a certificate, if it is good.
+    /// What is said of a certificate.
     fn status(&self, certificate_id: &[u8]) -> Result<Status, OcspError> {
         const GOOD: u8 = 0x80;
         const REVOKED: u8 = 0xa1;
@@ -345,11 +457,13 @@ impl<'a> Basic<'a> {
                 continue;
             }
             let (tag, _, after) = element(after).ok_or(OcspError::Malformed)?;
-            return match tag {
-                GOOD => times(after).ok_or(OcspError::Malformed),
-                REVOKED => Err(OcspError::NotGood("revoked")),
-                _ => Err(OcspError::NotGood("unknown")),
+            let state = match tag {
+                GOOD => OcspState::Good,
+                REVOKED => OcspState::Revoked,
+                _ => OcspState::Unknown,
             };
+            let (begins, ends) = times(after).ok_or(OcspError::Malformed)?;
+            return Ok(Status { state, begins, ends });
         }
         Err(OcspError::OtherCertificate)
     }
@@ -413,7 +527,7 @@ fn is_same_id(one: &[u8], other: &[u8]) -> bool {
     parts(one).is_some() && parts(one) == parts(other)
 }
 
-fn times(after: &[u8]) -> Option<Status> {
+fn times(after: &[u8]) -> Option<(i64, Option<i64>)> {
     let (tag, text, rest) = element(after)?;
     let begins = seconds(tag, text)?;
     let ends = match rest.first() {
@@ -423,7 +537,7 @@ fn times(after: &[u8]) -> Option<Status> {
         }
         _ => None,
     };
-    Some(Status { begins, ends })
+    Some((begins, ends))
 }
 
 /// The URL of the first HTTP responder among the extensions of a certificate (RFC 5280, section 4.2.2.1).
@@ -528,9 +642,9 @@ mod tests {
         let pair = pair(&authority, |params| params.custom_extensions.push(access(&urls)));
         let stapling = Stapling::new(None, false);
         let made = subject(&pair, &stapling, None);
-        assert_eq!((made.responder(), made.names()), (Some("HTTP://a.example/"), "a.example"));
-        assert_eq!(*made.issuer, *authority_der(&authority));
-        assert_eq!(base64::decode(made.question().as_bytes()).unwrap()[..2], [0x30, 0x42]);
+        assert_eq!((made.question().responder(), made.names()), (Some("HTTP://a.example/"), "a.example"));
+        assert_eq!(*made.question.issuer, *authority_der(&authority));
+        assert_eq!(base64::decode(made.question().request().as_bytes()).unwrap()[..2], [0x30, 0x42]);
 
         let (certificate, key) = authority.sign(|_| ());
         let alone = Pair::from_pem(certificate.as_bytes(), key.as_bytes(), b"").unwrap();
@@ -538,7 +652,7 @@ mod tests {
             let known = Authorities::from_pem(authority.pem.as_bytes()).unwrap();
             let found =
                 OcspSubject::new(&alone, &[&known], (&stapling, None), |id| Arc::new(Staple::new(id)));
-            found.map(|found| found.responder().map(str::to_owned))
+            found.map(|found| found.question().responder().map(str::to_owned))
         };
         assert_eq!((find(&authority), find(&other)), (Some(None), None));
     }
@@ -551,7 +665,7 @@ mod tests {
         let pair = pair.with_staple(made.staple());
         assert!(pair.certified().ocsp.is_none() && made.due() == 0);
         let issuer = authority_der(&authority);
-        let response = single(&made.certificate_id, GOOD, (PAST, Some(FUTURE)));
+        let response = single(&made.question.certificate_id, GOOD, (PAST, Some(FUTURE)));
         let bytes = answer(&response, &issuer, authority.key(), &[]);
         assert_eq!(made.take(&bytes), Ok(()));
         assert_eq!(pair.certified().ocsp.as_deref(), Some(&*bytes));
@@ -574,7 +688,7 @@ mod tests {
         let pair = pair(&authority, |_| ());
         let made = subject(&pair, &Stapling::new(None, false), None);
         let issuer = authority_der(&authority);
-        let id = &made.certificate_id;
+        let id = &made.question.certificate_id;
         let take = |responses: &[u8]| made.take(&answer(responses, &issuer, authority.key(), &[]));
         let revoked = (0xa1, &*der(GENERALIZED_TIME, PAST.as_bytes()));
         for (response, error) in [
@@ -623,7 +737,7 @@ mod tests {
             (true, &other, &right, Err(OcspError::Signer)),
         ] {
             let made = subject(&pair, &Stapling::new(None, verifies), Some(&trust(trusted)));
-            let response = single(&made.certificate_id, GOOD, (PAST, Some(FUTURE)));
+            let response = single(&made.question.certificate_id, GOOD, (PAST, Some(FUTURE)));
             let bytes = answer(&response, &signer.0, &signer.1, &[&signer.0]);
             assert_eq!(made.take(&bytes), expected);
             let own = answer(&response, &issuer, authority.key(), &[]);

@@ -1,8 +1,9 @@
 //! How a virtual server speaks TLS.
 
+use crate::compression::Zlib;
 use crate::tickets::Resumption;
 use crate::verifier::{Asking, Trust};
-use crate::{Authorities, ClientHello, Pair, ciphers};
+use crate::{Authorities, ClientHello, OcspScope, Pair, StatusCheck, StatusSettings, TicketKey, ciphers};
 use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::server::danger::ClientCertVerifier;
@@ -46,10 +47,23 @@ pub struct Choices {
     pub session_timeout: Duration,
     /// Whether clients that resume a session may send data with their first message (RFC 8446, section 2.3).
     pub early_data: bool,
+    /// The ciphers of TLS 1.3 in their order, joined by `:`; empty for all.
+    pub suites: String,
+    /// How much content a record has at most, in bytes.
+    pub record_size: usize,
+    /// Whether certificates are sent compressed to clients that allow that (RFC 8879).
+    pub compresses: bool,
 }
+
+/// The most content that a record may have, in bytes.
+pub const RECORD_MAX: usize = 16 * 1024;
 
 /// How much data a client may send with its first message, in bytes.
 const EARLY_DATA_MAX: u32 = 16 * 1024;
+
+/// The least content of a record that can be chosen, and the length of its head, in bytes.
+const RECORD_MIN: usize = 32;
+const RECORD_HEAD: usize = 5;
 
 impl Default for Choices {
     fn default() -> Choices {
@@ -63,6 +77,9 @@ impl Default for Choices {
             cached_sessions: 0,
             session_timeout: Duration::from_secs(300),
             early_data: false,
+            suites: String::new(),
+            record_size: RECORD_MAX,
+            compresses: false,
         }
     }
 }
@@ -74,6 +91,8 @@ pub struct ClientCheck<'a> {
     pub trust: &'a Trust,
     /// The authorities that the server names, so that clients choose among their certificates.
     pub named: Option<&'a Authorities>,
+    /// How responders are asked, if they are. [`ServerPolicy::with_status_check`] sets what asks them.
+    pub status: Option<&'a StatusSettings>,
 }
 
 impl Settings<'_> {
@@ -91,22 +110,31 @@ impl Settings<'_> {
             cached_sessions,
             session_timeout,
             early_data,
+            suites,
+            record_size,
+            compresses,
         } = choices;
         let mut digest = Digest::new();
         digest.number(pairs.len() as u128);
         pairs.iter().for_each(|pair| pair.add_to(&mut digest));
         digest.bytes(ciphers.as_bytes());
         digest.bytes(curves.as_bytes());
-        for flag in [tls12, tls13, prefer_server_ciphers, tickets, early_data] {
+        digest.bytes(suites.as_bytes());
+        for flag in [tls12, tls13, prefer_server_ciphers, tickets, early_data, compresses] {
             digest.number((*flag).into());
         }
+        digest.number(*record_size as u128);
         digest.number(*cached_sessions as u128);
         digest.number(session_timeout.as_nanos());
         digest.number(clients.is_some().into());
-        if let Some(ClientCheck { trust, named }) = clients {
+        if let Some(ClientCheck { trust, named, status }) = clients {
             digest.bytes(trust.digest());
             let names = named.map(Authorities::names).unwrap_or_default();
             names.iter().for_each(|name| digest.bytes(name.as_ref()));
+            if let Some(StatusSettings { scope, responder }) = status {
+                digest.number(1 + u128::from(*scope == OcspScope::Leaf));
+                digest.bytes(responder.as_deref().unwrap_or_default().as_bytes());
+            }
         }
         digest.finish()
     }
@@ -144,6 +172,8 @@ pub struct ServerPolicy {
     offers_http2: Arc<ServerConfig>,
     /// What certificates of clients are checked against.
     pub(crate) clients: Option<Trust>,
+    /// Asks responders about them.
+    pub(crate) status_check: Option<Arc<dyn StatusCheck>>,
     resumption: Arc<Resumption>,
     /// The protocol that consists of a handshake.
     handshakes: Option<Arc<dyn Handshakes>>,
@@ -167,6 +197,9 @@ pub enum PolicyError {
     /// No cipher of TLS 1.2 is left.
     #[error("no cipher match")]
     NoCipher,
+    /// A cipher of TLS 1.3 is unknown.
+    #[error("no ciphersuites match")]
+    NoSuite,
     /// No group is left.
     #[error("no group match")]
     NoGroup,
@@ -182,8 +215,21 @@ impl ServerPolicy {
     }
 
     /// Whether both check certificates of clients against the same, or check none.
-    pub fn checks_clients_like(&self, other: &ServerPolicy) -> bool {
+    pub fn checks_clients_like<'a>(&'a self, other: &'a ServerPolicy) -> bool {
+        let settings = |policy: &'a ServerPolicy| policy.status_check.as_ref().map(|check| check.settings());
         self.clients.as_ref().map(Trust::digest) == other.clients.as_ref().map(Trust::digest)
+            && settings(self) == settings(other)
+    }
+
+    /// The same policy, whose clients this check is for.
+    #[must_use]
+    pub fn with_status_check(self, status_check: Option<Arc<dyn StatusCheck>>) -> ServerPolicy {
+        ServerPolicy { status_check, ..self }
+    }
+
+    /// What asks responders about certificates of clients.
+    pub fn status_check(&self) -> Option<&Arc<dyn StatusCheck>> {
+        self.status_check.as_ref()
     }
 
     /// Puts the settings together.
@@ -193,7 +239,8 @@ impl ServerPolicy {
     pub fn new(settings: &Settings<'_>) -> Result<ServerPolicy, PolicyError> {
         let choices = settings.choices;
         let versions = versions(choices.tls12, choices.tls13)?;
-        let provider = provider(choices.tls12, &choices.ciphers, &choices.curves)?;
+        let ciphers = Ciphers { tls12: &choices.ciphers, tls13: &choices.suites };
+        let provider = provider(choices.tls12, &ciphers, &choices.curves)?;
         let resolver = Arc::new(Resolver { pairs: settings.pairs.to_vec() });
         let clients: Arc<dyn ClientCertVerifier> = match settings.clients {
             Some(ClientCheck { named, .. }) => Arc::new(Asking {
@@ -208,6 +255,11 @@ impl ServerPolicy {
             .with_client_cert_verifier(clients)
             .with_cert_resolver(resolver);
         config.ignore_client_order = choices.prefer_server_ciphers;
+        // What the library limits includes the head of a record.
+        config.max_fragment_size = Some(choices.record_size.clamp(RECORD_MIN, RECORD_MAX) + RECORD_HEAD);
+        if choices.compresses {
+            config.cert_compressors = vec![&Zlib];
+        }
         config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"].map(<[u8]>::to_vec).into();
         // A client that has to show a certificate sends nothing before.
         let takes_early_data = choices.early_data && choices.tls13 && settings.clients.is_none();
@@ -221,7 +273,14 @@ impl ServerPolicy {
         let mut offers_http2 = config.clone();
         offers_http2.alpn_protocols.insert(0, b"h2".to_vec());
         let (config, offers_http2) = (Arc::new(config), Arc::new(offers_http2));
-        Ok(ServerPolicy { config, offers_http2, clients, resumption: Arc::new(resumption), handshakes: None })
+        Ok(ServerPolicy {
+            config,
+            offers_http2,
+            clients,
+            status_check: None,
+            resumption: Arc::new(resumption),
+            handshakes: None,
+        })
     }
 
     /// The same with these certificates, for one connection. It offers what this policy offers. The kept sessions are
@@ -233,6 +292,12 @@ impl ServerPolicy {
         self.resumption.apply(&mut config, owner(pairs, self.clients.as_ref()));
         let config = Arc::new(config);
         ServerPolicy { offers_http2: Arc::clone(&config), config, ..self.clone() }
+    }
+
+    /// Has tickets sealed with the first of these keys and opened by each one, from now on. Without any, the keys of this
+    /// process are used.
+    pub fn set_ticket_keys(&self, keys: Vec<TicketKey>) {
+        self.resumption.set_keys(keys);
     }
 
     /// The same policy, which also speaks a protocol that consists of a handshake.
@@ -274,14 +339,24 @@ pub(crate) fn versions(
     if enabled.is_empty() { Err(PolicyError::NoVersion) } else { Ok(enabled) }
 }
 
-/// The library's cryptography, limited to these ciphers of TLS 1.2 and these groups.
-pub(crate) fn provider(tls12: bool, list: &str, curves: &str) -> Result<CryptoProvider, PolicyError> {
+/// Lists of ciphers, in OpenSSL's language.
+pub(crate) struct Ciphers<'a> {
+    pub(crate) tls12: &'a str,
+    /// Empty for all.
+    pub(crate) tls13: &'a str,
+}
+
+/// The library's cryptography, limited to these ciphers and these groups.
+pub(crate) fn provider(tls12: bool, list: &Ciphers<'_>, curves: &str) -> Result<CryptoProvider, PolicyError> {
     let mut provider = aws_lc_rs::default_provider();
-    let chosen = ciphers::select(list);
+    let chosen = ciphers::select(list.tls12);
     if tls12 && chosen.is_empty() {
         return Err(PolicyError::NoCipher);
     }
     provider.cipher_suites.retain(|suite| matches!(suite, SupportedCipherSuite::Tls13(_)));
+    if !list.tls13.is_empty() {
+        provider.cipher_suites = ciphers::suites(list.tls13).ok_or(PolicyError::NoSuite)?;
+    }
     provider.cipher_suites.extend(chosen);
     if curves != "auto" {
         provider.kx_groups = curves.split(':').filter_map(group).collect();
@@ -327,7 +402,8 @@ impl ResolvesServerCert for Resolver {
         let is_costly = |pair: &&Pair| pair.algorithm() == rustls::SignatureAlgorithm::RSA;
         let usable = self.pairs.iter().filter(|pair| pair.signs(schemes));
         // Where there is none, the handshake fails, and says so, at what the client does not take.
-        let chosen = usable.min_by_key(is_costly).or(self.pairs.first());
+        // Of several pairs of a kind the last one counts, as in OpenSSL.
+        let chosen = usable.rev().min_by_key(is_costly).or(self.pairs.first());
         chosen.map(Pair::certified)
     }
 }
@@ -335,7 +411,7 @@ impl ResolvesServerCert for Resolver {
 #[cfg(test)]
 mod tests {
     use super::{Choices, ClientCheck, Settings};
-    use crate::{Authorities, Pair, SelfSigned, Trust};
+    use crate::{Authorities, OcspScope, Pair, SelfSigned, StatusSettings, Trust};
     use rcgen::{CertificateParams, KeyPair};
     use std::time::Duration;
 
@@ -360,7 +436,14 @@ mod tests {
         let settings = Settings { pairs: std::slice::from_ref(&one), choices: &choices, clients: None };
         let authorities = authority();
         let trusts = [1, 2].map(|depth| Trust::new(&[&authorities], None, depth).unwrap());
-        let check = |trust, named| Some(ClientCheck { trust, named });
+        let check = |trust, named| Some(ClientCheck { trust, named, status: None });
+        let status =
+            |scope, responder: Option<&str>| StatusSettings { scope, responder: responder.map(Into::into) };
+        let statuses = [
+            status(OcspScope::Leaf, None),
+            status(OcspScope::Chain, None),
+            status(OcspScope::Leaf, Some("http://a")),
+        ];
         let (both, other, chained) = ([one.clone(), other.clone()], [other], [chained]);
         let all_choices = [
             Choices { tls12: false, ..choices.clone() },
@@ -372,6 +455,9 @@ mod tests {
             Choices { cached_sessions: 2, ..choices.clone() },
             Choices { session_timeout: Duration::from_secs(2), ..choices.clone() },
             Choices { early_data: true, ..choices.clone() },
+            Choices { suites: "TLS_AES_128_GCM_SHA256".to_owned(), ..choices.clone() },
+            Choices { record_size: 4096, ..choices.clone() },
+            Choices { compresses: true, ..choices.clone() },
         ];
         let mut all = vec![
             settings.clone(),
@@ -383,6 +469,10 @@ mod tests {
             Settings { clients: check(&trusts[1], None), ..settings.clone() },
             Settings { clients: check(&trusts[0], Some(&authorities)), ..settings.clone() },
         ];
+        all.extend(statuses.iter().map(|status| {
+            let clients = Some(ClientCheck { trust: &trusts[0], named: None, status: Some(status) });
+            Settings { clients, ..settings.clone() }
+        }));
         all.extend(all_choices.iter().map(|choices| Settings { choices, ..settings.clone() }));
         for (index, settings) in all.iter().enumerate() {
             assert_eq!(settings.digest(), settings.clone().digest());

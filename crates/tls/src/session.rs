@@ -1,9 +1,9 @@
 //! A connection after its first message: keys and no buffers.
 
+use crate::noted::Noted;
 use crate::peer::scheme_name;
-use crate::signatures::Signatures;
 use crate::verifier::{Refused, Trust};
-use crate::{ClientPolicy, PeerCertificate, ServerPolicy, ciphers};
+use crate::{ClientPolicy, OcspQuestion, OcspScope, PeerCertificate, ServerPolicy, ciphers};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
@@ -21,8 +21,8 @@ pub struct Session {
     connection: Connection,
     /// Whether the last word was said: what arrives after it is not looked at.
     is_over: bool,
-    /// The signatures of the handshake; of those that come later none is noted.
-    signatures: Signatures,
+    /// What the library does not report about the handshake.
+    noted: Noted,
     is_established: bool,
     /// Whether the client sent content before the handshake was over.
     had_early_data: bool,
@@ -34,6 +34,8 @@ pub struct Session {
 struct Client {
     trust: Trust,
     algorithms: WebPkiSupportedAlgorithms,
+    /// About which of its certificates responders are asked.
+    scope: Option<OcspScope>,
 }
 
 enum Connection {
@@ -76,10 +78,14 @@ pub struct Negotiated {
     pub alpn: Option<Box<[u8]>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
+    /// The identifier of the session; `None` if it cannot be resumed.
+    pub session: Option<[u8; 32]>,
     /// The scheme that this end signed the handshake by (RFC 8446, section 4.2.3); empty if it did not.
     pub signature_algorithm: &'static str,
     /// The certificate of the client, if it was asked for one and showed it.
     pub client: Option<Box<PeerCertificate>>,
+    /// What responders are to be asked about that certificate, if nothing else is wrong with it.
+    pub questions: Vec<OcspQuestion>,
 }
 
 /// The peer, or the library, broke off.
@@ -111,21 +117,15 @@ impl Session {
         let connection = connection.map_err(|error| Failure::of(&error))?;
         let client = policy.clients.clone().map(|trust| {
             let algorithms = policy.config.crypto_provider().signature_verification_algorithms;
-            Box::new(Client { trust, algorithms })
+            let scope = policy.status_check.as_ref().map(|check| check.settings().scope);
+            Box::new(Client { trust, algorithms, scope })
         });
         Ok(Session::of(Connection::Server(connection), client))
     }
 
     fn of(connection: Connection, client: Option<Box<Client>>) -> Session {
-        let signatures = Signatures::default();
-        Session {
-            connection,
-            is_over: false,
-            signatures,
-            is_established: false,
-            had_early_data: false,
-            client,
-        }
+        let noted = Noted::default();
+        Session { connection, is_over: false, noted, is_established: false, had_early_data: false, client }
     }
 
     /// A client's session with the server of this name. The first call of [`process`](Self::process) gives its first
@@ -183,6 +183,9 @@ impl Session {
         let connection = self.connection.common();
         let suite = connection.negotiated_cipher_suite();
         let group = connection.negotiated_key_exchange_group();
+        let client = self.client.as_ref().and_then(|client| client.certificate(connection, self.noted.peer));
+        let (client, questions) =
+            client.map_or((None, Vec::new()), |(client, questions)| (Some(client), questions));
         Negotiated {
             protocol: match connection.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
@@ -199,11 +202,10 @@ impl Session {
             },
             alpn: connection.alpn_protocol().map(Box::from),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            client: self
-                .client
-                .as_ref()
-                .and_then(|client| client.certificate(connection, self.signatures.peer)),
-            signature_algorithm: self.signatures.own.map_or("", scheme_name),
+            client,
+            questions,
+            session: self.noted.session,
+            signature_algorithm: self.noted.own.map_or("", scheme_name),
         }
     }
 
@@ -218,6 +220,11 @@ impl Session {
             return Ok(Processed { consumed: incoming.len(), ended: true, ..Processed::default() });
         }
         self.is_over = matches!(intent, Intent::Close);
+        // With early data the session is established before the handshake is over.
+        let is_handshake = !self.is_established || self.connection.common().is_handshaking();
+        if is_handshake {
+            self.noted.begin();
+        }
         let mut result = match &mut self.connection {
             Connection::Server(server) => drive(server, incoming, (output, content), &intent),
             Connection::Client(client) => drive(client, incoming, (output, content), &intent),
@@ -229,24 +236,28 @@ impl Session {
             let is_waiting = self.connection.common().is_handshaking() && !self.had_early_data;
             processed.established &= !is_waiting;
         }
-        if !self.is_established {
-            self.signatures.update();
-            self.is_established = result.as_ref().is_ok_and(|processed| processed.established);
+        if is_handshake {
+            self.noted.update();
+            self.is_established |= result.as_ref().is_ok_and(|processed| processed.established);
         }
         result
     }
 }
 
 impl Client {
-    /// Judges the certificate that the client showed, now or in the session that it resumed.
+    /// Judges the certificate that the client showed, now or in the session that it resumed. Returns it with the questions
+    /// that are left.
     fn certificate(
         &self,
         connection: &CommonState,
         scheme: Option<SignatureScheme>,
-    ) -> Option<Box<PeerCertificate>> {
+    ) -> Option<(Box<PeerCertificate>, Vec<OcspQuestion>)> {
         let (own, sent) = connection.peer_certificates()?.split_first()?;
-        let fault = self.trust.check_client(own, sent, &self.algorithms).err();
-        Some(Box::new(PeerCertificate { der: own.as_ref().into(), fault, scheme }))
+        let (fault, questions) = match self.trust.check_client(own, sent, &self.algorithms, self.scope) {
+            Ok(questions) => (None, questions),
+            Err(fault) => (Some(fault), Vec::new()),
+        };
+        Some((Box::new(PeerCertificate { der: own.as_ref().into(), fault, scheme }), questions))
     }
 }
 

@@ -2,9 +2,12 @@
 //!
 //! All policies of a process seal tickets with the same keys, which are replaced every six hours and live as long
 //! again for opening. A ticket names the certificate that it was given under and its time, and is worth nothing to a
-//! server with another certificate or after the session's timeout.
+//! server with another certificate or after the session's timeout. Keys of files replace those of the process.
 
-use crate::Choices;
+use crate::noted::Noted;
+use crate::ticket_keys::Seal;
+use crate::{Choices, TicketKey};
+use aws_lc_rs::rand;
 use rustls::server::{
     NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
 };
@@ -18,15 +21,18 @@ const STATE_MAX: usize = 16 * 1024;
 /// How many sessions are kept where clients may send early data, unless the configuration says so.
 const EARLY_SESSIONS: usize = 20_480;
 
+/// The length of the identifier of a session.
+pub(crate) const ID_SIZE: usize = 32;
+
 /// The length of a stamp in front of the state.
-const STAMP_SIZE: usize = 32 + 8;
+const STAMP_SIZE: usize = 32 + 8 + ID_SIZE;
 
 static SEAL: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
 
 /// How sessions of a virtual server are resumed, whichever its certificates are.
 #[derive(Debug)]
 pub(crate) struct Resumption {
-    seal: Option<Arc<dyn ProducesTickets>>,
+    seal: Option<Arc<Seal>>,
     sessions: Option<Arc<ServerSessionMemoryCache>>,
     timeout: Duration,
 }
@@ -37,11 +43,19 @@ impl Resumption {
     pub(crate) fn new(choices: &Choices, takes_early_data: bool) -> Result<Resumption, Error> {
         let keeps_all = takes_early_data && choices.tickets && choices.cached_sessions == 0;
         let count = if keeps_all { EARLY_SESSIONS } else { choices.cached_sessions };
+        let seal = (choices.tickets && !takes_early_data).then(own_seal).transpose()?;
         Ok(Resumption {
-            seal: (choices.tickets && !takes_early_data).then(seal).transpose()?,
+            seal: seal.map(|own| Arc::new(Seal::new(own))),
             sessions: (count > 0).then(|| ServerSessionMemoryCache::new(count)),
             timeout: choices.session_timeout,
         })
+    }
+
+    /// Has tickets sealed with the first of these keys, and opened by each one.
+    pub(crate) fn set_keys(&self, keys: Vec<TicketKey>) {
+        if let Some(seal) = &self.seal {
+            seal.set(keys);
+        }
     }
 
     /// Has the sessions of this owner resumed.
@@ -60,7 +74,7 @@ impl Resumption {
 /// Tickets of one policy.
 #[derive(Debug)]
 pub(crate) struct Tickets {
-    seal: Arc<dyn ProducesTickets>,
+    seal: Arc<Seal>,
     stamp: Stamp,
 }
 
@@ -79,7 +93,7 @@ pub(crate) struct Stamp {
 }
 
 /// What seals the tickets of this process.
-fn seal() -> Result<Arc<dyn ProducesTickets>, Error> {
+fn own_seal() -> Result<Arc<dyn ProducesTickets>, Error> {
     if let Some(seal) = SEAL.get() {
         return Ok(Arc::clone(seal));
     }
@@ -100,17 +114,18 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        (plain.len() <= STATE_MAX).then(|| self.seal.encrypt(&self.stamp.put(plain)))?
+        (plain.len() <= STATE_MAX).then(|| self.seal.seal(&self.stamp.put(plain)?))?
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.stamp.check(&self.seal.decrypt(cipher)?).map(<[u8]>::to_vec)
+        self.stamp.check(&self.seal.open(cipher)?).map(<[u8]>::to_vec)
     }
 }
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        value.len() <= STATE_MAX && self.cache.put(key, self.stamp.put(&value))
+        let stamped = (value.len() <= STATE_MAX).then(|| self.stamp.put(&value)).flatten();
+        stamped.is_some_and(|stamped| self.cache.put(key, stamped))
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
@@ -127,15 +142,29 @@ impl StoresServerSessions for Sessions {
 }
 
 impl Stamp {
-    fn put(&self, plain: &[u8]) -> Vec<u8> {
-        [&self.owner[..], &now().to_be_bytes(), plain].concat()
+    /// A session keeps its identifier when it is resumed, and all of its tickets have it.
+    fn put(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let id = match Noted::session() {
+            Some(id) => id,
+            None => {
+                let mut id = [0; ID_SIZE];
+                rand::fill(&mut id).ok()?;
+                Noted::saw_session(id);
+                id
+            }
+        };
+        Some([&self.owner[..], &now().to_be_bytes(), &id, plain].concat())
     }
 
     fn check<'a>(&self, stamped: &'a [u8]) -> Option<&'a [u8]> {
         let (owner, rest) = stamped.split_first_chunk::<32>()?;
-        let (time, plain) = rest.split_first_chunk()?;
+        let (time, rest) = rest.split_first_chunk()?;
+        let (id, plain) = rest.split_first_chunk()?;
         let age = now().checked_sub(u64::from_be_bytes(*time))?;
-        (*owner == self.owner && age <= self.timeout.as_secs()).then_some(plain)
+        (*owner == self.owner && age <= self.timeout.as_secs()).then(|| {
+            Noted::saw_session(*id);
+            plain
+        })
     }
 }
 
@@ -150,7 +179,7 @@ mod tests {
 
     fn tickets(owner: u8, seconds: u64) -> Tickets {
         let stamp = Stamp { owner: [owner; 32], timeout: Duration::from_secs(seconds) };
-        Tickets { seal: seal().unwrap(), stamp }
+        Tickets { seal: Arc::new(Seal::new(own_seal().unwrap())), stamp }
     }
 
     #[test]
@@ -163,10 +192,45 @@ mod tests {
         forged[last] ^= 1;
         assert_eq!(tickets(1, 300).decrypt(&forged), None);
         let stamp = Stamp { owner: [1; 32], timeout: Duration::from_secs(300) };
-        let old = [&[1; 32][..], &(now() - 301).to_be_bytes(), b"state"].concat();
+        let old = [&[1; 32][..], &(now() - 301).to_be_bytes(), &[0; ID_SIZE], b"state"].concat();
         assert_eq!(stamp.check(&old), None);
-        let future = [&[1; 32][..], &(now() + 10).to_be_bytes(), b"state"].concat();
+        let future = [&[1; 32][..], &(now() + 10).to_be_bytes(), &[0; ID_SIZE], b"state"].concat();
         assert_eq!(stamp.check(&future), None);
+    }
+
+    #[test]
+    fn keys_that_are_replaced_open_tickets_until_they_are_gone() {
+        let key = |first| TicketKey::new(&[first; 80]).unwrap();
+        let tickets = tickets(1, 300);
+        let own = tickets.encrypt(b"state").unwrap();
+        tickets.seal.set(vec![key(1)]);
+        assert_eq!(tickets.decrypt(&own), None, "keys of files replace those of the process");
+        let earlier = tickets.encrypt(b"state").unwrap();
+        tickets.seal.set(vec![key(2), key(1)]);
+        let later = tickets.encrypt(b"state").unwrap();
+        assert!(later.starts_with(&[2; 16]));
+        for ticket in [&earlier, &later] {
+            assert_eq!(tickets.decrypt(ticket).as_deref(), Some(&b"state"[..]));
+        }
+        tickets.seal.set(vec![key(3), key(2)]);
+        assert_eq!(tickets.decrypt(&earlier), None);
+    }
+
+    #[test]
+    fn sessions_keep_their_identifiers() {
+        Noted::default().update();
+        let tickets = tickets(1, 300);
+        let [one, two] = [1, 2].map(|_| tickets.encrypt(b"state").unwrap());
+        let mut noted = Noted::default();
+        noted.update();
+        assert!(noted.session.is_some() && Noted::session().is_none());
+        for ticket in [one, two] {
+            tickets.decrypt(&ticket).unwrap();
+            assert_eq!(Noted::session(), noted.session);
+        }
+        Noted::default().update();
+        tickets.encrypt(b"state").unwrap();
+        assert!(Noted::session() != noted.session);
     }
 
     #[test]

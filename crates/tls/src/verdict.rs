@@ -12,7 +12,7 @@ pub struct Verdict {
 macro_rules! verdicts {
     ($($name:ident $number:literal $text:literal)*) => {
         impl Verdict {
-            $(pub(crate) const $name: Verdict = Verdict { number: $number, text: $text };)*
+            $(#[doc = $text] pub const $name: Verdict = Verdict { number: $number, text: $text };)*
         }
     };
 }
@@ -42,6 +42,8 @@ verdicts! {
     BAD_EXTENSION 41 "invalid or inconsistent certificate extension"
     LIST_SCOPE 44 "different CRL scope"
     NAME_NOT_PERMITTED 47 "permitted subtree violation"
+    STATUS_FAILED 74 "certificate status request failed"
+    STATUS_UNKNOWN 75 "certificate status unknown"
     NO_AUTHORITY 79 "invalid CA certificate"
 }
 

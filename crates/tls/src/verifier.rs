@@ -2,9 +2,10 @@
 
 use crate::chain::{Basis, Purpose, Store};
 use crate::extensions::Extensions;
+use crate::noted::Noted;
+use crate::ocsp::{OcspQuestion, OcspScope};
 use crate::policy::Digest;
 use crate::revocation::RevocationList;
-use crate::signatures::Signatures;
 use crate::verdict::Verdict;
 use crate::x509::{Fields, key_algorithm, key_bits, labelled_certificates};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -143,14 +144,18 @@ impl Trust {
         &self.0.digest
     }
 
-    /// Checks the certificate of a client.
+    /// Checks the certificate of a client. Returns what responders are to be asked about it.
     pub(crate) fn check_client(
         &self,
         own: &[u8],
         sent: &[CertificateDer<'_>],
         algorithms: &WebPkiSupportedAlgorithms,
-    ) -> Result<(), Verdict> {
-        self.basis(algorithms, Purpose::Client, UnixTime::now()).judge(own, sent)
+        scope: Option<OcspScope>,
+    ) -> Result<Vec<OcspQuestion>, Verdict> {
+        let basis = self.basis(algorithms, Purpose::Client, UnixTime::now());
+        let chain = basis.chain(own, sent)?;
+        let questions = scope.map_or(Some(Vec::new()), |scope| OcspQuestion::about(&chain, scope));
+        questions.ok_or(Verdict::STATUS_FAILED)
     }
 
     /// Checks the certificate of a server, whatever its names are.
@@ -282,7 +287,7 @@ impl ClientCertVerifier for Asking {
         own: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Signatures::saw_peer(signed.scheme);
+        Noted::saw_peer(signed.scheme);
         verify_tls12(&self.algorithms, message, own, signed)
     }
 
@@ -292,7 +297,7 @@ impl ClientCertVerifier for Asking {
         own: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Signatures::saw_peer(signed.scheme);
+        Noted::saw_peer(signed.scheme);
         verify_tls13(&self.algorithms, message, own, signed)
     }
 

@@ -1,6 +1,7 @@
 //! The directives about TLS to other servers, written once for all protocols that have them.
 
 use crate::client_tls::{ClientTls, VariablePair};
+use crate::conf_command::ConfCommands;
 use crate::names::Names;
 use conf::{Arity, Contexts, Diagnostic, Inputs, Span, Word, value};
 use contract::{AnyDirective, Args, Directive, Identity, Loading, PairFinder, Pem, PemSource, Rule};
@@ -21,7 +22,7 @@ pub struct TlsOptions {
     pub password_file: Directive<Option<Pem>>,
     pub ciphers: Directive<String>,
     pub protocols: Directive<u32>,
-    pub conf_command: Directive<()>,
+    pub conf_command: Directive<ConfCommands>,
     pub crl: Directive<Option<Pem>>,
     pub name: Directive<Template>,
     pub server_name: Directive<bool>,
@@ -50,7 +51,7 @@ impl TlsOptions {
             protocols: of(Directive::new(names.of("ssl_protocols"), parse_protocols), PROTOCOLS)
                 .args(Arity::AtLeast(1))
                 .default("TLSv1.2 TLSv1.3"),
-            conf_command: of(Directive::new(names.of("ssl_conf_command"), refuse_command), COMMAND)
+            conf_command: of(Directive::new(names.of("ssl_conf_command"), ConfCommands::parse), COMMAND)
                 .args(Arity::Exactly(2))
                 .rule(Rule::List),
             crl: of(Directive::new(names.of("ssl_crl"), parse_file), REVOKED),
@@ -74,13 +75,14 @@ impl TlsOptions {
         protocol: Option<&'static [u8]>,
     ) -> Result<Arc<ClientTls>, Diagnostic> {
         let inputs = &*view.origin().inputs;
-        let pems = self.pems(view)?;
+        let commands = ConfCommands::joined(view.all(&self.conf_command));
+        let pems = commands.pair().map_or_else(|| self.pems(view), |pair| Ok(Some(pair)))?;
         let has_variables =
             pems.as_ref().is_some_and(|(pem, key)| pem.has_variables() || key.has_variables());
         let (fixed, variable) = if has_variables { (None, pems) } else { (pems, None) };
         let passwords = view.get(&self.password_file).and_then(Option::as_ref);
         let pair = fixed.map(|(pem, key)| pem.pair(&key, passwords, inputs)).transpose()?;
-        let policy = self.client_policy(view, protocol, pair.as_ref())?;
+        let policy = self.client_policy(view, protocol, (pair.as_ref(), &commands))?;
         let variable = variable.map(|pems| {
             let passwords = passwords.map(|pem| pem.kept(inputs)).transpose()?;
             let cache = view.get(&self.certificate_cache).cloned().flatten();
@@ -94,17 +96,20 @@ impl TlsOptions {
         &self,
         view: &View<'_>,
         protocol: Option<&'static [u8]>,
-        pair: Option<&Pair>,
+        (pair, commands): (Option<&Pair>, &ConfCommands),
     ) -> Result<Arc<ClientPolicy>, Diagnostic> {
         let trust = self.trust(view, &*view.origin().inputs)?;
         let versions = view.written(&self.protocols);
         let bits = versions.as_ref().map_or(TLS12 | TLS13, |written| *written.value);
         let ciphers = view.written(&self.ciphers);
+        let listed = ciphers.as_ref().map_or("DEFAULT", |written| written.value);
         let settings = ClientSettings {
             pair,
-            tls12: bits & TLS12 != 0,
-            tls13: bits & TLS13 != 0,
-            ciphers: ciphers.as_ref().map_or("DEFAULT", |written| written.value),
+            tls12: bits & TLS12 != 0 && !commands.without_tls12,
+            tls13: bits & TLS13 != 0 && !commands.without_tls13,
+            ciphers: commands.ciphers.as_deref().unwrap_or(listed),
+            suites: commands.suites.as_deref().unwrap_or_default(),
+            curves: commands.curves.as_deref().unwrap_or("auto"),
             tells_name: view.get(&self.server_name) == Some(&true),
             trust: trust.as_ref(),
             resumes: view.get(&self.session_reuse) != Some(&false),
@@ -123,7 +128,7 @@ impl TlsOptions {
                 let hint = "name TLSv1.2, TLSv1.3 or both";
                 at(Diagnostic::emerg(message).hint(hint), versions.map(|written| written.span))
             }
-            PolicyError::NoGroup | PolicyError::Library => {
+            PolicyError::NoSuite | PolicyError::NoGroup | PolicyError::Library => {
                 Diagnostic::emerg(format!("cannot speak TLS to upstreams: {error}"))
             }
         })
@@ -187,7 +192,8 @@ const KEY: &str = "The file with the private key of that certificate.";
 const PASSWORDS: &str = "The file with passwords of the key, one a line.";
 const CIPHERS: &str = "The ciphers of TLS 1.2, in OpenSSL's language.";
 const PROTOCOLS: &str = "The versions that are enabled.";
-const COMMAND: &str = "Rejected: it configures OpenSSL, which is not used here.";
+const COMMAND: &str = "A command of OpenSSL's configuration that has a counterpart here: `Ciphersuites`, `CipherString`, `Groups`, \
+                       `MinProtocol`, `MaxProtocol`, `Certificate`, `PrivateKey`, and some `Options`.";
 const REVOKED: &str = "The file with lists of revoked certificates, as PEM; each authority needs one.";
 const NAME: &str = "The name that certificates are verified against, and that is sent to servers if enabled.";
 const SERVER_NAME: &str = "Whether the name is sent to servers in the handshake (SNI).";
@@ -292,11 +298,4 @@ fn parse_protocols(args: &Args<'_>, _: &mut Loading) -> Result<u32, Diagnostic> 
             .map(|version| versions | version)
             .map_err(|error| error.at(args.node, word))
     })
-}
-
-fn refuse_command(args: &Args<'_>, loading: &mut Loading) -> Result<(), Diagnostic> {
-    let message =
-        format!("\"{}\" is not supported (it configures OpenSSL, which is not used here)", args.node.name);
-    let hint = "use the directives for protocols, ciphers, certificates and sessions";
-    loading.refuse(Diagnostic::emerg(message).at(args.node.span).hint(hint))
 }

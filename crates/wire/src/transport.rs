@@ -487,6 +487,8 @@ mod tests {
             tls12: true,
             tls13: true,
             ciphers: "DEFAULT",
+            suites: "",
+            curves: "auto",
             tells_name: true,
             trust: None,
             protocol: None,

@@ -41,11 +41,11 @@ mail { }
 http {
     access_log off;
     server {
-        ssl_ocsp on;
+        ssl_ech_file ech.pem;
         location / { perl x; echo hi; }
         location /b { content_by_lua_block { ngx.say(\"}\") if { } } }
     }
-    server { ssl_ocsp on; location / { echo x; } }
+    server { ssl_ech_file ech.pem; location / { echo x; } }
     server { MORE; }
 }
 ";
@@ -55,7 +55,7 @@ fn all_refusals_are_told_at_once() {
     let (good, printed) = judged(REFUSED);
     let told = headlines(&printed, "emerg");
     let subjects: Vec<_> = told.iter().map(|line| subject(line)).collect();
-    let refused = ["stream", "mail", "ssl_ocsp", "perl", "echo", "content_by_lua_block"];
+    let refused = ["stream", "mail", "ssl_ech_file", "perl", "echo", "content_by_lua_block"];
     assert_eq!(subjects, [&refused[..], &["MORE"]].concat(), "{printed}");
     assert!(!good && told[2].ends_with(" in CONF:7"), "{printed}");
     assert!(printed.contains("\n  also in CONF:11\n  hint: "), "{printed}");
@@ -76,7 +76,7 @@ fn refused_parameters_hide_nothing() {
             server {
                 listen 127.0.0.1:8080 spdy setfib=1;
                 ssl_certificate $ssl_server_name.pem;
-                ssl_ocsp on;
+                ssl_ech_file ech.pem;
                 location / { proxy_pass https://127.0.0.1:3; proxy_ssl_conf_command Options x; }
                 location /b { return 200 $geoip_country_code$geoip_city; }
                 LAST
@@ -94,7 +94,7 @@ fn refused_parameters_hide_nothing() {
         "parameter \"slow_start\" of \"server\"",
         "parameter \"spdy\" of \"listen\"",
         "parameter \"setfib\" of \"listen\"",
-        "\"ssl_ocsp\"",
+        "\"ssl_ech_file\"",
         "\"proxy_ssl_conf_command\"",
         "variable \"geoip_country_code\"",
         "variable \"geoip_city\"",

@@ -1,4 +1,4 @@
-//! Answers of OCSP responders that are fetched while the server runs (`ssl_stapling`), beside nginx.
+//! Answers of OCSP responders that are fetched while the server runs (`ssl_stapling`), next to nginx.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -34,7 +34,7 @@ const MADE: &[&str] = &[
 const INDEX: &str = "V\t991231235959Z\t\t11\tunknown\t/CN=good\n\
                      R\t991231235959Z\t200101000000Z\t12\tunknown\t/CN=bad\n";
 
-fn has_openssl() -> bool {
+pub(super) fn has_openssl() -> bool {
     parts::is_present("openssl", parts::program(&["openssl"]).is_some())
 }
 
@@ -47,7 +47,7 @@ fn openssl(directory: &Path, arguments: &str) -> String {
 }
 
 /// A site with certificates that name this responder.
-fn site(configuration: &str, responder: &str) -> Site {
+pub(super) fn site(configuration: &str, responder: &str) -> Site {
     let leaf = format!("authorityInfoAccess = OCSP;URI:{responder}\n");
     let site = Site::new(configuration)
         .beside("index", INDEX)
@@ -78,15 +78,16 @@ fn becomes_good(running: &Running, site: &Site, port: usize) {
 }
 
 /// The responder of OpenSSL.
-struct Responder {
+pub(super) struct Responder {
     process: Child,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Responder {
-    /// Starts it on a free port, with what is in this directory.
-    fn start(directory: &Site) -> Responder {
-        let arguments = "ocsp -port 0 -index index -CA ca.pem -rsigner ocsp.pem -rkey ocsp.key -nmin 60";
+    /// Starts it on a free port, with what is in this directory, and knows what is in this file.
+    pub(super) fn start(directory: &Site, index: &str) -> Responder {
+        let arguments =
+            format!("ocsp -port 0 -index {index} -CA ca.pem -rsigner ocsp.pem -rkey ocsp.key -nmin 60");
         let mut command = Command::new("openssl");
         command.args(arguments.split(' ')).current_dir(directory.prefix()).stdin(Stdio::null());
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a responder");
@@ -113,7 +114,7 @@ fn answers_of_the_responder_of_openssl_are_sent_as_nginx_sends_them() {
         return;
     }
     let made = site("", "http://127.0.0.1:9/");
-    let responder = Responder::start(&made);
+    let responder = Responder::start(&made, "index");
     let site = Site::new(
         "ssl_stapling on; ssl_trusted_certificate %%DIR%%/ca.pem;
          ssl_stapling_responder http://localhost:RESPONDER;
@@ -156,19 +157,19 @@ fn answers_of_the_responder_of_openssl_are_sent_as_nginx_sends_them() {
 }
 
 /// A responder that a test controls.
-struct Controlled {
-    origin: Origin,
+pub(super) struct Controlled {
+    pub(super) origin: Origin,
     /// How many requests there were; from `GOOD` on it answers them.
-    mode: Arc<AtomicUsize>,
+    pub(super) mode: Arc<AtomicUsize>,
     /// The directory that `openssl` works in.
-    directory: Arc<Mutex<PathBuf>>,
+    pub(super) directory: Arc<Mutex<PathBuf>>,
 }
 
 /// An answer of `openssl ocsp`.
-const GOOD: usize = 1000;
+pub(super) const GOOD: usize = 1000;
 
 impl Controlled {
-    fn start() -> Controlled {
+    pub(super) fn start() -> Controlled {
         let (mode, directory) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(PathBuf::new())));
         let (shared, place) = (Arc::clone(&mode), Arc::clone(&directory));
         let origin = Origin::start(move |asked| match shared.fetch_add(1, Ordering::SeqCst) {

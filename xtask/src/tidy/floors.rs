@@ -93,6 +93,7 @@ const HOUSES: &[House] = &[
                     "attempts",
                     "bind",
                     "client_tls",
+                    "conf_command",
                     "crc32",
                     "failures",
                     "ignored",

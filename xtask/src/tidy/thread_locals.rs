@@ -13,7 +13,7 @@ const PLACES: &[&str] = &[
     "crates/journal/src/lib.rs",
     "crates/journal/src/syslog.rs",
     "crates/engine/src/cold.rs",
-    "crates/tls/src/signatures.rs",
+    "crates/tls/src/noted.rs",
     "crates/modules/src/logging/access_log/mod.rs",
     "crates/modules/src/transform/coding/encoder.rs",
     "crates/modules/src/transform/coding/kept.rs",

@@ -43,6 +43,12 @@ impl ZoneSpec {
         Identity::default().bytes(name).number(*size_bytes).bytes(key)
     }
 
+    /// One of this size.
+    #[cfg(test)]
+    pub(crate) fn sized(size_bytes: u64) -> ZoneSpec {
+        ZoneSpec { name: b"z".as_slice().into(), size_bytes }
+    }
+
     /// How many bytes of states the zone holds.
     fn capacity(&self) -> u64 {
         self.size_bytes.saturating_sub(ZONE_ACCOUNT) / (PAGE + PAGE_ACCOUNT) * PAGE
@@ -133,7 +139,7 @@ mod tests {
     fn sizes_are_nginxs() {
         assert_eq!((cost(84), cost(40), cost(128), cost(129)), (128, 64, 128, 256));
         assert_eq!((cost(2048), cost(2049), cost(5000)), (2048, 4096, 8192));
-        let spec = |size_bytes| ZoneSpec { name: b"z".as_slice().into(), size_bytes };
+        let spec = ZoneSpec::sized;
         let states = spec(1024 * 1024).capacity() / cost(84);
         assert!((8000..8192).contains(&states), "about eight thousand states a megabyte: {states}");
         assert!(spec(8 * 4096).capacity() > 0);

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tls::{ClientHello, Negotiated, Offered, Rejection, ServerPolicy};
+use tls::{ClientHello, Negotiated, Offered, Rejection, ServerPolicy, Verdict};
 use wire::{Job, Opening, Transport};
 
 /// The start of an encrypted connection.
@@ -23,8 +23,15 @@ pub(crate) struct Start {
     offered: Offered,
     /// The policy, while the certificates of the connection are read.
     reading: Option<Job<Result<ServerPolicy, String>>>,
+    /// What was agreed on, while responders are asked about the client.
+    asking: Option<Asking>,
     /// Why it failed.
     failure: Option<io::Error>,
+}
+
+struct Asking {
+    negotiated: Negotiated,
+    check: Pin<Box<dyn Future<Output = Option<Verdict>>>>,
 }
 
 impl Io {
@@ -78,8 +85,7 @@ impl Io {
                 self.accept(policy)?;
             }
         }
-        let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(())) };
-        let negotiated = ready!(tls.poll_handshake(cx))?;
+        let negotiated = ready!(self.poll_negotiated(cx))?;
         let Start { name, offered, .. } = *self.start.take().unwrap_or_default();
         // Nothing but this connection knows of it before the first request.
         if let Some(info) = Rc::get_mut(&mut self.info) {
@@ -88,6 +94,28 @@ impl Io {
             info.tls = Some(Box::new(Tls { agreed: negotiated, server_name: name, offered, early }));
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Ends the handshake, and has responders asked about the certificate of the client. Requests wait for that.
+    fn poll_negotiated(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Negotiated>> {
+        if self.start.as_ref().is_none_or(|start| start.asking.is_none()) {
+            let Transport::Tls(tls) = &mut self.stream else { return Poll::Ready(Ok(Negotiated::default())) };
+            let mut negotiated = ready!(tls.poll_handshake(cx))?;
+            let questions = std::mem::take(&mut negotiated.questions);
+            let check = self.hosts().status_check(self.named.as_ref()).filter(|_| !questions.is_empty());
+            let Some(check) = check else { return Poll::Ready(Ok(negotiated)) };
+            let asking = Asking { negotiated, check: check.check(questions) };
+            self.start.get_or_insert_default().asking = Some(asking);
+        }
+        let Some(asking) = self.start.as_mut().and_then(|start| start.asking.as_mut()) else {
+            return Poll::Pending;
+        };
+        let fault = ready!(asking.check.as_mut().poll(cx));
+        let mut negotiated = std::mem::take(&mut asking.negotiated);
+        if let Some(client) = negotiated.client.as_mut() {
+            client.fault = client.fault.or(fault);
+        }
+        Poll::Ready(Ok(negotiated))
     }
 
     /// Chooses the virtual server, and goes on under its policy.

@@ -22,7 +22,7 @@
 //! certificates with their keys for further connections: at most `max` of both together, for `inactive` after the last
 //! use (10 seconds by default), and for `valid` after they were read (60 seconds). Keys that a password opens are not kept. These files are not watched, and
 //! `ssl_stapling` does not apply to their certificates. The worker
-//! keeps the passwords of `ssl_password_file` for them. Otherwise it does not use them, but they may be in the memory
+//! keeps the passwords of `ssl_password_file` for them. That file may be a named pipe, into which a program writes the passwords within ten seconds. Otherwise it does not use them, but they may be in the memory
 //! that it inherits: the supervisor keeps them for keys that change, unless `ssl_certificate_watch` is off.
 //!
 //! ```nginx
@@ -52,7 +52,32 @@
 //! there is no policy of the system here. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
 //! prime256v1 and secp384r1. Sessions are resumed by tickets, whose keys all servers share and which are good
 //! for the same certificate, and for the same check of clients, only; with `ssl_session_cache` also for clients without tickets, and then kept in
-//! memory.
+//! memory. `$ssl_session_id` identifies a session, also after it was resumed; it is empty if the session cannot be resumed.
+//!
+//! `ssl_session_ticket_key` names files with keys of tickets, so that several machines resume the sessions of each other
+//! and restarts lose none. The first key seals tickets, and every key opens them. A file has 80 random bytes (AES-256), or
+//! 48 (AES-128). To rotate the keys, put a new file first, keep the previous one as the second, and reload: sessions and
+//! connections stay. Somebody who has such a key can read recorded connections of TLS 1.2 that used it: replace keys
+//! daily, and do not put them on disks that are backed up. The worker does not read the files.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     ssl_certificate        /etc/ssl/www.example.com.pem;
+//!     ssl_certificate_key    /etc/ssl/www.example.com.key;
+//!     ssl_session_ticket_key /run/tickets/current.key;
+//!     ssl_session_ticket_key /run/tickets/previous.key;
+//! }
+//! ```
+//!
+//! `ssl_conf_command` passes a command to OpenSSL in nginx. These have a counterpart here, and count more than other
+//! directives: `Ciphersuites` (the ciphers of TLS 1.3 in their order), `CipherString`, `Groups`, `MinProtocol`,
+//! `MaxProtocol`, `Certificate` with `PrivateKey` (in place of `ssl_certificate`), and of `Options` `SessionTicket` and
+//! `ServerPreference`, each with or without `-`. `Options` that ask for what is always so here, such as
+//! `NoRenegotiation`, or that only change speed, such as `KTLS`, have no effect. Everything else is an error.
+//!
+//! `ssl_buffer_size` limits the content of a record. `ssl_certificate_compression on` sends certificates compressed (zlib)
+//! to clients of TLS 1.3 that allow it.
 //!
 //! `ssl_verify_client` asks clients for a certificate. A chain from it must end at a certificate of
 //! `ssl_client_certificate` or `ssl_trusted_certificate` that signed itself, with no more than `ssl_verify_depth`
@@ -79,6 +104,26 @@
 //! Certificates are verified at the start of each connection, also if it resumes a session.
 //! Lists of `ssl_crl` that are partial or indirect are errors. RSA keys must have 2048 bits, and signatures must use
 //! SHA-256 or better.
+//!
+//! `ssl_ocsp on` also asks OCSP responders about the certificate of a client and those of the authorities between it and
+//! the root; `ssl_ocsp leaf` asks about the client's own one only. The worker asks when a connection begins, and requests
+//! wait for the answer: the HTTP responder that the certificate names, or `ssl_ocsp_responder`. If the responder says
+//! that a certificate is revoked or unknown, or cannot be asked, requests get 400 (`error_page 495`), and
+//! `$ssl_client_verify` says why. An answer must have the signature of the issuer, or of a certificate of the issuer for
+//! OCSP. `ssl_ocsp_cache` keeps answers until they are over, for all servers that name the same cache, also over a reload.
+//! Failures are not kept, and neither are answers without an end. Names of responders are looked up by `resolver`, or else by the system.
+//!
+//! ```nginx
+//! server {
+//!     listen 443 ssl;
+//!     ssl_certificate        /etc/ssl/intern.pem;
+//!     ssl_certificate_key    /etc/ssl/intern.key;
+//!     ssl_verify_client      on;
+//!     ssl_client_certificate /etc/ssl/staff.pem;
+//!     ssl_ocsp               on;
+//!     ssl_ocsp_cache         shared:ocsp:1m;
+//! }
+//! ```
 //!
 //! `ssl_stapling on` sends the answer of an OCSP responder with the certificate, to clients that ask for it. The worker
 //! fetches the answers from the HTTP responder that the certificate names, or from `ssl_stapling_responder`, when it starts
@@ -141,21 +186,29 @@
 //! Connection: close
 //! ```
 
+mod client_status;
+mod clients;
 mod protocols;
 mod responder;
 mod session_cache;
+mod sessions;
 mod stapling;
 mod values;
 mod variables;
 
 use crate::shared::issued;
+use client_status::{SSL_OCSP, SSL_OCSP_CACHE, SSL_OCSP_RESPONDER};
+use clients::{
+    SSL_CLIENT_CERTIFICATE, SSL_CRL, SSL_TRUSTED_CERTIFICATE, SSL_VERIFY_CLIENT, SSL_VERIFY_DEPTH,
+};
 use conf::{Arity, Contexts, Diagnostic, value};
 use contract::{Directive, Module, Pem, Rule, ScopeBuilder, TlsPolicy, VerifyClient, View};
+use sessions::{SSL_SESSION_CACHE, SSL_SESSION_TICKET_KEY, SSL_SESSION_TICKETS, SSL_SESSION_TIMEOUT};
+use stapling::{SSL_STAPLING, SSL_STAPLING_FILE, SSL_STAPLING_RESPONDER, SSL_STAPLING_VERIFY};
 use std::sync::Arc;
-use std::time::Duration;
-use tls::{PairCache, Stapling};
-use upstream::parse_certificate_cache;
-use values::{DEFAULT_CIPHERS, VERIFY, parse_ciphers, parse_file, parse_pem, parse_responder, parse_text};
+use tls::PairCache;
+use upstream::{ConfCommands, parse_certificate_cache};
+use values::{DEFAULT_CIPHERS, parse_ciphers, parse_file, parse_pem, parse_text};
 
 /// Encrypted connections.
 pub static MODULE: Module = Module {
@@ -171,6 +224,7 @@ pub static MODULE: Module = Module {
         &SSL_ECDH_CURVE,
         &SSL_SESSION_CACHE,
         &SSL_SESSION_TICKETS,
+        &SSL_SESSION_TICKET_KEY,
         &SSL_SESSION_TIMEOUT,
         &SSL_EARLY_DATA,
         &SSL_REJECT_HANDSHAKE,
@@ -180,6 +234,12 @@ pub static MODULE: Module = Module {
         &SSL_CLIENT_CERTIFICATE,
         &SSL_TRUSTED_CERTIFICATE,
         &SSL_CRL,
+        &SSL_OCSP,
+        &SSL_OCSP_CACHE,
+        &SSL_OCSP_RESPONDER,
+        &SSL_BUFFER_SIZE,
+        &SSL_CERTIFICATE_COMPRESSION,
+        &SSL_CONF_COMMAND,
         &SSL_STAPLING,
         &SSL_STAPLING_FILE,
         &SSL_STAPLING_RESPONDER,
@@ -242,26 +302,6 @@ pub static SSL_ECDH_CURVE: Directive<String> = Directive::new("ssl_ecdh_curve", 
     .default("auto")
     .help("The groups of key exchange, joined by colons.");
 
-/// `ssl_session_cache off | none | [builtin[:SIZE]] [shared:NAME:SIZE]`
-pub static SSL_SESSION_CACHE: Directive<usize> = Directive::new("ssl_session_cache", session_cache::parse)
-    .within(LEVELS)
-    .args(Arity::Range(1, 2))
-    .default("none")
-    .help("How many sessions are kept for clients without tickets.");
-
-/// `ssl_session_tickets on | off`
-pub static SSL_SESSION_TICKETS: Directive<bool> = Directive::flag("ssl_session_tickets")
-    .within(LEVELS)
-    .default("on")
-    .help("Whether clients get tickets, by which sessions are resumed.");
-
-/// `ssl_session_timeout TIME`
-pub static SSL_SESSION_TIMEOUT: Directive<Duration> =
-    Directive::new("ssl_session_timeout", |args, _| Ok(Duration::from_secs(args.value(0, value::time_s)?)))
-        .within(LEVELS)
-        .default("5m")
-        .help("How long a session can be resumed.");
-
 /// `ssl_early_data on | off`
 pub static SSL_EARLY_DATA: Directive<bool> = Directive::flag("ssl_early_data")
     .within(LEVELS)
@@ -279,62 +319,26 @@ pub static SSL_PASSWORD_FILE: Directive<Option<Pem>> = Directive::new("ssl_passw
     .within(LEVELS)
     .help("The file with passwords of keys, one a line, which are tried in turn.");
 
-/// `ssl_verify_client on | off | optional | optional_no_ca`
-pub static SSL_VERIFY_CLIENT: Directive<VerifyClient> =
-    Directive::new("ssl_verify_client", |args, _| args.value(0, |word| value::choice(word, &VERIFY)))
+/// `ssl_buffer_size SIZE`
+pub static SSL_BUFFER_SIZE: Directive<u64> =
+    Directive::new("ssl_buffer_size", |args, _| Ok(args.value(0, value::size)?))
         .within(LEVELS)
-        .default("off")
-        .help("Whether clients are asked for a certificate.");
+        .default("16k")
+        .help("How much content a record has at most; smaller ones can be read sooner, and cost more.");
 
-/// `ssl_verify_depth NUMBER`
-pub static SSL_VERIFY_DEPTH: Directive<u64> = Directive::number("ssl_verify_depth")
-    .within(LEVELS)
-    .default("1")
-    .help("How many certificates may stand between the certificate of a client and that of an authority.");
-
-/// `ssl_client_certificate FILE`
-pub static SSL_CLIENT_CERTIFICATE: Directive<Option<Pem>> =
-    Directive::new("ssl_client_certificate", parse_file).within(LEVELS).help(
-        "The file with the certificates of trusted authorities, whose names the server sends to clients.",
-    );
-
-/// `ssl_trusted_certificate FILE`
-pub static SSL_TRUSTED_CERTIFICATE: Directive<Option<Pem>> = Directive::new(
-    "ssl_trusted_certificate",
-    parse_file,
-)
-.within(LEVELS)
-.help(
-    "The file with the certificates of trusted authorities, whose names the server does not send to clients.",
-);
-
-/// `ssl_crl FILE`
-pub static SSL_CRL: Directive<Option<Pem>> = Directive::new("ssl_crl", parse_file)
-    .within(LEVELS)
-    .help("The file with lists of revoked certificates; each authority of a chain needs one.");
-
-/// `ssl_stapling on | off`
-pub static SSL_STAPLING: Directive<bool> = Directive::flag("ssl_stapling")
+/// `ssl_certificate_compression on | off`
+pub static SSL_CERTIFICATE_COMPRESSION: Directive<bool> = Directive::flag("ssl_certificate_compression")
     .within(LEVELS)
     .default("off")
-    .help("Whether clients get the answer of an OCSP responder with the certificate.");
+    .help("Whether certificates are sent compressed to clients of TLS 1.3 that allow that.");
 
-/// `ssl_stapling_file FILE`
-pub static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ssl_stapling_file", parse_file)
-    .within(LEVELS)
-    .help("The file with that answer, as DER. Without a file the answer is fetched.");
-
-/// `ssl_stapling_responder URL`
-pub static SSL_STAPLING_RESPONDER: Directive<Box<str>> =
-    Directive::new("ssl_stapling_responder", parse_responder)
+/// `ssl_conf_command COMMAND VALUE`
+pub static SSL_CONF_COMMAND: Directive<ConfCommands> =
+    Directive::new("ssl_conf_command", ConfCommands::parse)
         .within(LEVELS)
-        .help("The URL of the OCSP responder that is asked, in place of the one that the certificate names.");
-
-/// `ssl_stapling_verify on | off`
-pub static SSL_STAPLING_VERIFY: Directive<bool> = Directive::flag("ssl_stapling_verify")
-    .within(LEVELS)
-    .default("off")
-    .help("Whether the signer of a fetched answer must be trusted by `ssl_trusted_certificate`.");
+        .args(Arity::Exactly(2))
+        .rule(Rule::List)
+        .help("A command of OpenSSL's configuration that has a counterpart here.");
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
     if view.context() != Contexts::SERVER {
@@ -355,43 +359,42 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     view.assign(&SSL_ECDH_CURVE, &mut choices.curves);
     policy.ciphers_at = view.written(&SSL_CIPHERS).map(|written| written.span);
     policy.curves_at = view.written(&SSL_ECDH_CURVE).map(|written| written.span);
-    view.assign(&SSL_SESSION_CACHE, &mut choices.cached_sessions);
-    view.assign(&SSL_SESSION_TICKETS, &mut choices.tickets);
-    view.assign(&SSL_SESSION_TIMEOUT, &mut choices.session_timeout);
+    view.assign_size(&SSL_BUFFER_SIZE, &mut choices.record_size);
+    view.assign(&SSL_CERTIFICATE_COMPRESSION, &mut choices.compresses);
     view.assign(&SSL_EARLY_DATA, &mut choices.early_data);
     view.assign(&SSL_REJECT_HANDSHAKE, &mut policy.reject);
     view.assign(&SSL_CERTIFICATE_WATCH, &mut policy.watched);
     view.assign(&SSL_CERTIFICATE_CACHE, &mut policy.certificate_cache);
     view.assign(&SSL_PASSWORD_FILE, &mut policy.passwords);
     view.assign(&SSL_STAPLING_FILE, &mut policy.stapling_file);
+    sessions::configure(view, &mut policy);
+    command(&ConfCommands::joined(view.all(&SSL_CONF_COMMAND)), &mut policy);
     if let Some(on) = view.written(&SSL_STAPLING).filter(|on| *on.value) {
-        policy.stapling = Some((on.span, staple(view, &policy, builder)));
+        policy.stapling = Some((on.span, stapling::configure(view, &policy, builder)));
     }
-    ask_clients(view, &mut policy);
+    clients::ask_clients(view, &mut policy);
+    client_status::configure(view, builder, &mut policy)?;
     if policy.reject || !policy.certificates.is_empty() || policy.verify != VerifyClient::Off {
         builder.policy.tls = Some(Box::new(policy));
     }
     Ok(())
 }
 
-/// How answers of responders are fetched, if no file has them.
-fn staple(view: &View<'_>, policy: &TlsPolicy, builder: &mut ScopeBuilder) -> Arc<Stapling> {
-    let verifies = view.get(&SSL_STAPLING_VERIFY).copied().unwrap_or_default();
-    let stapling = Arc::new(Stapling::new(view.get(&SSL_STAPLING_RESPONDER).cloned(), verifies));
-    if policy.stapling_file.is_none() && !policy.certificates.is_empty() {
-        stapling::serve(view, builder, &stapling);
-    }
-    stapling
-}
-
-fn ask_clients(view: &View<'_>, policy: &mut TlsPolicy) {
-    policy.verify_at = view.written(&SSL_VERIFY_CLIENT).map(|written| written.span);
-    view.assign(&SSL_VERIFY_CLIENT, &mut policy.verify);
-    policy.verify_depth = 1;
-    view.assign_size(&SSL_VERIFY_DEPTH, &mut policy.verify_depth);
-    view.assign(&SSL_CLIENT_CERTIFICATE, &mut policy.client_authorities);
-    view.assign(&SSL_TRUSTED_CERTIFICATE, &mut policy.trusted);
-    view.assign(&SSL_CRL, &mut policy.revoked);
+/// Commands count more than other directives.
+fn command(commands: &ConfCommands, policy: &mut TlsPolicy) {
+    policy.certificates =
+        commands.pair().map_or_else(|| std::mem::take(&mut policy.certificates), |pair| vec![pair]);
+    let choices = &mut policy.choices;
+    choices.tls12 &= !commands.without_tls12;
+    choices.tls13 &= !commands.without_tls13;
+    let texts = [
+        (&commands.ciphers, &mut choices.ciphers),
+        (&commands.suites, &mut choices.suites),
+        (&commands.curves, &mut choices.curves),
+    ];
+    texts.into_iter().for_each(|(command, choice)| command.iter().for_each(|text| choice.clone_from(text)));
+    choices.tickets = commands.tickets.unwrap_or(choices.tickets);
+    choices.prefer_server_ciphers = commands.server_order.unwrap_or(choices.prefer_server_ciphers);
 }
 
 #[cfg(test)]

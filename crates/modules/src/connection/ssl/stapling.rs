@@ -1,8 +1,10 @@
 //! Fetches answers of OCSP responders while the site is served (`ssl_stapling`).
 
+use super::LEVELS;
 use super::responder::Responder;
+use super::values::{parse_file, parse_responder};
 use crate::gateway::resolver::resolving;
-use contract::{ScopeBuilder, Service, Threads, View};
+use contract::{Directive, Pem, ScopeBuilder, Service, Threads, TlsPolicy, View};
 use journal::clock::Time;
 use journal::{ErrorLog, Level};
 use std::future::{Future, poll_fn};
@@ -13,6 +15,29 @@ use std::time::Duration;
 use tls::{OcspSubject, Stapling};
 use upstream::Resolving;
 use wire::Timer;
+
+/// `ssl_stapling on | off`
+pub(super) static SSL_STAPLING: Directive<bool> = Directive::flag("ssl_stapling")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether clients get the answer of an OCSP responder with the certificate.");
+
+/// `ssl_stapling_file FILE`
+pub(super) static SSL_STAPLING_FILE: Directive<Option<Pem>> = Directive::new("ssl_stapling_file", parse_file)
+    .within(LEVELS)
+    .help("The file with that answer, as DER. Without a file the answer is fetched.");
+
+/// `ssl_stapling_responder URL`
+pub(super) static SSL_STAPLING_RESPONDER: Directive<Box<str>> =
+    Directive::new("ssl_stapling_responder", parse_responder)
+        .within(LEVELS)
+        .help("The URL of the OCSP responder that is asked, in place of the one that the certificate names.");
+
+/// `ssl_stapling_verify on | off`
+pub(super) static SSL_STAPLING_VERIFY: Directive<bool> = Directive::flag("ssl_stapling_verify")
+    .within(LEVELS)
+    .default("off")
+    .help("Whether the signer of a fetched answer must be trusted by `ssl_trusted_certificate`.");
 
 /// How long the first pause after a failure is. Each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -31,8 +56,18 @@ struct Fetching {
     log: ErrorLog,
 }
 
+/// How answers of responders are fetched, if no file has them.
+pub(super) fn configure(view: &View<'_>, policy: &TlsPolicy, builder: &mut ScopeBuilder) -> Arc<Stapling> {
+    let verifies = view.get(&SSL_STAPLING_VERIFY).copied().unwrap_or_default();
+    let stapling = Arc::new(Stapling::new(view.get(&SSL_STAPLING_RESPONDER).cloned(), verifies));
+    if policy.stapling_file.is_none() && !policy.certificates.is_empty() {
+        serve(view, builder, &stapling);
+    }
+    stapling
+}
+
 /// Has the answers for the certificates of a server fetched while it is served.
-pub(super) fn serve(view: &View<'_>, builder: &mut ScopeBuilder, stapling: &Arc<Stapling>) {
+fn serve(view: &View<'_>, builder: &mut ScopeBuilder, stapling: &Arc<Stapling>) {
     let log = builder.policy.error_log.clone();
     let fetching = Fetching { stapling: Arc::clone(stapling), resolving: resolving(view), log };
     builder.serve(Threads::One, Arc::new(fetching));
@@ -95,10 +130,10 @@ async fn keep_fresh(fetching: Arc<Fetching>, claimed: Claimed) {
 impl Fetching {
     /// Fetches one answer. The error has the responder and the reason.
     async fn fetch(&self, subject: &OcspSubject) -> Result<(), (String, String)> {
-        let url = self.stapling.responder.as_deref().or(subject.responder()).unwrap_or_default();
+        let url = self.stapling.responder.as_deref().or(subject.question().responder()).unwrap_or_default();
         let failed = |reason: String| (url.to_owned(), reason);
         let responder = Responder::parse(url).map_err(failed)?;
-        let answer = responder.ask(&subject.question(), self.resolving.as_ref(), &self.log).await;
+        let answer = responder.ask(&subject.question().request(), self.resolving.as_ref(), &self.log).await;
         let answer = answer.map_err(failed)?;
         subject.take(&answer).map_err(|error| failed(error.to_string()))
     }

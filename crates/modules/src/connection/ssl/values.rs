@@ -49,6 +49,21 @@ pub(super) fn parse_responder(args: &Args<'_>, loading: &mut Loading) -> Result<
     Ok(url.into())
 }
 
+/// Without a responder no client could be accepted.
+pub(super) fn parse_responder_of_clients(
+    args: &Args<'_>,
+    loading: &mut Loading,
+) -> Result<Box<str>, Diagnostic> {
+    let url = parse_text(args, loading)?;
+    match Responder::parse(&url) {
+        Ok(_) => Ok(url.into()),
+        Err(reason) => {
+            let message = format!("invalid OCSP responder \"{url}\": {reason}");
+            Err(Diagnostic::emerg(message).at(args.node.span).under(args.word(0)?.span))
+        }
+    }
+}
+
 pub(super) fn parse_text(args: &Args<'_>, _: &mut Loading) -> Result<String, Diagnostic> {
     Ok(String::from_utf8_lossy(&args.word(0)?.text).into_owned())
 }

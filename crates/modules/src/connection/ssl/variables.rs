@@ -1,7 +1,7 @@
 //! Variables about the encryption of a connection and the certificate of its client.
 
 use contract::{Exchange, Tls, Variable};
-use http::escape;
+use http::{escape, hex};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use journal::clock::Time;
@@ -23,6 +23,9 @@ pub(super) const VARIABLES: &[Variable] = &[
     }),
     Variable::new("ssl_session_reused", |exchange, _, out| {
         put(exchange, out, |tls| Some(if tls.agreed.resumed { "r" } else { "." }))
+    }),
+    Variable::new("ssl_session_id", |exchange, _, out| {
+        put(exchange, out, |tls| tls.agreed.session.map(|id| hex::text(&id)))
     }),
     Variable::new("ssl_early_data", |exchange, _, out| {
         put(exchange, out, |tls| tls.early.get().then_some("1"))

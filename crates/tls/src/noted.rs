@@ -1,6 +1,7 @@
-//! Who signed a handshake, and by which scheme. The library does not report it, so what signs and what checks
-//! signatures leaves it on the thread, and the session takes it after each step.
+//! What the library does not report about a handshake: who signed it by which scheme, and which session began or was
+//! resumed. What signs, checks signatures and makes tickets leaves it on the thread, and the session takes it after each step.
 
+use crate::tickets::ID_SIZE;
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::sign::{Signer, SigningKey};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
@@ -8,26 +9,41 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    static SEEN: Cell<Signatures> = const { Cell::new(Signatures { own: None, peer: None }) };
+    static SEEN: Cell<Noted> = const { Cell::new(Noted { own: None, peer: None, session: None }) };
 }
 
-/// The schemes of a handshake's signatures.
+/// The schemes of a handshake's signatures, and the identifier of the session.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Signatures {
+pub(crate) struct Noted {
     pub(crate) own: Option<SignatureScheme>,
     pub(crate) peer: Option<SignatureScheme>,
+    pub(crate) session: Option<[u8; ID_SIZE]>,
 }
 
-impl Signatures {
+impl Noted {
     /// Notes that the peer signed.
     pub(crate) fn saw_peer(scheme: SignatureScheme) {
-        SEEN.set(Signatures { peer: Some(scheme), ..SEEN.get() });
+        SEEN.set(Noted { peer: Some(scheme), ..SEEN.get() });
     }
 
-    /// Adds what happened on this thread since this was last called.
+    /// Notes which session began or is resumed.
+    pub(crate) fn saw_session(id: [u8; ID_SIZE]) {
+        SEEN.set(Noted { session: Some(id), ..SEEN.get() });
+    }
+
+    /// The session of the handshake that goes on on this thread.
+    pub(crate) fn session() -> Option<[u8; ID_SIZE]> {
+        SEEN.get().session
+    }
+
+    /// Begins a step of the handshake that this belongs to.
+    pub(crate) fn begin(&self) {
+        SEEN.set(*self);
+    }
+
+    /// Takes what happened in the step.
     pub(crate) fn update(&mut self) {
-        let seen = SEEN.take();
-        *self = Signatures { own: seen.own.or(self.own), peer: seen.peer.or(self.peer) };
+        *self = SEEN.take();
     }
 }
 
@@ -54,7 +70,7 @@ struct NotingSigner(Box<dyn Signer>);
 
 impl Signer for NotingSigner {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
-        SEEN.set(Signatures { own: Some(self.0.scheme()), ..SEEN.get() });
+        SEEN.set(Noted { own: Some(self.0.scheme()), ..SEEN.get() });
         self.0.sign(message)
     }
 
