@@ -321,7 +321,7 @@ pub static SSL_PASSWORD_FILE: Directive<Option<Pem>> = Directive::new("ssl_passw
 
 /// `ssl_buffer_size SIZE`
 pub static SSL_BUFFER_SIZE: Directive<u64> =
-    Directive::new("ssl_buffer_size", |args, _| Ok(args.value(0, value::size)?))
+    Directive::new("ssl_buffer_size", |args, _| args.value(0, value::size))
         .within(LEVELS)
         .default("16k")
         .help("How much content a record has at most; smaller ones can be read sooner, and cost more.");
