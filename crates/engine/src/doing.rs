@@ -4,7 +4,7 @@ use super::collecting::Collecting;
 use super::detached::Detached;
 use super::end::End;
 use super::hints;
-use super::inner::Inner;
+use super::inner::{self, Inner};
 use crate::pipeline::Flow;
 use contract::{Outcome, Subrequest, Task, Turn, Work};
 use http::Status;
@@ -56,9 +56,11 @@ impl Doing {
                 Some(inner) => Doing::Inner(Box::new(inner)),
                 None => Doing::done(Outcome::Failed(Status::INTERNAL_SERVER_ERROR)),
             },
-            Work::Aside(all) if explains || flow.exchange.subrequest => {
-                Doing::Each { wanted: all.into_iter(), depth, inner: None }
-            }
+            Work::Aside(all) if explains => Doing::each(all, depth),
+            Work::Aside(all) if flow.exchange.subrequest => match inner::leave(flow, all, depth) {
+                Ok(()) => Doing::done(Outcome::Done),
+                Err(all) => Doing::each(all, depth),
+            },
             Work::Aside(all) => {
                 let detached = all.into_iter().filter_map(|wanted| Detached::new(flow, wanted, depth));
                 detached.for_each(|request| end.detach(request));
@@ -76,6 +78,10 @@ impl Doing {
             Some(_) => Doing::done(Outcome::Done),
             None => Doing::Body(Box::new(Collecting::new(&mut flow.exchange, whole, end))),
         }
+    }
+
+    fn each(wanted: Vec<Subrequest>, depth: u32) -> Doing {
+        Doing::Each { wanted: wanted.into_iter(), depth, inner: None }
     }
 
     fn done(outcome: Outcome) -> Doing {

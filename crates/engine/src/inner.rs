@@ -14,7 +14,7 @@ use contract::{
 };
 use http::Status;
 use journal::Level;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -30,8 +30,23 @@ const COUNT_MAX: u32 = 64 * 1024;
 /// The most content of a subrequest that is collected, in bytes.
 const COLLECTED_MAX: usize = 8 * 1024 * 1024;
 
-/// How many subrequests there were on behalf of a request; attached to it.
-struct Count(Cell<u32>);
+/// What the subrequests of one request have in common; attached to it.
+struct Subrequests {
+    /// How many there were.
+    count: Cell<u32>,
+    /// Detached requests that the request gives to its sender at its next poll; none when the request is over.
+    left: RefCell<Option<Vec<Detached>>>,
+}
+
+impl Subrequests {
+    fn of(exchange: &Exchange) -> Rc<Subrequests> {
+        exchange.attached::<Subrequests>().unwrap_or_else(|| {
+            let shared = Rc::new(Subrequests { count: Cell::new(0), left: RefCell::new(Some(Vec::new())) });
+            exchange.attach_shared(Rc::clone(&shared));
+            shared
+        })
+    }
+}
 
 /// A request inside of the server.
 pub(crate) struct Inner {
@@ -101,12 +116,10 @@ impl Inner {
 
 pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
     let exchange = &parent.exchange;
-    let count = exchange.attached::<Count>().unwrap_or_else(|| {
-        exchange.attach(Count(Cell::new(0)));
-        exchange.attached::<Count>().unwrap_or_else(|| Count(Cell::new(0)).into())
-    });
-    count.0.set(count.0.get() + 1);
-    let problem = match (depth >= DEPTH_MAX, count.0.get() > COUNT_MAX) {
+    let shared = Subrequests::of(exchange);
+    let count = shared.count.get() + 1;
+    shared.count.set(count);
+    let problem = match (depth >= DEPTH_MAX, count > COUNT_MAX) {
         (true, _) => "subrequests cycle",
         (_, true) => "too many subrequests",
         _ => return true,
@@ -114,6 +127,33 @@ pub(crate) fn may_run(parent: &Flow, wanted: &Subrequest, depth: u32) -> bool {
     let path = String::from_utf8_lossy(&wanted.path);
     exchange.log(Level::Error, &format!("{problem} while processing \"{path}\""));
     false
+}
+
+/// Leaves detached requests of a subrequest to the request that it belongs to.
+///
+/// # Errors
+/// That request is over: somebody has to wait for these.
+pub(crate) fn leave(parent: &Flow, wanted: Vec<Subrequest>, depth: u32) -> Result<(), Vec<Subrequest>> {
+    let shared = Subrequests::of(&parent.exchange);
+    if shared.left.borrow().is_none() {
+        return Err(wanted);
+    }
+    let detached = wanted.into_iter().filter_map(|wanted| Detached::new(parent, wanted, depth));
+    let mut detached: Vec<Detached> = detached.collect();
+    if let Some(left) = &mut *shared.left.borrow_mut() {
+        left.append(&mut detached);
+    }
+    Ok(())
+}
+
+/// Gives the detached requests that subrequests left to the sender of the request.
+pub(crate) fn hand_over(exchange: &Exchange, is_over: bool, end: &mut dyn End) {
+    let Some(shared) = exchange.attached::<Subrequests>() else { return };
+    let left = match is_over {
+        true => shared.left.take(),
+        false => shared.left.borrow_mut().as_mut().map(std::mem::take),
+    };
+    left.into_iter().flatten().for_each(|request| end.detach(request));
 }
 
 pub(crate) fn log(flow: &mut Flow) {

@@ -2,6 +2,7 @@
 
 use super::doing::{Doing, Passed};
 use super::end::End;
+use super::inner;
 use super::pace::Pace;
 use super::sending::{Sending, poll_flush};
 use crate::pipeline::{Flow, Progress};
@@ -75,6 +76,14 @@ impl Request {
 
     /// Goes on until the response was sent; ready with how it ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
+        let polled = self.go_on(cx, end);
+        if !self.flow.exchange.subrequest {
+            inner::hand_over(&self.flow.exchange, polled.is_ready(), end);
+        }
+        polled
+    }
+
+    fn go_on(&mut self, cx: &mut Context<'_>, end: &mut dyn End) -> Poll<After> {
         loop {
             let Request { flow, state, depth, .. } = self;
             match state {
