@@ -109,6 +109,10 @@ cache-kills: compiler ## Fifty kills of a worker that writes responses it keeps:
 	cargo build --package fulmar
 	CACHE_KILLS=$${CACHE_KILLS:-50} cargo test --quiet --package tests caching::a_worker_that_is_killed -- --nocapture
 
+cache-million: compiler ## A million kept responses: serving while the index is filled, and its memory beside nginx's (CACHE_OBJECTS).
+	cargo build --release --package fulmar
+	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests cache_index -- --ignored --nocapture
+
 slow-clients: compiler ## Ten thousand slow clients beside a good one, which waits for none of them.
 	cargo build --release --package fulmar
 	FULMAR_BINARY=$(CURDIR)/$(FULMAR) cargo test --quiet --package tests ten_thousand_slow_clients -- --ignored --nocapture

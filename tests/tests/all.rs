@@ -10,6 +10,7 @@ mod allocations;
 mod balancing;
 mod body_files;
 mod cache_faults;
+mod cache_index;
 mod cache_rules;
 mod caching;
 mod catalogue;

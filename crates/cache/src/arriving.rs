@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(next(&mut fast), Some(Ok("world".into())));
         assert_eq!(next(&mut fast), None, "the file has not its name yet");
         assert_eq!((next(&mut part), next(&mut part)), (Some(Ok("wo".into())), Some(Err(true))));
-        writer.finish(61).unwrap();
+        writer.finish(&[], 61).unwrap();
         drop(fill);
         assert_eq!(next(&mut fast), Some(Err(true)));
         assert_eq!((next(&mut slow), next(&mut slow)), (Some(Ok("helloworld".into())), Some(Err(true))));

@@ -60,20 +60,35 @@ pub enum HeadError {
 }
 
 impl Head {
+    /// The head of a response with status 200, without content and no longer fresh.
+    pub fn plain(key: &str, fields: Fields) -> Head {
+        Head {
+            freshness: Freshness::default(),
+            date: 1,
+            length: 0,
+            checksum: 0,
+            key: key.as_bytes().into(),
+            variant: None,
+            status: Status::OK,
+            reason: Box::default(),
+            fields,
+        }
+    }
+
+    /// How many bytes the head takes; `None` where it is too long to be kept.
+    pub(crate) fn encoded_len(&self) -> Option<usize> {
+        let texts = self.key.len() + self.freshness.vary.len() + self.reason.len() + self.fields_len();
+        Some(FIXED + KEY_START.len() + 1 + texts).filter(|&length| length <= HEAD_MAX)
+    }
+
+    fn fields_len(&self) -> usize {
+        self.fields.iter().map(|field| field.line.len()).sum()
+    }
+
     /// The bytes of the head; `None` where it is too long to be kept.
     pub fn encode(&self) -> Option<Vec<u8>> {
-        let mut fields = Vec::new();
-        for field in self.fields.iter() {
-            for part in [field.name, b": ", field.value, b"\r\n"] {
-                fields.extend_from_slice(part);
-            }
-        }
         let Freshness { valid_until, updating_s, error_s, vary } = &self.freshness;
-        let length =
-            FIXED + KEY_START.len() + self.key.len() + 1 + vary.len() + self.reason.len() + fields.len();
-        if length > HEAD_MAX {
-            return None;
-        }
+        let length = self.encoded_len()?;
         let mut out = Vec::with_capacity(length);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&[0; DIGEST]);
@@ -87,11 +102,12 @@ impl Head {
         out.extend_from_slice(&u16::try_from(vary.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&u32::try_from(self.key.len()).ok()?.to_le_bytes());
         out.extend_from_slice(&u16::try_from(self.reason.len()).ok()?.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(fields.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(self.fields_len()).ok()?.to_le_bytes());
         out.extend_from_slice(&self.variant.map_or([0; 16], |variant| variant.0));
-        for part in [KEY_START, &self.key, b"\n", vary, &self.reason, &fields] {
+        for part in [KEY_START, &self.key, b"\n", vary, &self.reason] {
             out.extend_from_slice(part);
         }
+        self.fields.iter().for_each(|field| out.extend_from_slice(field.line));
         let digest = Head::digest(&out);
         out[MAGIC.len()..MAGIC.len() + DIGEST].copy_from_slice(&digest);
         Some(out)
@@ -153,24 +169,6 @@ impl Head {
             fields,
         };
         Ok((head, length))
-    }
-}
-
-#[cfg(test)]
-impl Head {
-    /// The head of a response without content.
-    pub(crate) fn plain(key: &str, fields: Fields) -> Head {
-        Head {
-            freshness: Freshness::default(),
-            date: 1,
-            length: 0,
-            checksum: 0,
-            key: key.as_bytes().into(),
-            variant: None,
-            status: Status::OK,
-            reason: Box::default(),
-            fields,
-        }
     }
 }
 

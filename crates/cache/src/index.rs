@@ -4,7 +4,7 @@
 
 use crate::key::Key;
 use crate::object::BLOCK;
-use std::collections::HashMap;
+use http::hash::KeyedMap;
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
@@ -74,7 +74,7 @@ impl Entry {
 /// The objects of a zone.
 #[derive(Debug)]
 pub(crate) struct Index {
-    places: HashMap<Key, u32>,
+    places: KeyedMap<Key, u32>,
     nodes: Nodes,
     newest: u32,
     oldest: u32,
@@ -125,7 +125,7 @@ struct Node {
 impl Index {
     pub(crate) fn new() -> Index {
         let (newest, oldest, free) = (NONE, NONE, NONE);
-        Index { places: HashMap::new(), nodes: Nodes::default(), newest, oldest, free, disk_bytes: 0 }
+        Index { places: KeyedMap::default(), nodes: Nodes::default(), newest, oldest, free, disk_bytes: 0 }
     }
 
     /// How many objects there are.

@@ -63,8 +63,11 @@ impl Key {
     /// The key in hexadecimal digits.
     pub fn digits(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let both = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
-        self.0.iter().flat_map(both).collect()
+        let mut text = String::with_capacity(2 * self.0.len());
+        for byte in self.0 {
+            [byte >> 4, byte & 15].iter().for_each(|&half| text.push(char::from(DIGITS[usize::from(half)])));
+        }
+        text
     }
 }
 
@@ -126,23 +129,26 @@ impl Levels {
     }
 
     /// The directories of a key's file, the outermost first. They are named by the last digits of the key.
-    pub fn directories(&self, digits: &str) -> Vec<String> {
+    pub fn directories<'a>(&self, digits: &'a str) -> impl Iterator<Item = &'a str> {
         let mut end = digits.len();
-        let mut next = |count: &usize| {
+        self.0.iter().map(move |count| {
             let start = end.saturating_sub(*count);
-            let name = digits.get(start..end).unwrap_or_default().to_owned();
+            let name = digits.get(start..end).unwrap_or_default();
             end = start;
             name
-        };
-        self.0.iter().map(&mut next).collect()
+        })
     }
 
     /// The path of a key's file below the root.
     pub fn path(&self, key: &Key) -> PathBuf {
         let digits = key.digits();
-        let mut path: PathBuf = self.directories(&digits).into_iter().collect();
-        path.push(digits);
-        path
+        let mut path = String::with_capacity(2 * digits.len());
+        for directory in self.directories(&digits) {
+            path.push_str(directory);
+            path.push('/');
+        }
+        path.push_str(&digits);
+        path.into()
     }
 }
 

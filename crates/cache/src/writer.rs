@@ -3,12 +3,12 @@
 use crate::arriving::{Arriving, Rest};
 use crate::head::Head;
 use crate::key::Key;
-use crate::object::{Content, Derived, Object, file_id};
+use crate::object::disk_bytes;
 use crate::zone::{Fill, Zone};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,8 +41,7 @@ impl Writer {
     /// # Errors
     /// The head is too long, or the file cannot be made.
     pub fn new(zone: &Arc<Zone>, key: Key, head: Head) -> io::Result<Writer> {
-        let length = head.encode().map(|bytes| bytes.len() as u64);
-        let start = length.ok_or_else(|| io::Error::other("the head of the response is too long"))?;
+        let start = head.encoded_len().ok_or_else(too_long)? as u64;
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let name = format!("{TEMPORARY}{}-{serial}", std::process::id());
         let file = Arc::new(zone.create(&name)?);
@@ -107,45 +106,50 @@ impl Writer {
         (&self.file, self.start)
     }
 
-    /// Gives the file its name: further requests find it from now on, until `expires` if nothing uses it, in seconds of
-    /// the clock of [`crate::Asking`].
+    /// Adds the rest of the content and gives the file its name: further requests find it from now on, until `expires` if
+    /// nothing uses it, in seconds of the clock of [`crate::Asking`].
     ///
     /// # Errors
     /// Those of writing and renaming. Nothing stays of the file then.
-    pub fn finish(mut self, expires: i64) -> io::Result<Object> {
-        self.head.checksum = std::mem::take(&mut self.checksum).finalize();
-        let bytes =
-            self.head.encode().ok_or_else(|| io::Error::other("the head of the response is too long"))?;
-        self.file.write_all_at(&bytes, 0)?;
-        let was_removed = |writer: &Writer| writer.zone.was_removed_since(&writer.head, writer.removals);
-        if !was_removed(&self) {
-            if let Some(name) = &self.name {
-                self.zone.rename(name, &self.key)?;
-            }
-            self.name = None;
+    pub fn finish(mut self, rest: &[&[u8]], expires: i64) -> io::Result<()> {
+        let at = self.start + self.head.length;
+        for part in rest {
+            self.checksum.update(part);
+            self.head.length += part.len() as u64;
         }
-        let metadata = self.file.metadata()?;
-        let (file, modified) = (file_id(&metadata), (metadata.mtime(), metadata.mtime_nsec()));
-        let content = Content::File(Arc::clone(&self.file));
-        let object = Object {
-            head: self.head.clone(),
-            start: self.start,
-            content,
-            file,
-            modified,
-            derived: Derived::default(),
-        };
-        if self.name.is_none() && was_removed(&self) {
+        self.head.checksum = std::mem::take(&mut self.checksum).finalize();
+        let mut bytes = self.head.encode().ok_or_else(too_long)?;
+        if at == self.start {
+            // One call writes all.
+            rest.iter().for_each(|part| bytes.extend_from_slice(part));
+        } else {
+            self.file.write_all_at(&rest.concat(), at)?;
+        }
+        self.file.write_all_at(&bytes, 0)?;
+        if let (Some(name), false) = (&self.name, self.was_removed()) {
+            self.zone.rename(name, &self.key)?;
+            self.name = None;
             // The removal may have come before the file had its name.
-            self.zone.discard(&self.key);
-        } else if self.name.is_none() {
-            self.zone.note_file(&self.key, object.disk_bytes(), expires);
+            if self.was_removed() {
+                self.zone.discard(&self.key);
+            } else {
+                self.zone.note_file(&self.key, disk_bytes(self.start + self.head.length), expires);
+            }
         }
         if let Some(shared) = self.shared.take() {
+            shared.advance(self.head.length);
             shared.end(true);
         }
-        Ok(object)
+        Ok(())
     }
+
+    fn was_removed(&self) -> bool {
+        self.zone.was_removed_since(&self.head, self.removals)
+    }
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("the head of the response is too long")
 }
 
 impl Drop for Writer {

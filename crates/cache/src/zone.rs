@@ -33,6 +33,9 @@ pub struct Zone {
     is_cold: AtomicBool,
     /// How many requests there were, by what became of them.
     counts: [AtomicU64; RESULTS],
+    /// Whether there was a request, and how many removals there were: what each request asks for without the lock.
+    has_begun: AtomicBool,
+    removed: AtomicU64,
 }
 
 /// How many results of requests there may be.
@@ -136,6 +139,8 @@ impl Zone {
             root: Mutex::new(None),
             is_cold: AtomicBool::new(true),
             counts: Default::default(),
+            has_begun: AtomicBool::new(false),
+            removed: AtomicU64::new(0),
         }
     }
 
@@ -340,6 +345,7 @@ impl Zone {
     pub fn purge_coming_of(&self, key: &Key, now: i64) {
         let mut state = self.lock();
         state.removals.note(*key, now);
+        self.removed.store(state.removals.count(), Ordering::Release);
         let filling = state.fills.remove(key);
         drop(state);
         filling.into_iter().for_each(Filling::wake);
@@ -350,6 +356,7 @@ impl Zone {
     pub fn purge_coming(&self, selection: &Selection) {
         let mut state = self.lock();
         state.removals.note_selection(selection);
+        self.removed.store(state.removals.count(), Ordering::Release);
         let is_meant = |_: &Key, filling: &mut Filling| filling.head().is_none_or(|head| selection.has(head));
         let fills: Vec<_> = state.fills.extract_if(is_meant).collect();
         drop(state);
@@ -358,13 +365,16 @@ impl Zone {
 
     /// Notes a request, and tells how many responses were removed so far ([`Zone::purge`] and its like).
     pub fn begin(&self, now: i64) -> u64 {
-        let mut state = self.lock();
-        state.removals.begin(now);
-        state.removals.count()
+        if !self.has_begun.load(Ordering::Relaxed) {
+            self.lock().removals.begin(now);
+            self.has_begun.store(true, Ordering::Relaxed);
+        }
+        self.removals()
     }
 
+    /// How many removals there were. A removal that is not counted yet only keeps a response from being kept.
     pub(crate) fn removals(&self) -> u64 {
-        self.lock().removals.count()
+        self.removed.load(Ordering::Acquire)
     }
 
     /// Whether a response with this head was removed after so many removals.

@@ -27,7 +27,8 @@ fn head(key: &str) -> Head {
 fn store(zone: &Arc<Zone>, key: &str, content: &str) -> Object {
     let mut writer = Writer::new(zone, Key::of(key.as_bytes()), head(key)).unwrap();
     content.as_bytes().chunks(3).for_each(|part| writer.append(part).unwrap());
-    writer.finish(NOW + 60).unwrap()
+    writer.finish(&[], NOW + 60).unwrap();
+    zone.read_head(&Key::of(key.as_bytes())).unwrap().unwrap()
 }
 
 fn read(file: File) -> Result<Object, ReadError> {
@@ -192,7 +193,7 @@ fn files_are_found_again_and_others_are_left_alone() {
         name.len() > 1
     });
     assert_eq!(names.count(), 3, "the abandoned file is gone, the one that is being written is not");
-    writing.finish(NOW + 60).unwrap();
+    writing.finish(&[], NOW + 60).unwrap();
 }
 
 #[test]
@@ -302,7 +303,7 @@ fn a_response_that_was_asked_for_before_a_removal_is_not_kept() {
     let zone = zone(directory.path(), 10);
     let write = |key: &str, removals: u64| {
         let writer = Writer::new(&zone, Key::of(key.as_bytes()), head(key)).unwrap().after(removals);
-        writer.finish(NOW + 60).unwrap();
+        writer.finish(&[], NOW + 60).unwrap();
         zone.open(&Key::of(key.as_bytes())).unwrap().is_some()
     };
     let before = zone.removals();
@@ -337,7 +338,9 @@ fn a_removal_leaves_other_responses_that_come_alone() {
     let stays: Vec<bool> = writers
         .into_iter()
         .zip(["a", "b"])
-        .map(|(writer, text)| writer.finish(NOW + 60).is_ok() && zone.open(&key(text)).unwrap().is_some())
+        .map(|(writer, text)| {
+            writer.finish(&[], NOW + 60).is_ok() && zone.open(&key(text)).unwrap().is_some()
+        })
         .collect();
     assert_eq!(stays, [false, true]);
 }

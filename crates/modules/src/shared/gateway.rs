@@ -117,17 +117,20 @@ impl<P: Protocol> Handler for Gateway<P> {
     fn resume(&self, exchange: &mut Exchange, outcome: Outcome) -> Step {
         match outcome {
             // The body of the request is there, or a response that is kept is being updated.
-            Outcome::Done => match Cached::of(exchange).and_then(|cached| cached.take_object()) {
-                Some(object) => self.serve(exchange, &object),
-                None => self.ask(exchange),
-            },
+            Outcome::Done => {
+                let cached = Cached::of(exchange);
+                match cached.as_ref().and_then(|cached| Some((cached, cached.take_object()?))) {
+                    Some((cached, object)) => self.serve(exchange, cached, &object),
+                    None => self.ask(exchange),
+                }
+            }
             Outcome::Task(task) => match task.downcast::<Conversation<P::Dialogue>>() {
                 Ok(conversation) => self.answer(exchange, conversation),
-                Err(other) => self.go_on(exchange, |cached, exchange| {
+                Err(other) => self.look_on(exchange, |cached, exchange| {
                     other.is::<Waited>().then(|| cached.look_again(exchange))
                 }),
             },
-            Outcome::Job(read) => self.go_on(exchange, |cached, exchange| {
+            Outcome::Job(read) => self.look_on(exchange, |cached, exchange| {
                 let read: Result<Object, ReadError> = *read.downcast().ok()?;
                 Some(cached.take_read(exchange, read))
             }),
@@ -141,28 +144,44 @@ impl<P: Protocol> Gateway<P> {
     fn ask(&self, exchange: &mut Exchange) -> Step {
         let cache = self.0.settings().cache.as_ref();
         match Cached::begin(cache, exchange, |out| self.0.write_key(exchange, out)) {
-            Ok(Some(_)) => self.go_on(exchange, |cached, exchange| Some(cached.start(exchange))),
+            Ok(Some(cached)) => {
+                let next = cached.start(exchange);
+                self.go_on(exchange, &cached, next)
+            }
             Ok(None) => self.pass(exchange),
             Err(status) => Step::Finish(status),
         }
     }
 
+    /// Goes on with the look for a response after what was waited for.
+    fn look_on(
+        &self,
+        exchange: &mut Exchange,
+        look: impl FnOnce(&Cached, &Exchange) -> Option<Next>,
+    ) -> Step {
+        let cached = Cached::of(exchange);
+        match cached.as_ref().and_then(|cached| Some((cached, look(cached, exchange)?))) {
+            Some((cached, next)) => self.go_on(exchange, cached, next),
+            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+
     /// Does what follows from the look for a response.
-    fn go_on(&self, exchange: &mut Exchange, look: impl FnOnce(&Cached, &Exchange) -> Option<Next>) -> Step {
-        match Cached::of(exchange).and_then(|cached| look(&cached, exchange)) {
-            Some(Next::Ask) => self.pass(exchange),
-            Some(Next::Serve(object)) => self.serve(exchange, &object),
-            Some(Next::Follow(arriving)) => {
+    fn go_on(&self, exchange: &mut Exchange, cached: &Cached, next: Next) -> Step {
+        match next {
+            Next::Ask => self.pass(exchange),
+            Next::Serve(object) => self.serve(exchange, cached, &object),
+            Next::Follow(arriving) => {
                 let body = match exchange.is_head() {
                     true => Body::Empty,
                     false => cached::answer::following(&arriving),
                 };
+                cached.count(Some(&arriving.head));
                 let step = self.serve_as(exchange, (&arriving.head, arriving.announced), body);
                 self.with_age(exchange, &arriving.head, step)
             }
-            Some(Next::Wait(work)) => Step::Await(work),
-            Some(Next::Finish(status)) => Step::Finish(status),
-            None => Step::Finish(Status::INTERNAL_SERVER_ERROR),
+            Next::Wait(work) => Step::Await(work),
+            Next::Finish(status) => Step::Finish(status),
         }
     }
 
@@ -179,17 +198,18 @@ impl<P: Protocol> Gateway<P> {
     }
 
     /// Sends a response that is kept.
-    fn serve(&self, exchange: &mut Exchange, object: &Arc<Object>) -> Step {
+    fn serve(&self, exchange: &mut Exchange, cached: &Cached, object: &Arc<Object>) -> Step {
         let (length, body) = (object.head.length, cached::answer::body(object));
-        if let (Some(prepared), Some(cached)) = (Prepared::find(object, exchange), Cached::of(exchange)) {
+        let is_usual = object.is_in_memory() && Prepared::is_usual(exchange);
+        if let Some(prepared) = Prepared::find(object, exchange).filter(|_| is_usual) {
             cached.count_sent(object);
             prepared.apply(exchange);
             exchange.response.content_length = Some(length);
             return self.with_age(exchange, &object.head, Step::Respond(body));
         }
-        let prepares = object.is_in_memory() && Prepared::is_usual(exchange);
+        cached.count(Some(&object.head));
         let step = self.serve_as(exchange, (&object.head, Some(length)), body);
-        if prepares && matches!(step, Step::Respond(_)) {
+        if is_usual && matches!(step, Step::Respond(_)) {
             Prepared::keep(object, exchange);
         }
         self.with_age(exchange, &object.head, step)
@@ -211,9 +231,6 @@ impl<P: Protocol> Gateway<P> {
         (head, length): (&cache::Head, Option<u64>),
         body: Body,
     ) -> Step {
-        if let Some(cached) = Cached::of(exchange) {
-            cached.count(Some(head));
-        }
         let mut dialogue = P::Dialogue::default();
         P::restore(&mut dialogue, head);
         let attempts = Attempts::of(exchange);
@@ -289,12 +306,10 @@ impl<P: Protocol> Gateway<P> {
             cached.take_head(exchange, status, fields);
         }
         self.invalidate(exchange, &mut conversation);
-        let instead =
-            cached.as_ref().and_then(|cached| self.kept_instead(exchange, cached, &mut conversation));
-        if let Some(object) = instead {
-            return self.serve(exchange, &object);
-        }
         if let Some(cached) = &cached {
+            if let Some(object) = self.kept_instead(exchange, cached, &mut conversation) {
+                return self.serve(exchange, cached, &object);
+            }
             cached.count(None);
         }
         if let Err(status) = conversation.answered() {

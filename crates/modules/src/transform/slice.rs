@@ -94,6 +94,11 @@ struct First {
 /// Where the part starts that a request inside of the server is for; attached to the request that asks for the parts.
 struct Next(Cell<u64>);
 
+/// Whether responses are requested in parts here.
+pub(crate) fn is_on(exchange: &Exchange) -> bool {
+    exchange.scope.kept::<PartSize>().is_some()
+}
+
 /// `$slice_range`
 pub(crate) fn slice_range(exchange: &Exchange, _: &str, out: &mut Vec<u8>) -> bool {
     let Some(&PartSize(size)) = exchange.scope.kept::<PartSize>() else { return false };

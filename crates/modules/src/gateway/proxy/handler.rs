@@ -44,9 +44,7 @@ impl Proxy {
         let target = self.route.target(exchange)?;
         out.extend_from_slice(target.scheme.prefix().as_bytes());
         out.extend_from_slice(target.host.as_bytes());
-        let mut uri = Vec::new();
-        request::write_uri(self, exchange, &target, &mut uri);
-        out.extend_from_slice(&uri);
+        request::write_uri(self, exchange, &target, out);
         Ok(true)
     }
 

@@ -302,20 +302,22 @@ fn body(proxy: &Proxy, exchange: &Exchange) -> Result<Upload, Status> {
 }
 
 /// Appends the target of the request line.
-pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, uri: &mut Vec<u8>) {
+pub(super) fn write_uri(proxy: &Proxy, exchange: &Exchange, target: &Target, out: &mut Vec<u8>) {
+    let start = out.len();
     match (target.uri.is_empty(), proxy.route.pass.is_dynamic()) {
-        (false, true) => uri.extend_from_slice(&target.uri),
-        (true, _) if is_as_sent(exchange) => uri.extend_from_slice(&exchange.request.uri),
-        _ => write_replaced(proxy, exchange, target, uri),
+        (false, true) => out.extend_from_slice(&target.uri),
+        (true, _) if is_as_sent(exchange) => out.extend_from_slice(&exchange.request.uri),
+        _ => write_replaced(proxy, exchange, target, out),
     }
-    if any_marked(uri, |word| where_blank(word) | where_is(word, 0x7f) | where_is(word, b'#')) {
+    if any_marked(&out[start..], |word| where_blank(word) | where_is(word, 0x7f) | where_is(word, b'#')) {
         // A target has no fragment (RFC 9112, section 3.2), and no location here was chosen by one. An upstream that takes
         // `#` for a part of the path would resolve a `/../` behind it, and serve another path.
+        let mut uri = out.split_off(start);
         uri.truncate(uri.iter().position(|&byte| byte == b'#').unwrap_or(uri.len()));
-        *uri = escape_breaks(std::mem::take(uri));
+        out.extend_from_slice(&escape_breaks(uri));
     }
-    if !uri.starts_with(b"/") && uri != b"*" {
-        uri.insert(0, b'/');
+    if !matches!(&out[start..], [b'/', ..] | b"*") {
+        out.insert(start, b'/');
     }
 }
 

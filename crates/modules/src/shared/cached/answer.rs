@@ -76,7 +76,7 @@ impl Cached {
             date: Time::now().seconds,
             length: 0,
             checksum: 0,
-            key: self.text.clone(),
+            key: (*self.text).into(),
             variant,
             status: answer.status,
             reason: answer.reason.into(),
@@ -120,23 +120,25 @@ impl Cached {
         }
     }
 
-    fn write_whole(&self, exchange: &Exchange, mut writer: Writer, body: &Body) {
-        let pieces = body.pieces().unwrap_or_default();
-        let mut append = |piece: &Piece| match piece {
-            Piece::Bytes(bytes) => writer.append(bytes),
+    fn write_whole(&self, exchange: &Exchange, writer: Writer, body: &Body) {
+        let content = body.pieces().unwrap_or_default().iter().map(|piece| match piece {
+            Piece::Bytes(bytes) => Ok(&**bytes),
             Piece::File { .. } => Err(std::io::Error::other("the content is in another file")),
-        };
-        match pieces.iter().try_for_each(&mut append) {
-            Ok(()) => self.finish(exchange, writer),
-            Err(error) => self.complain(exchange, &error),
+        });
+        match content.collect::<Result<Vec<&[u8]>, _>>() {
+            Ok(content) => self.finish(exchange, writer, &content),
+            Err(error) => {
+                self.complain(exchange, &error);
+                self.release();
+            }
         }
-        self.release();
     }
 
-    /// Gives a file that is whole its name.
-    pub(super) fn finish(&self, exchange: &Exchange, writer: Writer) {
-        let finished = writer.finish(self.expires());
-        let _ = finished.inspect_err(|error| self.complain(exchange, error));
+    /// Adds the rest of the content, and gives the file its name.
+    pub(super) fn finish(&self, exchange: &Exchange, writer: Writer, rest: &[&[u8]]) {
+        if let Err(error) = writer.finish(rest, self.expires()) {
+            self.complain(exchange, &error);
+        }
         self.release();
     }
 
@@ -249,9 +251,7 @@ impl Cached {
             zone.discard(&key);
             return Ok(());
         };
-        let mut writer = Writer::new(zone, key, head)?.after(self.removals);
-        writer.append(&content)?;
-        writer.finish(self.expires()).map(drop)
+        Writer::new(zone, key, head)?.after(self.removals).finish(&[&content], self.expires())
     }
 }
 
@@ -262,8 +262,8 @@ fn kept_fields(fields: &Fields, keeps: impl Fn(&[u8]) -> bool) -> Fields {
     for field in fields.iter() {
         let is_own = matches!(Kind::of(&field), Kind::Own | Kind::Upgrade);
         if !is_own && !is_listed(field.name) && keeps(field.name) {
-            // A field that breaks the rules cannot have been parsed.
-            let _ = kept.push(field.name, field.value);
+            // The list that the field comes from has room for it.
+            let _ = kept.push_checked(&field);
         }
     }
     kept

@@ -5,10 +5,12 @@ pub(crate) mod answer;
 mod filling;
 mod following;
 pub(crate) mod keeper;
+mod keys;
 pub(crate) mod prepared;
 mod variables;
 
-use crate::transform::slice::slice_range;
+use crate::shared::scratch::with_scratch;
+use crate::transform::slice::{self, slice_range};
 use crate::values::variables::host_and_port;
 use cache::rfc9111::{self, Use, Wish};
 use cache::{Arriving, Asking, Demand, Fill, Freshness, Head, Key, Look, Object, ReadError, Reading, Rules};
@@ -16,6 +18,7 @@ use contract::{Content, Event, Eventually, Exchange, Ready, Subrequest, Template
 use http::{Fields, Method, Status};
 use journal::Level;
 use journal::clock::Time;
+use keys::Named;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::future::poll_fn;
@@ -88,7 +91,7 @@ pub(crate) struct Cached {
     settings: Arc<CacheSettings>,
     store: Arc<Store>,
     /// The text of the key.
-    text: Box<[u8]>,
+    text: Rc<[u8]>,
     main: Key,
     /// The key of the file: the main one, or that of a variant.
     key: Cell<Key>,
@@ -128,10 +131,31 @@ pub(crate) struct Cached {
     gave_up: Cell<bool>,
 }
 
-/// The right to update a response, on its way from the request that sends it to the one that gets it anew.
-struct Update {
-    text: Box<[u8]>,
-    fill: RefCell<Option<Fill>>,
+/// The rights to update responses with these keys, on their way from the requests that send them to those that get them
+/// anew; attached to all of these. A page may include several such responses.
+#[derive(Default)]
+struct Updates(RefCell<Vec<(Box<[u8]>, Fill)>>);
+
+impl Updates {
+    /// Takes the right for a key, if the request is an update.
+    fn take(exchange: &Exchange, text: &[u8]) -> Option<Fill> {
+        if !exchange.subrequest {
+            return None;
+        }
+        let updates = exchange.attached::<Updates>()?;
+        let mut updates = updates.0.borrow_mut();
+        let at = updates.iter().position(|(other, _)| **other == *text)?;
+        Some(updates.swap_remove(at).1)
+    }
+
+    fn add(exchange: &Exchange, text: &[u8], fill: Fill) {
+        let updates = exchange.attached::<Updates>().unwrap_or_else(|| {
+            let updates = Rc::<Updates>::default();
+            exchange.attach_shared(Rc::clone(&updates));
+            updates
+        });
+        updates.0.borrow_mut().push((text.into(), fill));
+    }
 }
 
 /// The outcome of waiting for another request.
@@ -168,11 +192,8 @@ impl Cached {
         if !is_purge && !is_kept {
             return Ok(None);
         }
-        let Some((store, text)) = find(settings, exchange, default_key)? else { return Ok(None) };
-        let main = Key::of(&text);
-        let update =
-            exchange.attached::<Update>().filter(|update| exchange.subrequest && *update.text == *text);
-        let fill = update.and_then(|update| update.fill.take());
+        let Some((store, (text, main))) = find(settings, exchange, default_key)? else { return Ok(None) };
+        let fill = Updates::take(exchange, &text);
         let cached = Rc::new(Cached {
             settings: Arc::clone(settings),
             wish: wish(settings, exchange, fill.is_some()),
@@ -181,7 +202,7 @@ impl Cached {
             is_part: is_part(exchange, &text),
             is_strict: Cell::new(false),
             store: Arc::clone(store),
-            text: text.into(),
+            text,
             main,
             key: Cell::new(main),
             found: Cell::new(Found::Miss),
@@ -507,7 +528,7 @@ impl Cached {
 
     /// The work of getting a response anew, by a request that nobody waits for.
     fn update(&self, exchange: &Exchange, fill: Fill) -> Work {
-        exchange.attach(Update { text: self.text.clone(), fill: RefCell::new(Some(fill)) });
+        Updates::add(exchange, &self.text, fill);
         let request = &exchange.request;
         Work::Aside(vec![Subrequest {
             args: request.args.clone(),
@@ -634,8 +655,8 @@ fn uptime_s() -> i64 {
     i64::try_from(Time::now().uptime_ms / 1000).unwrap_or(i64::MAX)
 }
 
-/// The zone that a request uses, and the text of its key.
-type Place<'a> = (&'a Arc<Store>, Vec<u8>);
+/// The zone that a request uses, and the text of its key with the key.
+type Place<'a> = (&'a Arc<Store>, Named);
 
 /// Where the response to a request is kept, if it may be.
 fn find<'a>(
@@ -648,26 +669,36 @@ fn find<'a>(
         Status::INTERNAL_SERVER_ERROR
     })?;
     let Some(store) = store else { return Ok(None) };
-    let mut text = Vec::new();
+    let key = with_scratch(|text| key(settings, exchange, text, default_key))?;
+    if key.is_none() {
+        exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
+    }
+    Ok(key.map(|key| (store, key)))
+}
+
+/// The key of a request, whose text is written in this memory; none if there is no key.
+fn key(
+    settings: &CacheSettings,
+    exchange: &Exchange,
+    text: &mut Vec<u8>,
+    default_key: impl FnOnce(&mut Vec<u8>) -> Result<bool, Status>,
+) -> Result<Option<Named>, Status> {
     let has_key = match &settings.key {
         Some(key) => {
-            key.write(exchange, &mut text);
+            key.write(exchange, text);
             true
         }
         None => {
             if settings.rules == Rules::Rfc9111 {
                 // What the client asks for is its URI (RFC 9111, section 2).
                 text.extend_from_slice(if exchange.connection.secure { b"https://" } else { b"http://" });
-                host_and_port(exchange, &mut text);
+                host_and_port(exchange, text);
                 text.push(b'/');
             }
-            default_key(&mut text)?
+            default_key(text)?
         }
     };
-    if !has_key {
-        exchange.log(Level::Warn, "no response is kept: a cache without a cache key");
-    }
-    Ok(has_key.then_some((store, text)))
+    Ok(has_key.then(|| keys::named(text)))
 }
 
 /// Whether a response is fresh. One that was kept in the future is not: the clock was set back since.
@@ -696,13 +727,16 @@ pub(crate) fn invalidate(
     let has_effect = rfc9111::is_unsafe(exchange.request.method) && (200..400).contains(&status.0);
     let Some(settings) = settings.filter(|_| has_effect) else { return };
     // A request without a key has nothing to remove; that was logged.
-    if let Ok(Some((store, text))) = find(settings, exchange, default_key) {
-        store.zone.purge(&Key::of(&text), Time::now().seconds);
+    if let Ok(Some((store, (_, key)))) = find(settings, exchange, default_key) {
+        store.zone.purge(&key, Time::now().seconds);
     }
 }
 
 /// Whether a key names the part of a content that the request is for.
 fn is_part(exchange: &Exchange, key: &[u8]) -> bool {
+    if !slice::is_on(exchange) {
+        return false;
+    }
     let mut range = Vec::new();
     let has_range = key.windows(6).any(|text| text == b"bytes=") && slice_range(exchange, "", &mut range);
     has_range && key.windows(range.len().max(1)).any(|text| text == range)

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use cache::Object;
 use contract::{Exchange, Scope};
-use http::{Fields, Status};
+use http::{Fields, HeadMemo, Status};
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use upstream::Attempts;
 
@@ -30,8 +32,7 @@ impl Prepared {
     /// The head of an object for this exchange, if there is one already.
     pub(crate) fn find(object: &Object, exchange: &Exchange) -> Option<Arc<Prepared>> {
         let prepared = object.derived().and_then(|derived| derived.downcast::<Prepared>().ok())?;
-        let is_own = std::ptr::eq(prepared.scope.as_ptr(), Arc::as_ptr(&exchange.scope));
-        (is_own && Prepared::is_usual(exchange)).then_some(prepared)
+        std::ptr::eq(prepared.scope.as_ptr(), Arc::as_ptr(&exchange.scope)).then_some(prepared)
     }
 
     /// Whether the head of the response of this exchange will be the same for other requests, as far as that is known
@@ -54,7 +55,7 @@ impl Prepared {
         }
         object.derive(Arc::new(Prepared {
             scope: Arc::downgrade(&exchange.scope),
-            reason: response.reason.clone(),
+            reason: response.reason.clone().filter(|(_, words)| **words != *Status::OK.reason().as_bytes()),
             content_type: response.content_type.clone(),
             etag: response.etag.clone(),
             last_modified: response.last_modified,
@@ -66,7 +67,7 @@ impl Prepared {
     }
 
     /// Makes it the head of the response.
-    pub(crate) fn apply(&self, exchange: &mut Exchange) {
+    pub(crate) fn apply(self: &Arc<Self>, exchange: &mut Exchange) {
         let response = &mut exchange.response;
         response.status = Status::OK;
         response.reason.clone_from(&self.reason);
@@ -74,12 +75,38 @@ impl Prepared {
         response.etag.clone_from(&self.etag);
         response.last_modified = self.last_modified;
         response.accept_ranges = self.accept_ranges;
-        for field in self.fields.iter() {
-            // The list that these fields come from has room for them.
-            let _ = response.fields.push_checked(&field);
-        }
+        response.fields.clone_from(&self.fields);
+        response.memo = Some(memo(self));
         exchange.wire.relayed = false;
         exchange.wire.omits_server = self.omits_server;
         exchange.wire.omits_date = self.omits_date;
     }
+}
+
+/// How many memos a thread has; a power of two.
+const MEMOS: usize = 256;
+
+thread_local! {
+    /// The texts of the heads that this thread sent last.
+    static TEXTS: RefCell<Vec<Option<(Weak<Prepared>, Rc<HeadMemo>)>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What this thread knows of the text of a head.
+fn memo(prepared: &Arc<Prepared>) -> Rc<HeadMemo> {
+    TEXTS.with_borrow_mut(|texts| {
+        if texts.is_empty() {
+            texts.resize_with(MEMOS, || None);
+        }
+        let address = Arc::as_ptr(prepared) as usize;
+        let text = &mut texts[(address / size_of::<Prepared>()) % MEMOS];
+        match text {
+            // A weak pointer keeps the address from being another head's.
+            Some((known, memo)) if std::ptr::eq(known.as_ptr(), Arc::as_ptr(prepared)) => Rc::clone(memo),
+            _ => {
+                let memo = Rc::<HeadMemo>::default();
+                *text = Some((Arc::downgrade(prepared), Rc::clone(&memo)));
+                memo
+            }
+        }
+    })
 }

@@ -1,0 +1,136 @@
+//! A million responses that are kept: requests are served while the index is filled after a start, and the index takes
+//! less memory than nginx's.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cache::{Freshness, Head, Key, Levels, Writer, Zone};
+use http::Fields;
+use rustix::process::Pid;
+use tests::binary::{Server, have_nginx};
+use tests::client;
+use tests::site::{Running, Site};
+use tests::wait;
+
+/// How long all files may take to be found.
+const LIMIT: Duration = Duration::from_secs(900);
+
+const CONFIGURATION: &str = "
+proxy_cache_path CACHE levels=1:2 keys_zone=one:250m inactive=1d loader_files=10000 loader_threshold=1s
+    loader_sleep=1ms;
+server {
+    listen 127.0.0.1:%%PORT%%;
+    add_header X-Cache $upstream_cache_status always;
+    location / { proxy_pass http://127.0.0.1:1; proxy_cache one; proxy_cache_key $uri; }
+    EXTRA
+}";
+
+/// Writes files as the server does, with the keys `/0`, `/1` and so on.
+fn fill(directory: &Path, count: usize) {
+    fs::create_dir_all(directory).unwrap();
+    let zone = Arc::new(Zone::new(directory, Levels::parse(b"1:2").unwrap(), count, 0));
+    let mut fields = Fields::new();
+    fields.push(b"Content-Type", b"text/html").unwrap();
+    for number in 0..count {
+        let key = format!("/{number}");
+        let freshness = Freshness { valid_until: i64::from(u32::MAX), ..Freshness::default() };
+        let head = Head { freshness, ..Head::plain(&key, fields.clone()) };
+        let writer = Writer::new(&zone, Key::of(key.as_bytes()), head).unwrap();
+        writer.finish(&[b"kept"], 0).unwrap();
+    }
+}
+
+fn site(directory: &Path, server: Server) -> Site {
+    let status = match server {
+        Server::Fulmar => "location = /metrics { fulmar_status; }",
+        Server::Nginx => "",
+    };
+    let text = CONFIGURATION.replace("CACHE", directory.to_str().unwrap()).replace("EXTRA", status);
+    Site::new(&text)
+}
+
+/// The memory of all processes of a server, in bytes; what they share counts once.
+fn memory_bytes(running: &Running) -> u64 {
+    let mut processes = Running::children(running.pid());
+    processes.push(running.pid());
+    let pss = |pid: &Pid| {
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?.trim().strip_suffix(" kB")?;
+        line.parse::<u64>().ok()
+    };
+    processes.iter().filter_map(pss).sum::<u64>() * 1024
+}
+
+/// How many responses the index knows.
+fn known(running: &Running) -> usize {
+    let request = b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let metrics = running.ask_bytes(request).last().text();
+    let start = "fulmar_cache_objects{zone=\"one\",tier=\"disk\"} ";
+    let line = metrics.lines().find_map(|line| line.strip_prefix(start));
+    line.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap()
+}
+
+fn has_loader(running: &Running) -> bool {
+    let is_loader = |pid: &Pid| {
+        let name = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        name.windows(12).any(|text| text == b"cache loader")
+    };
+    Running::children(running.pid()).iter().any(is_loader)
+}
+
+fn status_of(running: &Running, number: usize) -> String {
+    let request = format!("GET /{number} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let response = client::ask_bytes(running.address(), request.as_bytes()).last().clone();
+    response.field("X-Cache").unwrap_or_default().to_owned()
+}
+
+/// The memory that the index of a directory takes, in bytes.
+fn index_bytes(directory: &Path, count: usize, server: Server) -> u64 {
+    let running = site(&directory.with_extension("empty"), server).start(server);
+    status_of(&running, 0);
+    let before = memory_bytes(&running);
+    running.stop();
+    let running = site(directory, server).start(server);
+    match server {
+        Server::Fulmar => assert!(wait::until(LIMIT, || known(&running) == count), "{}", known(&running)),
+        Server::Nginx => assert!(wait::until(LIMIT, || !has_loader(&running))),
+    }
+    let after = memory_bytes(&running);
+    running.stop();
+    after.saturating_sub(before)
+}
+
+#[test]
+#[ignore = "it writes a million files: make cache-million"]
+fn a_million_responses() {
+    let count = std::env::var("CACHE_OBJECTS").map_or(1_000_000, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let directory = folder.path().join("cache");
+    let started = Instant::now();
+    fill(&directory, count);
+    eprintln!("{count} files were written in {:.0} s", started.elapsed().as_secs_f32());
+
+    let site = site(&directory, Server::Fulmar);
+    let started = Instant::now();
+    let running = site.start(Server::Fulmar);
+    let numbers = [count - 1, 0, count / 2];
+    assert!(numbers.iter().all(|&number| status_of(&running, number) == "HIT"));
+    let (served, at) = (started.elapsed(), known(&running));
+    assert!(at < count, "the index was full already: nothing is known about the time before");
+    assert!(wait::until(LIMIT, || known(&running) == count), "{} are known", known(&running));
+    eprintln!("three hits {} ms after the start, when the index knew {at} responses", served.as_millis());
+    eprintln!("all were known after {:.1} s", started.elapsed().as_secs_f32());
+    running.stop();
+
+    let bytes = index_bytes(&directory, count, Server::Fulmar) / count as u64;
+    eprintln!("Fulmar: {bytes} bytes of memory for each response");
+    assert!(bytes <= 100, "the manual says 100");
+    if have_nginx() {
+        // nginx's loader looks at names and sizes only.
+        let bytes = index_bytes(&directory, count, Server::Nginx) / count as u64;
+        eprintln!("nginx: {bytes} bytes");
+    }
+}
