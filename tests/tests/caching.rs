@@ -681,6 +681,26 @@ fn responses_are_listed_and_removed_by_the_program() {
 }
 
 #[test]
+fn a_page_does_not_wait_for_the_update_of_what_it_includes() {
+    let counter = Counter::start(numbered);
+    let text = with("proxy_cache_use_stale updating; proxy_cache_background_update on;")
+        .replace("location / {", "location = /page.html { ssi on; } location / {");
+    let page = ["/a", "/b"].map(|uri| format!("<!--#include virtual=\"{uri}?control=max-age=1\" -->"));
+    let running = counter.site(&text).file("page.html", page.join(" ")).start(Server::Fulmar);
+    assert_eq!(get(&running, "/page.html").text(), "number 1 number 2");
+    wait::pause(Duration::from_secs(2));
+    counter.gate.set(true);
+    assert_eq!(get(&running, "/page.html").text(), "number 1 number 2");
+    for (target, content) in [("/a", "number 1"), ("/b", "number 2")] {
+        let target = format!("{target}?control=max-age=1");
+        assert_eq!(kept(&running, &target), pair("UPDATING", content), "its update is still on the way");
+    }
+    counter.gate.set(false);
+    counter.wait_for(4);
+    running.stop();
+}
+
+#[test]
 fn requests_are_counted_by_what_became_of_them() {
     let counter = Counter::start(numbered);
     let text = with("").replace("location / {", "location = /metrics { fulmar_status; } location / {");
