@@ -37,7 +37,7 @@ struct Span {
 
 /// The fields of a message. All bytes live in one arena, as the lines of a head, so that a list that is cleared and
 /// filled again allocates nothing, and a line is sent as it is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Fields {
     arena: Vec<u8>,
     spans: Vec<Span>,
@@ -45,21 +45,6 @@ pub struct Fields {
     lengths: u64,
     /// Whether lines in the arena are no fields any more.
     has_gaps: bool,
-}
-
-impl Clone for Fields {
-    fn clone(&self) -> Fields {
-        let Fields { arena, spans, lengths, has_gaps } = self;
-        Fields { arena: arena.clone(), spans: spans.clone(), lengths: *lengths, has_gaps: *has_gaps }
-    }
-
-    /// Takes no memory where there is enough of it.
-    fn clone_from(&mut self, other: &Fields) {
-        let Fields { arena, spans, lengths, has_gaps } = other;
-        self.arena.clone_from(arena);
-        self.spans.clone_from(spans);
-        (self.lengths, self.has_gaps) = (*lengths, *has_gaps);
-    }
 }
 
 impl Fields {

@@ -75,7 +75,10 @@ impl Prepared {
         response.etag.clone_from(&self.etag);
         response.last_modified = self.last_modified;
         response.accept_ranges = self.accept_ranges;
-        response.fields.clone_from(&self.fields);
+        for field in self.fields.iter() {
+            // The list that these fields come from has room for them.
+            let _ = response.fields.push_checked(&field);
+        }
         response.memo = Some(memo(self));
         exchange.wire.relayed = false;
         exchange.wire.omits_server = self.omits_server;
