@@ -3,10 +3,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::{Freshness, Head, Key, Levels, Writer, Zone};
+use cache::{Freshness, Head, Key, Levels};
 use http::Fields;
 use rustix::process::Pid;
 use tests::binary::{Server, have_nginx};
@@ -27,18 +26,20 @@ server {
     EXTRA
 }";
 
-/// Writes files as the server does, with the keys `/0`, `/1` and so on.
+/// Writes files as the server does, of responses without content, with the keys `/0`, `/1` and so on.
 fn fill(directory: &Path, count: usize) {
-    fs::create_dir_all(directory).unwrap();
-    let zone = Arc::new(Zone::new(directory, Levels::parse(b"1:2").unwrap(), count, 0));
+    let levels = Levels::parse(b"1:2").unwrap();
     let mut fields = Fields::new();
     fields.push(b"Content-Type", b"text/html").unwrap();
+    let freshness = Freshness { valid_until: i64::from(u32::MAX), ..Freshness::default() };
     for number in 0..count {
-        let key = format!("/{number}");
-        let freshness = Freshness { valid_until: i64::from(u32::MAX), ..Freshness::default() };
-        let head = Head { freshness, ..Head::plain(&key, fields.clone()) };
-        let writer = Writer::new(&zone, Key::of(key.as_bytes()), head).unwrap();
-        writer.finish(&[b"kept"], 0).unwrap();
+        let text = format!("/{number}");
+        let head = Head { freshness: freshness.clone(), ..Head::plain(&text, fields.clone()) };
+        let (path, bytes) = (directory.join(levels.path(&Key::of(text.as_bytes()))), head.encode().unwrap());
+        if fs::write(&path, &bytes).is_err() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &bytes).unwrap();
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use std::cell::RefCell;
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
-/// How many texts a thread knows, and how long these are at most, in bytes.
+/// How many texts a thread knows: one for each byte that a hash may start with.
 const TEXTS: usize = 256;
+
+/// How long these are at most, in bytes.
 const TEXT_MAX: usize = 256;
 
 /// A text with its key.
@@ -27,7 +29,7 @@ pub(super) fn named(text: &[u8]) -> Named {
         if known.is_empty() {
             known.resize_with(TEXTS, || None);
         }
-        let place = Keyed::default().hash_one(text) as usize % TEXTS;
+        let [place, ..] = Keyed::default().hash_one(text).to_le_bytes().map(usize::from);
         match &known[place] {
             Some((other, key)) if **other == *text => (Rc::clone(other), *key),
             _ => {

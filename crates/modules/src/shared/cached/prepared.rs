@@ -86,12 +86,15 @@ impl Prepared {
     }
 }
 
-/// How many memos a thread has; a power of two.
+/// A head, and the text that one thread sent for it. The weak pointer keeps the address from becoming another head's.
+type Sent = (Weak<Prepared>, Rc<HeadMemo>);
+
+/// How many of them a thread knows.
 const MEMOS: usize = 256;
 
 thread_local! {
     /// The texts of the heads that this thread sent last.
-    static TEXTS: RefCell<Vec<Option<(Weak<Prepared>, Rc<HeadMemo>)>>> = const { RefCell::new(Vec::new()) };
+    static TEXTS: RefCell<Vec<Option<Sent>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What this thread knows of the text of a head.
@@ -103,7 +106,6 @@ fn memo(prepared: &Arc<Prepared>) -> Rc<HeadMemo> {
         let address = Arc::as_ptr(prepared) as usize;
         let text = &mut texts[(address / size_of::<Prepared>()) % MEMOS];
         match text {
-            // A weak pointer keeps the address from being another head's.
             Some((known, memo)) if std::ptr::eq(known.as_ptr(), Arc::as_ptr(prepared)) => Rc::clone(memo),
             _ => {
                 let memo = Rc::<HeadMemo>::default();
