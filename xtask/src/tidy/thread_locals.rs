@@ -20,6 +20,8 @@ const PLACES: &[&str] = &[
     "crates/modules/src/logging/fulmar_status/tally.rs",
     "crates/modules/src/transform/headers/expires.rs",
     "crates/modules/src/files/open_file_cache/mod.rs",
+    "crates/modules/src/shared/cached/keys.rs",
+    "crates/modules/src/shared/cached/prepared.rs",
     "crates/modules/src/shared/files.rs",
     "crates/modules/src/shared/scratch.rs",
     "crates/net/src/events.rs",
