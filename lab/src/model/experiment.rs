@@ -212,6 +212,9 @@ pub struct Load {
     /// What somebody needs a server for that this load stands for: `a WordPress site`. The first page of the report
     /// answers it.
     pub need: Option<String>,
+    /// The figure that ranks the servers, if their rate does not: on one machine, the load tool or the application behind
+    /// them may be the limit.
+    pub ranked_by: Option<Figure>,
 }
 
 /// What is done with the contenders.

@@ -58,7 +58,7 @@ impl Repeated {
         };
         let interval = format!("{} to {}", advantage(here.low), advantage(here.high));
         let answer =
-            Text::from(Span::Badge(badge, words.into())).say(format!(": {} here", advantage(here.median)));
+            Text::from(Span::Badge(badge, words.into())).say(format!(" {} here", advantage(here.median)));
         [format!("Is the published {says} for nginx on {of} true ({year})?").into(), answer.aside(interval)]
     }
 }

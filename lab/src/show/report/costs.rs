@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::document::{Part, Table, Text};
 use super::format;
+use super::lead::FAILED_MAX;
 use super::overview::Overview;
 use super::prices::Prices;
 use super::summary::Work;
@@ -14,7 +15,7 @@ use crate::model::figure::Figure;
 /// A file that costs hardly more than its request.
 const SMALL_BYTES: u64 = 10 * 1024;
 
-impl Overview<'_> {
+impl<'a> Overview<'a> {
     /// What a month costs: one table for a small file, and one for each application.
     pub(super) fn costs(&self) -> Vec<Part> {
         let mut parts = self.costs_of_files();
@@ -33,7 +34,7 @@ impl Overview<'_> {
 
     /// Each application, by its load that answers a question, else by the load that most servers ran; with the largest
     /// number of clients that all of them had.
-    fn applications(&self) -> Vec<(&Work<'_>, u32)> {
+    fn applications(&self) -> Vec<(&'a Work<'a>, u32)> {
         let mut names: Vec<&str> =
             self.works.iter().filter_map(|work| work.load.application.as_deref()).collect();
         names.sort_unstable();
@@ -50,7 +51,7 @@ impl Overview<'_> {
     }
 
     /// The smallest machine of the price list for the users of `lab/prices.toml`, beside the published one.
-    fn rented(&self, work: &Work<'_>, clients: u32) -> Table {
+    fn rented(&self, work: &Work<'a>, clients: u32) -> Table {
         let prices = self.prices;
         let caption =
             format!("A server for {}: {}", self.users(), format::titled(&work.title(), &work.at(clients)));
@@ -63,8 +64,12 @@ impl Overview<'_> {
             let Some((cpu, memory, turns)) = self.cpu_and_memory(work, name, clients) else { continue };
             let cores = prices.cores(rate, cpu.median);
             let machine = prices.machine(cores, memory.median);
-            let shown = machine
-                .map_or_else(|| "larger than all of the list".to_owned(), |machine| prices.named(machine));
+            let fault = self.summary.fault(work, name);
+            let shown = match machine {
+                _ if fault.failed > FAILED_MAX => format!("not compared: {}", fault.words()),
+                Some(machine) => prices.named(machine),
+                None => "larger than all of the list".to_owned(),
+            };
             rows.push((
                 cores,
                 vec![

@@ -125,7 +125,8 @@ impl<'a> Leads<'a> {
         let most = self.all.iter().map(|judged| judged.lead.count()).max().unwrap_or_default();
         let is_for_many = |judged: &&Judged<'_>| {
             let count = judged.lead.count();
-            count > 1 && count * 2 >= most && judged.work.load.kind != Kind::Idle
+            let load = judged.work.load;
+            count > 1 && count * 2 >= most && load.kind != Kind::Idle && load.ranked_by.is_none()
         };
         let works: Vec<&Judged<'a>> = self.all.iter().filter(is_for_many).collect();
         let led: Vec<&Judged<'a>> =

@@ -422,6 +422,12 @@ mod tests {
             let said: Vec<usize> = section.split("**").filter_map(|part| part.parse().ok()).collect();
             assert_eq!(said.iter().take(4).sum::<usize>(), all, "{title}");
         }
+        // What needs more cores is one item.
+        assert!(page.contains(" F5, F6 and F8: it needs 8 cores, and this machine has 2\n"), "{page}");
+        // The published table of rented servers stands beside the measured one.
+        let rented = page.split("**A server for 5,000 users: ").nth(1).unwrap_or_default();
+        let nginx = rented.lines().find(|line| line.starts_with("| nginx |")).unwrap_or_default();
+        assert!(nginx.contains("2 cores, 4 GiB, $18 a month | 2 cores and 4 GB, "), "{nginx}");
     }
 
     /// The first lines name the interest of who measured, and every program with its origin.

@@ -230,18 +230,18 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The figure that decides who leads in it.
+    /// The figure that ranks the servers.
     pub(super) fn deciding(&self) -> Figure {
-        match self.load.kind {
+        self.load.ranked_by.unwrap_or(match self.load.kind {
             Kind::Idle => Figure::MemoryPerConnectionBytes,
             Kind::Knee => Figure::Connections,
             Kind::Load | Kind::Reload => Figure::RequestsPerS,
-        }
+        })
     }
 
     /// The figure that is drawn over the number of clients.
     pub(super) fn drawn(&self) -> Figure {
-        if self.load.kind == Kind::Knee { Figure::RequestsPerS } else { self.deciding() }
+        if self.load.kind == Kind::Idle { Figure::MemoryPerConnectionBytes } else { Figure::RequestsPerS }
     }
 
     /// At how many clients somebody was measured, for people.

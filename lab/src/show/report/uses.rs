@@ -12,7 +12,8 @@ const NAMED_MAX: usize = 3;
 impl Leads<'_> {
     /// The needs that were measured, each with the servers to use.
     pub(super) fn uses(&self) -> Table {
-        let mut table = Table::new("Asked and answered", ["Question", "Answer"]);
+        let mut table =
+            Table::new("Questions and answers (100 % is the best server)", ["Question", "Answer"]);
         let mut seen: Vec<&str> = Vec::new();
         for judged in &self.all {
             let Some(need) = judged.work.load.need.as_deref().filter(|need| !seen.contains(need)) else {
@@ -40,7 +41,8 @@ impl Judged<'_> {
         if !self.has_verdict() {
             let all: Vec<String> = measured().take(NAMED_MAX).map(named).collect();
             let runs = format!("{}, a verdict needs {FEWEST}", format::counted(runs, "run"));
-            let words = format!(", so far {}", all.join(", "));
+            let by = self.work.load.ranked_by.map(|figure| format!(" by {}", format::named(figure)));
+            let words = format!(", so far{} {}", by.unwrap_or_default(), all.join(", "));
             return Text::default().stress("no verdict yet").say(words).aside(runs);
         }
         let behind = || self.lead.shares.iter().skip(1).zip(&self.standings);
@@ -50,7 +52,8 @@ impl Judged<'_> {
         let next =
             behind().find(|(_, standing)| **standing == Standing::Behind).map(|(share, _)| named(share));
         let next = next.map(|next| format!("; next {next}")).unwrap_or_default();
-        let sure = if names.len() > 1 { "no difference shown" } else { "ahead of all others" };
+        let sure = if names.len() > 1 { "no difference shown between these" } else { "ahead of all others" };
+        let rate = if self.work.load.ranked_by.is_some() { format!("by CPU, {rate}") } else { rate };
         let runs = format::counted(runs, "run");
         Text::default().stress(format::list(&names)).say(next).aside(format!("{sure}; {rate}; {runs}"))
     }
@@ -66,17 +69,21 @@ mod tests {
     use super::super::document::Row;
     use super::super::summary::{Summary, Work};
     use super::*;
+    use crate::model::block::Block;
+    use crate::model::figure::Figure;
     use crate::show::report::fixture;
 
     /// The only row of the table, as text.
     fn advice(rates: &[(&str, &[f64])]) -> String {
-        let experiment = crate::model::experiment::Experiment::parse(
-            "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache', 'caddy']\n\
-             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1\nneed = 'static files'\n",
-        )
-        .unwrap();
-        let blocks = fixture::blocks_of(rates);
-        let summary = Summary::of(&blocks);
+        ranked(&fixture::blocks_of(rates), "")
+    }
+
+    /// The same with another line of the load.
+    fn ranked(blocks: &[Block], line: &str) -> String {
+        let text = "id = 'e'\ntitle = 't'\nquestion = 'q'\ncontenders = ['nginx', 'apache', 'caddy']\n\
+             [[loads]]\nid = 'l'\ntitle = 'l'\nclients = 10\nrequests = 1\nneed = 'static files'\n";
+        let experiment = crate::model::experiment::Experiment::parse(&format!("{text}{line}\n")).unwrap();
+        let summary = Summary::of(blocks);
         let works: Vec<Work<'_>> = summary.works(&experiment);
         let table = Leads::of(&summary, &works).uses();
         let [Row::Cells(cells)] = &table.rows[..] else { panic!("{table:?}") };
@@ -91,7 +98,23 @@ mod tests {
         assert!(said.contains("static files") && said.contains("Strong(\"nginx\")"), "{said}");
         assert!(said.contains("; next caddy 40") && said.contains("ahead of all others"), "{said}");
         let said = advice(&[("nginx", &first), ("nginx-twin", &near), ("apache", &near), ("caddy", &far)]);
-        assert!(said.contains("Strong(\"nginx and apache\")") && said.contains("no difference"), "{said}");
+        assert!(
+            said.contains("Strong(\"nginx and apache\")")
+                && said.contains("no difference shown between these"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_load_that_the_tool_limits_is_ranked_by_cpu() {
+        let mut blocks = fixture::blocks_of(&[("nginx", &[1000.0; 6]), ("caddy", &[1100.0; 6])]);
+        for block in &mut blocks {
+            let cpu_us = if block.cell.contender == "nginx" { 20.0 } else { 80.0 };
+            block.figures.insert(Figure::CpuUsPerRequest, cpu_us);
+        }
+        assert!(ranked(&blocks, "").contains("Strong(\"caddy\")"));
+        let said = ranked(&blocks, "ranked_by = 'cpu_us_per_request'");
+        assert!(said.contains("Strong(\"nginx\")") && said.contains("; next caddy 25"), "{said}");
     }
 
     #[test]
