@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::tls::{Kind, certificate, server_config};
+
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -36,9 +40,67 @@ pub enum After {
 /// An answer, byte by byte, and what comes after it.
 pub type Reply = (Vec<u8>, After);
 
+/// What a server and its clients exchange bytes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// TCP.
+    Clear,
+    /// TLS.
+    Tls,
+}
+
+/// Makes two tests of each of these functions: one with servers in clear, and one with servers over TLS.
+#[macro_export]
+macro_rules! over_both {
+    ($($name:ident)*) => {
+        mod in_clear {
+            $(#[test]
+            fn $name() {
+                super::$name($crate::origin::Wire::Clear);
+            })*
+        }
+
+        mod encrypted {
+            $(#[test]
+            fn $name() {
+                super::$name($crate::origin::Wire::Tls);
+            })*
+        }
+    };
+}
+
+/// A connection of either kind.
+trait Connection: Read + Write {
+    /// The socket.
+    fn socket(&self) -> &TcpStream;
+
+    /// Sends what is left to be sent, and says goodbye where the protocol has a word for it.
+    fn end(&mut self);
+}
+
+impl Connection for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+
+    fn end(&mut self) {}
+}
+
+impl Connection for StreamOwned<ServerConnection, TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        &self.sock
+    }
+
+    fn end(&mut self) {
+        self.conn.send_close_notify();
+        let _ = self.flush();
+    }
+}
+
 /// A server that runs until the test ends.
 #[derive(Debug)]
 pub struct Origin {
+    wire: Wire,
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
@@ -47,6 +109,12 @@ pub struct Origin {
 impl Origin {
     /// Starts a server with this behaviour.
     pub fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Origin {
+        Origin::over(Wire::Clear, answer)
+    }
+
+    /// As `start`, in clear or over TLS.
+    pub fn over(wire: Wire, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Origin {
+        let config = (wire == Wire::Tls).then(|| server_config(&certificate("origin.example", Kind::Ecdsa)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
         let address = listener.local_addr().expect("address");
         let (connections, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -55,14 +123,19 @@ impl Origin {
             for stream in listener.incoming().flatten() {
                 counted.fetch_add(1, Ordering::SeqCst);
                 living.fetch_add(1, Ordering::SeqCst);
-                let (answer, living) = (Arc::clone(&answer), Arc::clone(&living));
+                let (answer, living, config) = (Arc::clone(&answer), Arc::clone(&living), config.clone());
                 thread::spawn(move || {
-                    serve(stream, &*answer);
+                    serve(stream, config, &*answer);
                     living.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
-        Origin { address, connections, open }
+        Origin { wire, address, connections, open }
+    }
+
+    /// The scheme of its URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.wire == Wire::Tls { "https" } else { "http" }
     }
 
     /// Where it listens.
@@ -94,22 +167,36 @@ pub fn raw(text: &str, after: After) -> Reply {
     (text.as_bytes().to_vec(), after)
 }
 
-fn serve(mut stream: TcpStream, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
+fn serve(
+    stream: TcpStream,
+    config: Option<Arc<ServerConfig>>,
+    answer: &(dyn Fn(&Asked) -> Reply + Send + Sync),
+) {
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
+    match config {
+        None => serve_over(stream, answer),
+        Some(config) => {
+            let connection = ServerConnection::new(config).expect("a server");
+            serve_over(StreamOwned::new(connection, stream), answer);
+        }
+    }
+}
+
+fn serve_over(mut stream: impl Connection, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)) {
     let mut before = 0;
     while let Some(text) = read(&mut stream) {
         let line = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned();
         let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let (bytes, after) = answer(&Asked { target, text, before });
         before += 1;
-        if stream.write_all(&bytes).is_err() {
+        if stream.write_all(&bytes).and_then(|()| stream.flush()).is_err() {
             return;
         }
         match after {
             After::Keep => {}
-            After::Close => return,
+            After::Close => return stream.end(),
             After::Reset => {
-                let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+                let _ = rustix::net::sockopt::set_socket_linger(stream.socket(), Some(Duration::ZERO));
                 return;
             }
             After::Hang => drop(stream.read(&mut [0; 1])),
@@ -118,17 +205,17 @@ fn serve(mut stream: TcpStream, answer: &(dyn Fn(&Asked) -> Reply + Send + Sync)
     }
 }
 
-fn echo(stream: &mut TcpStream) {
+fn echo(stream: &mut impl Connection) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        if stream.write_all(&buffer[..count]).is_err() {
+        if stream.write_all(&buffer[..count]).and_then(|()| stream.flush()).is_err() {
             return;
         }
     }
 }
 
 /// One request, with a body of its length.
-fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
+fn read(stream: &mut impl Connection) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut buffer = [0; 65536];
     loop {

@@ -19,8 +19,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup, SignatureScheme,
-    StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup, ServerConfig,
+    SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
 
 use crate::client::{Answer, End};
@@ -59,6 +59,20 @@ pub fn certificate(name: &str, kind: Kind) -> Certificate {
     parameters.distinguished_name.push(DnType::CommonName, name);
     let made = parameters.self_signed(&key).expect("a certificate");
     Certificate { pem: made.pem(), key: key.serialize_pem(), der: made.der().to_vec() }
+}
+
+/// How a server speaks that has this certificate.
+///
+/// # Panics
+/// The text is none of a certificate, or has no key.
+pub fn server_config(made: &Certificate) -> Arc<ServerConfig> {
+    let chain = CertificateDer::pem_slice_iter(made.pem.as_bytes());
+    let chain = chain.collect::<Result<_, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).expect("a key");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = builder.expect("versions").with_no_client_auth().with_single_cert(chain, key);
+    Arc::new(config.expect("a certificate"))
 }
 
 /// An authority that signs certificates.

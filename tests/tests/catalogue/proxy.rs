@@ -1,4 +1,4 @@
-//! Other servers over HTTP (rows G1–G19): what they get, what they answer, and when they fail.
+//! Other servers over HTTP (rows G1–G19), in clear and over TLS: what they get, what they answer, and when they fail.
 //!
 //! | row | elsewhere |
 //! |---|---|
@@ -20,22 +20,32 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 use tests::binary::Server;
-use tests::origin::{After, Asked, Origin, ok, raw};
+use tests::origin::{After, Asked, Origin, Wire, ok, raw};
 use tests::site::{Running, Site};
-use tests::wait;
+use tests::{over_both, wait};
 
-fn in_front_of(address: SocketAddr, settings: &str) -> Running {
+over_both! {
+    g1_fields_that_connection_names
+    g2_fields_of_servers
+    g3_names_that_seem_alike
+    g6_resets_in_the_middle
+    g12_what_has_an_effect_happens_once
+    g16_redirects_inside
+    g19_the_length_of_a_body_of_our_own
+}
+
+fn in_front_of((scheme, address): (&str, SocketAddr), settings: &str) -> Running {
     let http = format!(
         "upstream app {{ server {address}; }}
-         server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://app; {settings} }} }}"
+         server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass {scheme}://app; {settings} }} }}"
     );
     Site::new(&http).start(Server::Fulmar)
 }
 
 /// Runs a request past an origin that sends back what it was asked.
-fn seen(settings: &str, request: &str) -> String {
-    let origin = Origin::start(|asked| ok(&asked.text));
-    let running = in_front_of(origin.address(), settings);
+fn seen(wire: Wire, settings: &str, request: &str) -> String {
+    let origin = Origin::over(wire, |asked| ok(&asked.text));
+    let running = in_front_of((origin.scheme(), origin.address()), settings);
     let text = running.ask(request).last().text();
     running.stop();
     text
@@ -47,14 +57,13 @@ fn count(text: &str, name: &str) -> usize {
 }
 
 /// G1: what `Connection` names is taken away before our own fields are set, and nothing else.
-#[test]
-fn g1_fields_that_connection_names() {
+fn g1_fields_that_connection_names(wire: Wire) {
     let settings = "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr;
         proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;";
     let request = "POST /\nHost: shop.example\nConnection: close, Host, Content-Length, Content-Type, X-Forwarded-For\n\
         connection: x-real-ip , COOKIE,,\"x\"\nX-Real-IP: 6.6.6.6\nX-Forwarded-For: 6.6.6.6\nCookie: a=b\n\
         Content-Type: text/plain\nX-Other: stays\n\nthe body";
-    let text = seen(settings, request);
+    let text = seen(wire, settings, request);
     for kept in [
         "Host: shop.example\r\n",
         "Content-Length: 8\r\n",
@@ -70,16 +79,15 @@ fn g1_fields_that_connection_names() {
         assert!(!text.contains(gone), "{gone} is in {text}");
     }
     let chunked = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close, Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    let text = seen("", chunked);
+    let text = seen(wire, "", chunked);
     assert_eq!((count(&text, "content-length"), count(&text, "transfer-encoding")), (1, 0), "{text}");
 }
 
 /// G2: what only another server may say, no client says.
-#[test]
-fn g2_fields_of_servers() {
+fn g2_fields_of_servers(wire: Wire) {
     let request = "GET /\nX-Accel-Redirect: /internal\nx-accel-limit-rate: 1\nX-ACCEL-Mapping: /=/etc\nX-Accelerate: fine\n\
         X-Forwarded-For: 1.2.3.4\nForwarded: for=1.2.3.4\nX-Real-IP: 1.2.3.4";
-    let text = seen("proxy_set_header X-Real-IP $remote_addr;", request);
+    let text = seen(wire, "proxy_set_header X-Real-IP $remote_addr;", request);
     assert!(!text.to_ascii_lowercase().contains("x-accel-"), "{text}");
     assert!(text.contains("X-Real-IP: 127.0.0.1\r\n") && count(&text, "X-Real-IP") == 1, "{text}");
     // As nginx: what other proxies said is passed on unless the configuration has a say.
@@ -89,17 +97,17 @@ fn g2_fields_of_servers() {
 }
 
 /// G3: a field that we set is there once, whatever the client calls it.
-#[test]
-fn g3_names_that_seem_alike() {
+fn g3_names_that_seem_alike(wire: Wire) {
     let set = "proxy_set_header X-Auth-User $remote_user; proxy_set_header X-Real-IP $remote_addr;";
     let request = "GET /\nX_Auth_User: admin\nX-Auth_User: admin\nx-auth-user: admin\nX_Real_IP: 6.6.6.6\nX-REAL-IP: 6.6.6.6\nX-Real-Ip: 6.6.6.6\nX-Two: a\nx-two: b\nX_Three: c";
-    let text = seen(set, request);
+    let text = seen(wire, set, request);
     assert!(!text.contains("admin") && !text.contains("6.6.6.6") && !text.contains("X_Three"), "{text}");
     assert!(text.contains("X-Two: a\r\nx-two: b\r\n"), "duplicates stay in order: {text}");
-    let origin = Origin::start(|asked| ok(&asked.text));
+    let origin = Origin::over(wire, |asked| ok(&asked.text));
     let http = format!(
         "server {{ listen 127.0.0.1:%%PORT%%; underscores_in_headers on;
-         location / {{ proxy_pass http://{}; {set} }} }}",
+         location / {{ proxy_pass {}://{}; {set} }} }}",
+        origin.scheme(),
         origin.address()
     );
     let running = Site::new(&http).start(Server::Fulmar);
@@ -110,15 +118,14 @@ fn g3_names_that_seem_alike() {
 }
 
 /// G6: nothing of a response that was cut is taken for a whole one, however it is framed for the client.
-#[test]
-fn g6_resets_in_the_middle() {
-    let origin = Origin::start(|asked| match &*asked.target {
+fn g6_resets_in_the_middle(wire: Wire) {
+    let origin = Origin::over(wire, |asked| match &*asked.target {
         "/head" => raw("HTTP/1.1 200 OK\r\nContent-Len", After::Reset),
         "/length" => raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", After::Reset),
         _ => raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", After::Reset),
     });
     for settings in ["", "proxy_buffering off;", "gzip on; gzip_min_length 1; gzip_types *;"] {
-        let running = in_front_of(origin.address(), settings);
+        let running = in_front_of((origin.scheme(), origin.address()), settings);
         for path in ["/length", "/chunks"] {
             let answer = running.ask(&format!("GET {path}\nAccept-Encoding: gzip"));
             let is_whole = |status: u16, broken: Option<&str>| status == 200 && broken.is_none();
@@ -190,7 +197,7 @@ fn g9_a_slow_drip() {
         }
     });
     for settings in ["", "proxy_buffering off;"] {
-        let running = in_front_of(address, &format!("proxy_read_timeout 500ms; {settings}"));
+        let running = in_front_of(("http", address), &format!("proxy_read_timeout 500ms; {settings}"));
         assert_eq!(running.ask("GET /").last().text(), "x".repeat(12), "{settings}");
         let before = broken.load(Ordering::SeqCst);
         let mut client = running.connect();
@@ -206,11 +213,10 @@ fn g9_a_slow_drip() {
 }
 
 /// G12: a request that may have had an effect is sent once, whatever goes wrong after that.
-#[test]
-fn g12_what_has_an_effect_happens_once() {
+fn g12_what_has_an_effect_happens_once(wire: Wire) {
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
-    let origin = Origin::start(move |asked: &Asked| {
+    let origin = Origin::over(wire, move |asked: &Asked| {
         counted.fetch_add(1, Ordering::SeqCst);
         match &*asked.target {
             "/closes" => raw("", After::Close),
@@ -218,10 +224,10 @@ fn g12_what_has_an_effect_happens_once() {
             _ => raw("", After::Reset),
         }
     });
-    let address = origin.address();
+    let (scheme, address) = (origin.scheme(), origin.address());
     let http = format!(
         "upstream app {{ server {address} max_fails=0; server {address} max_fails=0; server {address} max_fails=0; }}
-         server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://app; }} location = /is-it-kept {{ return 204; }} }}"
+         server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass {scheme}://app; }} location = /is-it-kept {{ return 204; }} }}"
     );
     let running = Site::new(&http).start(Server::Fulmar);
     for (method, expected) in [("POST", 1), ("PATCH", 1), ("LOCK", 1), ("GET", 3), ("PUT", 3), ("DELETE", 3)]
@@ -236,8 +242,7 @@ fn g12_what_has_an_effect_happens_once() {
 }
 
 /// G16: where a response sends the request inside of the server.
-#[test]
-fn g16_redirects_inside() {
+fn g16_redirects_inside(wire: Wire) {
     let targets = [
         ("/plain", "/inside/a.txt", 200),
         ("/escaped", "/inside/%61.txt", 200),
@@ -253,7 +258,7 @@ fn g16_redirects_inside() {
         ("/nowhere", "@nowhere", 500),
         ("/again", "/again", 500),
     ];
-    let origin = Origin::start(move |asked: &Asked| {
+    let origin = Origin::over(wire, move |asked: &Asked| {
         let found = targets.iter().find(|(path, _, _)| asked.target.ends_with(path)).unwrap();
         let text =
             format!("HTTP/1.1 200 OK\r\nX-Accel-Redirect: {}\r\nContent-Length: 3\r\n\r\nown", found.1);
@@ -261,10 +266,11 @@ fn g16_redirects_inside() {
     });
     let http = format!(
         "server {{ listen 127.0.0.1:%%PORT%%; root %%ROOT%%;
-             location / {{ proxy_pass http://{0}; }}
-             location /ignoring/ {{ proxy_pass http://{0}; proxy_ignore_headers X-Accel-Redirect; }}
+             location / {{ proxy_pass {1}://{0}; }}
+             location /ignoring/ {{ proxy_pass {1}://{0}; proxy_ignore_headers X-Accel-Redirect; }}
              location /inside/ {{ internal; }} location = /elsewhere {{ return 200 elsewhere; }} }}",
-        origin.address()
+        origin.address(),
+        origin.scheme()
     );
     let running = Site::new(&http).file("inside/a.txt", "inside").start(Server::Fulmar);
     for (path, target, status) in targets {
@@ -315,18 +321,17 @@ fn g17_servers_that_the_client_chooses() {
 }
 
 /// G19: a body that the configuration makes has its own length.
-#[test]
-fn g19_the_length_of_a_body_of_our_own() {
+fn g19_the_length_of_a_body_of_our_own(wire: Wire) {
     let request = "POST /?x=12345678901234567890\nContent-Length: 3\n\nabc";
-    let text = seen("proxy_set_body \"<$arg_x>\";", request);
+    let text = seen(wire, "proxy_set_body \"<$arg_x>\";", request);
     assert!(
         text.contains("Content-Length: 22\r\n") && text.ends_with("\r\n\r\n<12345678901234567890>"),
         "{text}"
     );
     assert_eq!(count(&text, "content-length"), 1, "{text}");
-    let text = seen("proxy_set_body \"\"; proxy_set_header Content-Length 99;", request);
+    let text = seen(wire, "proxy_set_body \"\"; proxy_set_header Content-Length 99;", request);
     assert!(!text.contains("99") && !text.contains("abc"), "{text}");
     let chunked = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    let text = seen("proxy_set_body own; proxy_set_header Transfer-Encoding chunked;", chunked);
+    let text = seen(wire, "proxy_set_body own; proxy_set_header Transfer-Encoding chunked;", chunked);
     assert!(text.contains("Content-Length: 3\r\n") && count(&text, "transfer-encoding") == 0, "{text}");
 }

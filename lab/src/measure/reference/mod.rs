@@ -9,7 +9,8 @@
 //! - [`hybrid`]: one thread waits for all connections and hands those that have something to read to a pool;
 //! - [`epoll`]: each thread waits for its connections and answers them.
 //!
-//! Two more are the event loop that speaks FastCGI ([`fastcgi`]) or gRPC ([`grpc`]): others pass requests on to them.
+//! Three more are the event loop that speaks FastCGI ([`fastcgi`]), gRPC ([`grpc`]) or uwsgi ([`uwsgi`]): others pass
+//! requests on to them.
 //!
 //! They serve files of one folder, which they read once. They are for measurements on this machine: there is no TLS,
 //! no log and no configuration.
@@ -23,6 +24,7 @@ mod message;
 mod process;
 mod session;
 mod thread;
+mod uwsgi;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -75,6 +77,8 @@ pub enum Kind {
     Fastcgi,
     /// As `epoll`, and it speaks gRPC.
     Grpc,
+    /// As `epoll`, and it speaks uwsgi.
+    Uwsgi,
 }
 
 /// How many connections the kernel holds that were not accepted yet.
@@ -107,6 +111,7 @@ pub fn main(arguments: &ReferenceArguments) -> Result<ExitCode> {
         Kind::Epoll => epoll::serve(Protocol::Http, &listener, cache, arguments.workers),
         Kind::Fastcgi => epoll::serve(Protocol::FastCgi, &listener, cache, arguments.workers),
         Kind::Grpc => epoll::serve(Protocol::Grpc, &listener, cache, arguments.workers),
+        Kind::Uwsgi => epoll::serve(Protocol::Uwsgi, &listener, cache, arguments.workers),
     }
 }
 

@@ -8,6 +8,7 @@ use super::cache::{Cache, Entry};
 use super::fastcgi;
 use super::grpc::Calls;
 use super::message::{LIMIT_BYTES, Parsed, parse};
+use super::uwsgi;
 
 /// A connection with what was read and not answered, and what was answered and not sent.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(super) enum Protocol {
     FastCgi,
     /// gRPC.
     Grpc,
+    /// uwsgi.
+    Uwsgi,
 }
 
 /// How far a session got.
@@ -157,6 +160,7 @@ impl Session {
             Protocol::Http => self.answer_http(worker),
             Protocol::FastCgi => self.answer_fastcgi(worker.cache),
             Protocol::Grpc => self.answer_grpc(),
+            Protocol::Uwsgi => self.answer_uwsgi(worker.cache),
         }
     }
 
@@ -216,6 +220,21 @@ impl Session {
             }
             fastcgi::Parsed::Refused => self.is_last = true,
         }
+        true
+    }
+
+    /// Every answer ends the connection, and so does what is no uwsgi.
+    fn answer_uwsgi(&mut self, cache: &'static Cache) -> bool {
+        self.sent = 0;
+        self.head.clear();
+        match uwsgi::parse(&self.input) {
+            uwsgi::Parsed::Partial => return false,
+            uwsgi::Parsed::Request(target) => {
+                uwsgi::answer(cache.find(&target).unwrap_or(&cache.missing), &mut self.head);
+            }
+            uwsgi::Parsed::Refused => {}
+        }
+        self.is_last = true;
         true
     }
 
