@@ -258,3 +258,18 @@ fn the_grpc_responder_keeps_connections() {
         assert_eq!(found, answer.concat());
     }
 }
+
+#[test]
+fn the_uwsgi_responder_answers_and_closes() {
+    let root = site().unwrap();
+    let server = Server::start("uwsgi", &root, 1).unwrap();
+    for _ in 0..2 {
+        let mut stream = connect(server.address).unwrap();
+        let params = [&[11, 0][..], b"REQUEST_URI", &[17, 0], b"/passed/small.txt"].concat();
+        stream.write_all(&[&[0, u8::try_from(params.len()).unwrap(), 0, 0][..], &params].concat()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\nsmall"), "{text}");
+        assert!(text.contains("\r\nContent-Length: 5\r\n"), "{text}");
+    }
+}
