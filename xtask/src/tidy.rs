@@ -7,6 +7,7 @@ mod dependencies;
 mod features;
 mod files;
 mod floors;
+mod inheritance;
 mod levels;
 mod limits;
 pub(crate) mod links;
@@ -39,6 +40,7 @@ const RULES: &[(&str, Check)] = &[
     ("limit", limits::check),
     ("size", sizes::check),
     ("policy", policy::check),
+    ("inheritance", inheritance::check),
     ("thread-local", thread_locals::check),
     ("word", words::check),
     ("file", files::check),
