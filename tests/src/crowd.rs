@@ -15,7 +15,7 @@ use crate::wait;
 
 /// How a slow client behaves.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct Behaviour {
     /// What it says at once.
     pub first: String,
     /// What it says now and then.
@@ -28,30 +28,30 @@ pub struct Manner {
 
 /// Slow clients that are connected.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct SlowClients {
     stop: Arc<AtomicBool>,
     open: Arc<AtomicUsize>,
     count: usize,
     player: Option<JoinHandle<()>>,
 }
 
-impl Crowd {
+impl SlowClients {
     /// Connects so many clients, each of which has said its first words when this returns.
-    pub fn gather(address: SocketAddr, count: usize, manner: &Manner) -> Crowd {
+    pub fn gather(address: SocketAddr, count: usize, behaviour: &Behaviour) -> SlowClients {
         let mut members: Vec<TcpStream> = Vec::with_capacity(count);
         for _ in 0..count {
             members.push(slow_reader(address));
             let member = members.last_mut().expect("a member");
-            member.write_all(manner.first.as_bytes()).expect("the first words");
+            member.write_all(behaviour.first.as_bytes()).expect("the first words");
             member.set_nonblocking(true).expect("nonblocking");
         }
         let stop = Arc::new(AtomicBool::new(false));
         let open = Arc::new(AtomicUsize::new(count));
         let player = {
-            let (stop, open, manner) = (Arc::clone(&stop), Arc::clone(&open), manner.clone());
-            thread::spawn(move || play(members, &manner, &stop, &open))
+            let (stop, open, behaviour) = (Arc::clone(&stop), Arc::clone(&open), behaviour.clone());
+            thread::spawn(move || play(members, &behaviour, &stop, &open))
         };
-        Crowd { stop, open, count, player: Some(player) }
+        SlowClients { stop, open, count, player: Some(player) }
     }
 
     /// How many there were at first.
@@ -65,7 +65,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for SlowClients {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.player.take().map(JoinHandle::join);
@@ -89,32 +89,32 @@ pub fn allowed(wanted: usize) -> usize {
     wanted.min(usize::try_from(most / 4 * 3).unwrap_or(usize::MAX).saturating_sub(200))
 }
 
-fn play(mut members: Vec<TcpStream>, manner: &Manner, stop: &AtomicBool, open: &AtomicUsize) {
+fn play(mut members: Vec<TcpStream>, behaviour: &Behaviour, stop: &AtomicBool, open: &AtomicUsize) {
     while !stop.load(Ordering::SeqCst) {
-        members.retain_mut(|member| is_open(member, manner));
+        members.retain_mut(|member| is_open(member, behaviour));
         open.store(members.len(), Ordering::SeqCst);
-        let steps = manner.pause.as_millis().div_ceil(20);
+        let steps = behaviour.pause.as_millis().div_ceil(20);
         for _ in 0..steps {
             if !stop.load(Ordering::SeqCst) {
-                wait::pause(manner.pause.min(Duration::from_millis(20)));
+                wait::pause(behaviour.pause.min(Duration::from_millis(20)));
             }
         }
     }
 }
 
 /// Says and takes a little; whether the connection lives on.
-fn is_open(member: &mut TcpStream, manner: &Manner) -> bool {
+fn is_open(member: &mut TcpStream, behaviour: &Behaviour) -> bool {
     let waits = |kind: ErrorKind| kind == ErrorKind::WouldBlock;
-    if !manner.drip.is_empty()
-        && let Err(error) = member.write(manner.drip.as_bytes())
+    if !behaviour.drip.is_empty()
+        && let Err(error) = member.write(behaviour.drip.as_bytes())
         && !waits(error.kind())
     {
         return false;
     }
-    if manner.takes == 0 {
+    if behaviour.takes == 0 {
         return true;
     }
-    match member.read(&mut vec![0; manner.takes]) {
+    match member.read(&mut vec![0; behaviour.takes]) {
         Ok(0) => false,
         Ok(_) => true,
         Err(error) => waits(error.kind()),

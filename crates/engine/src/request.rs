@@ -110,12 +110,12 @@ impl Request {
                 State::Sending(sending) => {
                     if !sending.is_begun() {
                         match begin(flow, end, sending) {
-                            Begun::Sending => {}
-                            Begun::Otherwise(body) => {
+                            Start::Sending => {}
+                            Start::Otherwise(body) => {
                                 self.start(Progress::Respond(body));
                                 continue;
                             }
-                            Begun::Taken => {
+                            Start::Taken => {
                                 self.state = State::Idle;
                                 return Poll::Ready(After::Taken);
                             }
@@ -173,7 +173,7 @@ impl Request {
 }
 
 /// How a response begins.
-enum Begun {
+enum Start {
     Sending,
     /// The body of the request is broken, which has its own answer.
     Otherwise(Body),
@@ -181,18 +181,18 @@ enum Begun {
     Taken,
 }
 
-fn begin(flow: &mut Flow, end: &mut dyn End, sending: &mut Sending) -> Begun {
+fn begin(flow: &mut Flow, end: &mut dyn End, sending: &mut Sending) -> Start {
     if !sending.is_settled
         && let Err(status) = end.settle(&mut flow.exchange)
     {
-        return Begun::Otherwise(flow.fail_at_once(status));
+        return Start::Otherwise(flow.fail_at_once(status));
     }
     sending.is_settled = true;
     match end.take_body(flow, sending.take_body()) {
         Some(body) => {
             sending.begin(flow, end, body);
-            Begun::Sending
+            Start::Sending
         }
-        None => Begun::Taken,
+        None => Start::Taken,
     }
 }

@@ -27,12 +27,12 @@ pub struct Incomplete {
 #[derive(Debug)]
 pub struct Appended {
     file: File,
-    manner: Manner,
+    mode: WriteMode,
 }
 
 /// How to write without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum WriteMode {
     /// Nobody waits for files, nor for what was opened so that writes do not wait.
     Plain,
     /// Each write says that it does not wait.
@@ -44,12 +44,12 @@ enum Manner {
 impl From<File> for Appended {
     fn from(file: File) -> Appended {
         let waits = || fcntl_getfl(&file).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK));
-        let manner = match fstat(&file).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-            Ok(FileType::Socket) => Manner::Socket,
-            Ok(FileType::Fifo | FileType::CharacterDevice) if waits() => Manner::Shared,
-            _ => Manner::Plain,
+        let mode = match fstat(&file).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Socket) => WriteMode::Socket,
+            Ok(FileType::Fifo | FileType::CharacterDevice) if waits() => WriteMode::Shared,
+            _ => WriteMode::Plain,
         };
-        Appended { file, manner }
+        Appended { file, mode }
     }
 }
 
@@ -64,7 +64,7 @@ impl Appended {
     /// # Errors
     /// [`Incomplete`], with the first error of write(2).
     pub fn write(&self, bytes: &[u8]) -> Result<(), Incomplete> {
-        self.manner.write(self.file.as_fd(), bytes)
+        self.mode.write(self.file.as_fd(), bytes)
     }
 
     /// Removes the last bytes of the file, which this handle has just written. Does nothing if other bytes follow them,
@@ -78,12 +78,12 @@ impl Appended {
     }
 }
 
-impl Manner {
+impl WriteMode {
     fn write(self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Incomplete> {
         match self {
-            Manner::Plain => write_all(fd, bytes),
-            Manner::Socket => send_all(fd, bytes),
-            Manner::Shared => write_in_turn(fd, bytes),
+            WriteMode::Plain => write_all(fd, bytes),
+            WriteMode::Socket => send_all(fd, bytes),
+            WriteMode::Shared => write_in_turn(fd, bytes),
         }
     }
 }
@@ -192,7 +192,7 @@ pub fn open_itself(path: &Path) -> io::Result<File> {
 /// As [`Appended::write`].
 pub fn write_stderr(bytes: &[u8]) -> Result<(), Incomplete> {
     match own_stderr() {
-        Stderr::Inherited(manner) => manner.write(rustix::stdio::stderr(), bytes),
+        Stderr::Inherited(mode) => mode.write(rustix::stdio::stderr(), bytes),
         Stderr::Own(file) => write_all(file.as_fd(), bytes),
     }
 }
@@ -201,7 +201,7 @@ pub fn write_stderr(bytes: &[u8]) -> Result<(), Incomplete> {
 #[derive(Clone, Debug)]
 enum Stderr {
     /// By the descriptor that this process was started with.
-    Inherited(Manner),
+    Inherited(WriteMode),
     /// Opened once more, because it is others who decide whether the stream that they share waits.
     Own(Arc<File>),
 }
@@ -215,21 +215,21 @@ pub fn prepare_stderr() {
 }
 
 fn own_stderr() -> Stderr {
-    let Ok(stat) = fstat(rustix::stdio::stderr()) else { return Stderr::Inherited(Manner::Plain) };
+    let Ok(stat) = fstat(rustix::stdio::stderr()) else { return Stderr::Inherited(WriteMode::Plain) };
     let mut known = STDERR.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some((device, inode, stderr)) if (*device, *inode) == (stat.st_dev, stat.st_ino) => stderr.clone(),
         _ => {
             let stderr = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Socket => Stderr::Inherited(Manner::Socket),
+                FileType::Socket => Stderr::Inherited(WriteMode::Socket),
                 FileType::Fifo | FileType::CharacterDevice => {
                     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
                     let mut options = OpenOptions::new();
                     let opened =
                         options.append(true).custom_flags(flags.bits().cast_signed()).open("/proc/self/fd/2");
-                    opened.map_or(Stderr::Inherited(Manner::Shared), |file| Stderr::Own(Arc::new(file)))
+                    opened.map_or(Stderr::Inherited(WriteMode::Shared), |file| Stderr::Own(Arc::new(file)))
                 }
-                _ => Stderr::Inherited(Manner::Plain),
+                _ => Stderr::Inherited(WriteMode::Plain),
             };
             *known = Some((stat.st_dev, stat.st_ino, stderr.clone()));
             stderr

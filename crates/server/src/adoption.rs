@@ -2,7 +2,7 @@
 //! over to it, each at once.
 
 use crate::successor::{Replay, Settings, Successor};
-use crate::tasks::{Change, Member, Share, Succession, listeners};
+use crate::tasks::{Change, Member, Succession, ThreadSockets, listeners};
 use journal::Level;
 use net::bound::{has_connections, share_out};
 use net::channel::{Parcel, Report};
@@ -22,7 +22,7 @@ pub(crate) struct Crew<'a> {
     pub(crate) site: &'a mut Arc<Site>,
     threads: Vec<Member>,
     /// The sockets of each thread.
-    sockets: Vec<Share>,
+    sockets: Vec<ThreadSockets>,
     /// For each thread that stands still and has help: what ends when its helper should stop.
     help: Vec<Option<watch::Sender<()>>>,
     replay: Arc<Replay>,
@@ -64,7 +64,7 @@ impl Crew<'_> {
     pub(crate) fn new<'a>(
         site: &'a mut Arc<Site>,
         threads: Vec<Member>,
-        sockets: Vec<Share>,
+        sockets: Vec<ThreadSockets>,
         replay: Arc<Replay>,
     ) -> Crew<'a> {
         let help = threads.iter().map(|_| None).collect();
@@ -151,7 +151,7 @@ impl Crew<'_> {
         let Ready { site, settings, sockets } = ready;
         let shares = shares(sockets, self.threads.len());
         let added: Vec<_> = shares.iter().map(share_again).collect();
-        let listeners = |(thread, share): (&Member, Share)| {
+        let listeners = |(thread, share): (&Member, ThreadSockets)| {
             let _entered = thread.runtime.enter();
             listeners(share)
         };
@@ -192,7 +192,7 @@ fn hand_out(site: &Site, files: Vec<std::os::fd::OwnedFd>) -> Result<(), String>
 }
 
 /// A share of the sockets for each thread.
-fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> Vec<Share> {
+fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> Vec<ThreadSockets> {
     let mut groups: Vec<(usize, Vec<BoundSocket>)> = Vec::new();
     for (place, socket) in sockets {
         match groups.last_mut().filter(|(last, _)| *last == place) {
@@ -208,8 +208,8 @@ fn shares(sockets: Vec<(usize, BoundSocket)>, threads: usize) -> Vec<Share> {
 pub(crate) fn share_all<'a>(
     groups: impl Iterator<Item = (usize, &'a [BoundSocket])>,
     threads: usize,
-) -> Vec<Share> {
-    let mut shares: Vec<Share> = (0..threads).map(|_| Vec::new()).collect();
+) -> Vec<ThreadSockets> {
+    let mut shares: Vec<ThreadSockets> = (0..threads).map(|_| Vec::new()).collect();
     for (place, sockets) in groups {
         for (thread, share) in share_out(sockets, threads).into_iter().enumerate() {
             shares[thread].extend(share.into_iter().map(|socket| (place, socket)));
@@ -219,7 +219,7 @@ pub(crate) fn share_all<'a>(
 }
 
 /// The same descriptors once more.
-pub(crate) fn share_again(share: &Share) -> Share {
+pub(crate) fn share_again(share: &ThreadSockets) -> ThreadSockets {
     share.iter().map(|(place, socket)| (*place, socket.share())).collect()
 }
 

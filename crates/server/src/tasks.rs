@@ -28,7 +28,7 @@ use wire::Timer;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Sockets of a thread, each with the place of its address among [`Site::listens`].
-pub(crate) type Share = Vec<(usize, BoundSocket)>;
+pub(crate) type ThreadSockets = Vec<(usize, BoundSocket)>;
 
 /// Another site for a thread.
 pub(crate) struct Succession {
@@ -49,7 +49,7 @@ pub(crate) enum Change {
 }
 
 /// The channel of a thread, in both directions.
-pub(crate) struct Lines {
+pub(crate) struct ThreadChannel {
     pub(crate) orders: watch::Receiver<Order>,
     /// Where it is to be told when it accepts.
     pub(crate) ready: mpsc::Sender<io::Result<Member>>,
@@ -68,11 +68,11 @@ pub(crate) struct Member {
 pub(crate) fn serve(
     index: usize,
     (site, settings): (Arc<Site>, Settings),
-    sockets: Share,
-    lines: Lines,
+    sockets: ThreadSockets,
+    channel: ThreadChannel,
 ) -> io::Result<()> {
     journal::name_thread(u32::try_from(index + 1).unwrap_or(0));
-    let Lines { orders, ready, pulse } = lines;
+    let ThreadChannel { orders, ready, pulse } = channel;
     pulse.begin();
     let runtime = match runtime(Some(&pulse)) {
         Ok(runtime) => runtime,
@@ -165,7 +165,7 @@ struct Door {
 }
 
 impl Tasks {
-    fn start(thread: &Rc<Thread>, index: usize, sockets: Share) -> io::Result<Tasks> {
+    fn start(thread: &Rc<Thread>, index: usize, sockets: ThreadSockets) -> io::Result<Tasks> {
         let timers = Rc::clone(&thread.timers);
         timers.make_current();
         let timers = spawn_local(async move { timers.run().await });
@@ -257,7 +257,7 @@ impl Tasks {
 }
 
 /// Puts sockets on the event loop of this thread, or of the one whose handle was entered.
-pub(crate) fn listeners(sockets: Share) -> io::Result<Vec<(usize, Listener)>> {
+pub(crate) fn listeners(sockets: ThreadSockets) -> io::Result<Vec<(usize, Listener)>> {
     sockets.into_iter().map(|(place, socket)| Ok((place, socket.into_tokio()?))).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::logs;
 use crate::pulse::{Alarm, Pulse};
 use crate::spare_memory::SpareMemory;
 use crate::successor::{Replay, Settings};
-use crate::tasks::{Lines, Share, serve};
+use crate::tasks::{ThreadChannel, ThreadSockets, serve};
 use crate::watchdog::{Sign, Watchdog};
 use contract::reloads;
 use journal::Level;
@@ -62,17 +62,17 @@ fn run_crew(worker: Worker, site: &mut Arc<Site>) -> io::Result<()> {
     let (end, mut ends) = events::unbounded_channel();
     let alarm = Arc::new(Alarm::default());
     let pulses: Vec<_> = (0..threads).map(|_| Pulse::new(&alarm)).collect();
-    let start = |(index, sockets): (usize, Share)| {
+    let start = |(index, sockets): (usize, ThreadSockets)| {
         let pulse = Arc::clone(&pulses[index]);
         let (ready, readiness) = mpsc::channel();
-        let lines = Lines { orders: orders.clone(), ready, pulse };
+        let channel = ThreadChannel { orders: orders.clone(), ready, pulse };
         let (site, settings, end) =
             (Arc::clone(&worker.site), worker.settings, End(end.clone(), orders.clone()));
         let processors = worker.processors.get(index).cloned().unwrap_or_default();
         let thread = std::thread::Builder::new().name(format!("serve-{index}")).spawn(move || {
             let _end = end;
             stay_on(&processors, &site);
-            serve(index, (site, settings), sockets, lines)
+            serve(index, (site, settings), sockets, channel)
         })?;
         Ok((thread, readiness))
     };

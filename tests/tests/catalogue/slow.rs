@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_linger;
 use tests::binary::{Server, have_nginx};
 use tests::client::Client;
-use tests::crowd::{Crowd, Manner, allowed, slow_reader};
+use tests::crowd::{Behaviour, SlowClients, allowed, slow_reader};
 use tests::origin::{Origin, ok};
 use tests::site::{Running, Site};
 use tests::tls::{Kind, certificate};
@@ -60,8 +60,8 @@ fn crowded(settings: &str, options: &str) -> Running {
     site.start(Server::Fulmar)
 }
 
-fn slow_head() -> Manner {
-    Manner {
+fn slow_head() -> Behaviour {
+    Behaviour {
         first: "GET /made HTTP/1.1\r\nHost: a\r\nX: ".to_owned(),
         drip: "x",
         takes: 512,
@@ -69,8 +69,8 @@ fn slow_head() -> Manner {
     }
 }
 
-fn slow_body() -> Manner {
-    Manner {
+fn slow_body() -> Behaviour {
+    Behaviour {
         first: "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n".to_owned(),
         drip: "x",
         takes: 512,
@@ -78,8 +78,8 @@ fn slow_body() -> Manner {
     }
 }
 
-fn slow_reading() -> Manner {
-    Manner {
+fn slow_reading() -> Behaviour {
+    Behaviour {
         first: "GET /large HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
         drip: "",
         takes: 700,
@@ -99,8 +99,8 @@ fn c1_c3_c4_crowds_are_shed_and_nobody_waits_for_them() {
     let process = worker::of(&running);
     assert_eq!(running.ask("GET /f.txt\nConnection: close").last().text(), "file\n");
     let quiet = worker::descriptors(process);
-    let crowds =
-        [slow_head(), slow_body(), slow_reading()].map(|slow| Crowd::gather(running.address(), each, &slow));
+    let crowds = [slow_head(), slow_body(), slow_reading()]
+        .map(|slow| SlowClients::gather(running.address(), each, &slow));
     let mut kept = running.connect();
     kept.extend(PATIENCE);
     for _ in 0..50 {
@@ -129,7 +129,7 @@ fn ten_thousand_slow_clients() {
     let total = allowed(10_000);
     let crowds =
         [(slow_head(), total / 3), (slow_body(), total / 3), (slow_reading(), total - 2 * (total / 3))]
-            .map(|(slow, count)| Crowd::gather(running.address(), count, &slow));
+            .map(|(slow, count)| SlowClients::gather(running.address(), count, &slow));
     let gathered = started.elapsed();
     let mut waits = Vec::new();
     let mut kept = running.connect();

@@ -48,18 +48,18 @@ pub(super) fn run(plan: &Plan, control: &mut Control<'_>) -> Result<Tally> {
     let shared = Shared::new(plan);
     let (parts, batch) = (plan.parts(plan.threads), plan.batch());
     let (barrier, zero) = (Barrier::new(parts.len()), OnceLock::new());
-    let bell = Bell { finished: AtomicU32::new(0), socket: eventfd(0, EventfdFlags::CLOEXEC)? };
+    let wakeup = Wakeup { finished: AtomicU32::new(0), socket: eventfd(0, EventfdFlags::CLOEXEC)? };
     thread::scope(|scope| {
         let work = |part| {
             let thread = Thread::new(part, &shared, &batch);
             barrier.wait();
             let zero = *zero.get_or_init(Instant::now);
             let tally = thread.and_then(|thread| thread.run(zero));
-            bell.ring();
+            wakeup.wake();
             tally
         };
         let threads: Vec<_> = parts.iter().map(|part| scope.spawn(move || work(part))).collect();
-        let watched = watch(plan, control, &shared, &bell);
+        let watched = watch(plan, control, &shared, &wakeup);
         shared.stop.store(true, Ordering::Relaxed);
         let mut total = Tally::default();
         for thread in threads {
@@ -71,13 +71,13 @@ pub(super) fn run(plan: &Plan, control: &mut Control<'_>) -> Result<Tally> {
 }
 
 /// Waits until all threads have finished, or tells them to.
-fn watch(plan: &Plan, control: &mut Control<'_>, shared: &Shared, bell: &Bell) -> Result<()> {
+fn watch(plan: &Plan, control: &mut Control<'_>, shared: &Shared, wakeup: &Wakeup) -> Result<()> {
     let threads = plan.parts(plan.threads).len();
     let is_all = |counter: &AtomicU32| counter.load(Ordering::Acquire) as usize == threads;
     let mut end = None;
     let mut is_told = false;
-    while !is_all(&bell.finished) {
-        bell.wait()?;
+    while !is_all(&wakeup.finished) {
+        wakeup.wait()?;
         if plan.idle && !is_told && is_all(&shared.holding) {
             is_told = true;
             end = plan.seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
@@ -91,13 +91,13 @@ fn watch(plan: &Plan, control: &mut Control<'_>, shared: &Shared, bell: &Bell) -
 }
 
 /// Wakes who waits for the threads.
-struct Bell {
+struct Wakeup {
     finished: AtomicU32,
     socket: OwnedFd,
 }
 
-impl Bell {
-    fn ring(&self) {
+impl Wakeup {
+    fn wake(&self) {
         self.finished.fetch_add(1, Ordering::Release);
         // Who waits looks by himself soon.
         let _unheard = rustix::io::write(&self.socket, &1u64.to_ne_bytes());

@@ -48,7 +48,7 @@ struct Entry {
 enum Found {
     /// A file that was not asked for often enough to be kept open.
     Seldom,
-    Opened(Rc<Opened>, Option<Share>),
+    Opened(Rc<Opened>, Option<HeldMemory>),
     Failed(i32),
 }
 
@@ -57,22 +57,22 @@ enum Found {
 pub(super) struct Memory(Cell<u64>);
 
 /// A part of the memory; it is given back at the end.
-struct Share {
+struct HeldMemory {
     memory: Rc<Memory>,
     bytes: u64,
 }
 
-impl Share {
-    fn take(memory: &Rc<Memory>, bytes: u64) -> Option<Share> {
+impl HeldMemory {
+    fn take(memory: &Rc<Memory>, bytes: u64) -> Option<HeldMemory> {
         let sum = memory.0.get() + bytes;
         (sum <= KEPT_BYTES_MAX).then(|| {
             memory.0.set(sum);
-            Share { memory: Rc::clone(memory), bytes }
+            HeldMemory { memory: Rc::clone(memory), bytes }
         })
     }
 }
 
-impl Drop for Share {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         self.memory.0.set(self.memory.0.get().saturating_sub(self.bytes));
     }
@@ -195,18 +195,18 @@ impl Entry {
 }
 
 /// Takes the content of a small file into memory, where there is room and it was left alone long enough.
-fn take_into_memory(opened: &mut Opened, now: u64, memory: &Rc<Memory>) -> Option<Share> {
+fn take_into_memory(opened: &mut Opened, now: u64, memory: &Rc<Memory>) -> Option<HeldMemory> {
     let seconds = i64::try_from(now).unwrap_or(0);
     if !opened.fits_in_memory() || !opened.identity.is_settled(seconds) {
         return None;
     }
-    let share = Share::take(memory, opened.identity.size())?;
+    let share = HeldMemory::take(memory, opened.identity.size())?;
     opened.read_into_memory().then_some(share)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, KEPT_BYTES_MAX, Memory, Share, Terms};
+    use super::{Cache, HeldMemory, KEPT_BYTES_MAX, Memory, Terms};
     use crate::files::open_file_cache::opened::{Kind, READ_BYTES_MAX};
     use crate::files::symlinks::Way;
     use contract::{Body, Piece};
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn memory_has_an_end() {
         let memory = Rc::<Memory>::default();
-        let shares: Vec<_> = (0..).map_while(|_| Share::take(&memory, READ_BYTES_MAX)).collect();
+        let shares: Vec<_> = (0..).map_while(|_| HeldMemory::take(&memory, READ_BYTES_MAX)).collect();
         assert_eq!(shares.len() as u64, KEPT_BYTES_MAX / READ_BYTES_MAX);
         drop(shares);
         assert_eq!(memory.0.get(), 0);
