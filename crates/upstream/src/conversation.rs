@@ -295,12 +295,7 @@ impl<D: Dialogue> Conversation<D> {
         let Connecting { transport, lease, clock, .. } = *connecting;
         match result {
             Ok(()) => {
-                let secured = self.call.secured.clone();
-                let opened_ms = Time::now().uptime_ms;
-                let local = self.call.local;
-                let protocol = self.call.protocol;
-                let counted = lease.count_connection();
-                let parked = Parked { transport, protocol, secured, local, requests: 0, opened_ms, counted };
+                let parked = Parked::new(transport, &lease, &self.call);
                 self.ask(Link::Whole(parked), lease, clock);
             }
             Err(failure) => self.fail(turn, Broken::connecting(lease, failure)),

@@ -37,7 +37,7 @@ pub(crate) struct Line {
 /// What a request has of a connection.
 pub(crate) enum Link {
     /// All of it.
-    Whole(Parked),
+    Whole(Box<Parked>),
     /// A place among others.
     Place(Member),
 }
@@ -383,7 +383,7 @@ impl Line {
 
 /// The far end of a tunnel. The attempt lasts as long as this does.
 struct Far {
-    parked: Parked,
+    parked: Box<Parked>,
     clock: Clock,
     _lease: Lease,
 }

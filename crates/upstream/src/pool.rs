@@ -22,33 +22,54 @@ use wire::Transport;
 pub(crate) struct Parked {
     pub(crate) transport: Transport,
     /// The type of the dialogue that it serves.
-    pub(crate) protocol: TypeId,
+    protocol: TypeId,
     /// How it is encrypted, if it is.
-    pub(crate) secured: Option<Secured>,
+    secured: Option<Secured>,
     /// The address that it comes from, if that was set.
-    pub(crate) local: Option<SocketAddr>,
+    local: Option<SocketAddr>,
     /// How many requests it had.
     pub(crate) requests: u64,
     /// When it was opened, in milliseconds of uptime.
     pub(crate) opened_ms: u64,
     /// It is counted while it is open.
     #[expect(dead_code, reason = "it counts as long as it is there")]
-    pub(crate) counted: Counted,
+    counted: Counted,
+    /// The address that it leads to.
+    address: SocketAddress,
+    /// Identifies the settings under which it was used last.
+    tag: usize,
+    /// When it has been idle for too long.
+    expires: Instant,
 }
 
 impl Parked {
+    /// A connection that was opened for a request and had none yet.
+    pub(crate) fn new(transport: Transport, lease: &Lease, call: &Call) -> Box<Parked> {
+        let now = Time::now();
+        Box::new(Parked {
+            transport,
+            protocol: call.protocol,
+            secured: call.secured.clone(),
+            local: call.local,
+            requests: 0,
+            opened_ms: now.uptime_ms,
+            counted: lease.count_connection(),
+            address: lease.server().address.clone(),
+            tag: call.tag,
+            expires: now.instant,
+        })
+    }
+
     /// Whether a request can use this connection, which was opened for another one.
     fn can_serve(&self, call: &Call) -> bool {
         self.protocol == call.protocol && self.secured == call.secured && self.local == call.local
     }
-}
 
-struct Idle {
-    address: SocketAddress,
-    /// Identifies the settings under which the connection was opened.
-    tag: usize,
-    parked: Parked,
-    expires: Instant,
+    /// Whether nothing arrived since the last response.
+    fn is_silent(&mut self) -> bool {
+        let is_known = self.transport.is_plain() && !self.transport.may_have_more();
+        is_known || self.transport.poll_stirred(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
 }
 
 thread_local! {
@@ -58,24 +79,27 @@ thread_local! {
 #[derive(Default)]
 struct Pool {
     /// The idle connections of each group; the one that was used last comes last.
-    groups: KeyedMap<u64, VecDeque<Idle>>,
+    groups: KeyedMap<u64, VecDeque<Box<Parked>>>,
     /// The task that closes connections whose time is over, or that the other server closes, while it runs.
     keeper: Option<Waker>,
 }
 
 /// An idle connection to a server that can serve a request: over TLS with the same settings and name if it needs that.
-pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Parked> {
+pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Box<Parked>> {
     let (group, address) = (lease.group(), &lease.server().address);
-    let fits = |idle: &Idle| {
-        let is_shared = !group.keepalive.local || idle.tag == call.tag;
-        idle.address == *address && is_shared && idle.parked.can_serve(call)
+    let fits = |parked: &Parked| {
+        let is_shared = !group.keepalive.local || parked.tag == call.tag;
+        parked.address == *address && is_shared && parked.can_serve(call)
     };
     POOL.with_borrow_mut(|pool| {
         let queue = pool.groups.get_mut(&group.members.id)?;
         loop {
-            let index = queue.iter().rposition(fits)?;
-            let mut parked = queue.remove(index)?.parked;
-            if is_silent(&mut parked.transport) {
+            // The last one fits most often.
+            let mut parked = match queue.back().is_some_and(|last| fits(last)) {
+                true => queue.pop_back()?,
+                false => queue.remove(queue.iter().rposition(|parked| fits(parked))?)?,
+            };
+            if parked.is_silent() {
                 return Some(parked);
             }
         }
@@ -83,9 +107,9 @@ pub(crate) fn take(lease: &Lease, call: &Call) -> Option<Parked> {
 }
 
 /// Keeps a connection to a server; where there are too many, the one that was idle for the longest time is closed.
-pub(crate) fn put(lease: &Lease, tag: usize, mut parked: Parked) {
-    let (group, address) = (lease.group(), lease.server().address.clone());
-    let expires = Time::now().instant + group.keepalive.timeout;
+pub(crate) fn put(lease: &Lease, tag: usize, mut parked: Box<Parked>) {
+    let group = lease.group();
+    (parked.tag, parked.expires) = (tag, Time::now().instant + group.keepalive.timeout);
     let starts = POOL.with_borrow_mut(|pool| {
         let watched = pool.keeper.as_ref().map(|keeper| {
             let mut cx = Context::from_waker(keeper);
@@ -97,19 +121,15 @@ pub(crate) fn put(lease: &Lease, tag: usize, mut parked: Parked) {
         let queue = pool.groups.entry(group.members.id).or_default();
         while queue.len() >= group.keepalive.connections {
             if let Some(mut oldest) = queue.pop_front() {
-                oldest.parked.transport.say_goodbye();
+                oldest.transport.say_goodbye();
             }
         }
-        queue.push_back(Idle { address, tag, parked, expires });
+        queue.push_back(parked);
         watched.is_none()
     });
     if starts {
         spawn_local(keep());
     }
-}
-
-fn is_silent(transport: &mut Transport) -> bool {
-    transport.poll_stirred(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
 /// Closes connections whose time is over, or that stir, until none is left.
@@ -147,9 +167,9 @@ impl Pool {
         let mut next: Option<Instant> = None;
         self.groups.retain(|_, queue| {
             queue.retain_mut(|idle| {
-                let stays = idle.expires > now && idle.parked.transport.poll_stirred(cx).is_pending();
+                let stays = idle.expires > now && idle.transport.poll_stirred(cx).is_pending();
                 if !stays {
-                    idle.parked.transport.say_goodbye();
+                    idle.transport.say_goodbye();
                 } else {
                     next = Some(next.map_or(idle.expires, |next| next.min(idle.expires)));
                 }
