@@ -60,8 +60,10 @@ pub struct Locations {
     matched: Vec<Arc<Location>>,
     /// Locations that a path without their last slash is redirected to, by that path.
     behind_slash: KeyedMap<Box<[u8]>, Arc<Location>>,
-    /// Whether there are such locations here or deeper.
-    redirects: bool,
+    /// A bit for each length that those paths have.
+    lengths_behind_slash: u64,
+    /// Whether there are such locations inside of others here.
+    redirects_inside: bool,
 }
 
 /// Prefixes in order. Each knows the longest other one that it starts with, so that the longest
@@ -80,12 +82,12 @@ impl Locations {
         let (mut prefixes, mut patterns) = (Vec::new(), Vec::new());
         for (regex, location) in locations {
             let location = Arc::new(location);
-            sorted.redirects |= location.inner.redirects;
+            sorted.redirects_inside |= location.inner.redirects();
             if location.scope.policy.redirects.to_slash
                 && let Some(path) = location.name.text.strip_suffix(b"/")
             {
                 sorted.behind_slash.insert(path.into(), Arc::clone(&location));
-                sorted.redirects = true;
+                sorted.lengths_behind_slash |= length_bit(path);
             }
             match (location.name.kind, regex) {
                 (LocationKind::Exact, _) => {
@@ -118,7 +120,8 @@ impl Locations {
     /// The location whose text is the path and a slash, where such a path is redirected to it and no other
     /// location has the path itself.
     pub fn behind_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
-        if !self.redirects || self.exact.contains_key(path) {
+        let may_be_here = self.lengths_behind_slash & length_bit(path) != 0;
+        if !(may_be_here || self.redirects_inside) || self.exact.contains_key(path) {
             return None;
         }
         let longest = self.prefixes.longest(path);
@@ -126,6 +129,11 @@ impl Locations {
             return None;
         }
         self.behind_slash.get(path).or_else(|| longest?.inner.behind_slash(path))
+    }
+
+    /// Whether any location here or deeper is redirected to.
+    fn redirects(&self) -> bool {
+        self.lengths_behind_slash != 0 || self.redirects_inside
     }
 
     fn search(&self, exchange: &Exchange, path: &[u8]) -> Result<Found<'_>, TooManySteps> {
@@ -160,6 +168,10 @@ enum Found<'a> {
     /// A prefix, which a pattern of an outer level still outranks.
     Tentative(&'a Arc<Location>),
     Final(&'a Arc<Location>),
+}
+
+fn length_bit(path: &[u8]) -> u64 {
+    1 << (path.len() % 64)
 }
 
 impl Prefixes {
