@@ -179,8 +179,11 @@ pub struct ReceivedFraming {
 /// # Errors
 /// Two lengths, a length beside chunks, a length that is no number, a coding that is not known.
 pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFraming, ResponseError> {
-    let announced = announced_length(&head.fields)?;
-    let coding = single(&head.fields, "Transfer-Encoding")?;
+    let found = FramingFields::of(&head.fields);
+    let (announced, coding) = match found.is_doubled {
+        true => (announced_length(&head.fields)?, single(&head.fields, "Transfer-Encoding")?),
+        false => (found.length.map(parse_length).transpose()?, found.coding),
+    };
     if announced.is_some() && coding.is_some() {
         let text = "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time";
         return Err(ResponseError(text.to_owned()));
@@ -199,12 +202,41 @@ pub fn examine_response(head: &ReceivedHead, is_head: bool) -> Result<ReceivedFr
     let body = if is_head || head.status.is_bodiless() { ResponseLength::None } else { body };
     let has = |token: &str| has_token(&head.fields, "Connection", token);
     let wanted = match head.version {
-        // Most say nothing else.
-        Version::Http11 if head.fields.all("Connection").all(|value| value == b"keep-alive") => true,
-        Version::Http11 => !has("close"),
+        Version::Http11 => !found.has_options || !has("close"),
         _ => has("keep-alive"),
     };
     Ok(ReceivedFraming { body, announced, keep_alive: wanted && body != ResponseLength::UntilClose })
+}
+
+/// The fields that tell how a response is framed, by one look at all fields.
+#[derive(Default)]
+struct FramingFields<'a> {
+    length: Option<&'a [u8]>,
+    coding: Option<&'a [u8]>,
+    /// Whether one of the two is there more than once.
+    is_doubled: bool,
+    /// Whether a `Connection` field says anything but `keep-alive`.
+    has_options: bool,
+}
+
+impl<'a> FramingFields<'a> {
+    fn of(fields: &'a Fields) -> FramingFields<'a> {
+        let mut found = FramingFields::default();
+        for field in fields.iter() {
+            // Few names have these lengths.
+            match field.name.len() {
+                10 if field.is("Connection") => found.has_options |= field.value != b"keep-alive",
+                14 if field.is("Content-Length") => {
+                    found.is_doubled |= found.length.replace(field.value).is_some()
+                }
+                17 if field.is("Transfer-Encoding") => {
+                    found.is_doubled |= found.coding.replace(field.value).is_some()
+                }
+                _ => {}
+            }
+        }
+        found
+    }
 }
 
 /// `Content-Length` of a response, if it has one.
