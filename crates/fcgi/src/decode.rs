@@ -72,6 +72,9 @@ pub struct Decoder {
 /// An END_REQUEST always has so many bytes of content.
 const END_LENGTH: u16 = 8;
 
+/// How many bytes of a header have only a few right values: version, type and the number of the request.
+const HEADER_CHECKED: usize = 4;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Within a header, of which so many bytes are there.
@@ -137,21 +140,22 @@ impl Decoder {
     /// Takes what is there of a header, which `read` bytes precede, and refuses what is wrong at once. Gives how many
     /// bytes it took.
     fn read_header(&mut self, read: usize, rest: &[u8]) -> Result<usize, Error> {
-        let taken = rest.len().min(HEADER_LENGTH - read);
-        for (place, &byte) in (read..HEADER_LENGTH).zip(rest) {
+        let taken = &rest[..rest.len().min(HEADER_LENGTH - read)];
+        for (place, &byte) in (read..HEADER_CHECKED).zip(taken) {
             match (place, byte) {
-                (0, VERSION) | (1, STDERR | END_REQUEST) | (2, 0) | (3, 1) | (4.., _) => {}
+                (0, VERSION) | (1, STDERR | END_REQUEST) | (2, 0) | (3, 1) => {}
                 (1, STDOUT) if !self.stdout_closed => {}
                 (0, _) => return Err(Error::Version(byte)),
                 (1, STDOUT) => return Err(Error::AfterStdout),
                 (1, _) => return Err(Error::RecordType(byte)),
                 (2, _) => return Err(Error::RequestIdHigh(byte)),
-                (3, _) => return Err(Error::RequestIdLow(byte)),
+                _ => return Err(Error::RequestIdLow(byte)),
             }
-            self.header[place] = byte;
         }
-        self.state = State::Header(read + taken);
-        if read + taken == HEADER_LENGTH {
+        let end = read + taken.len();
+        self.header[read..end].copy_from_slice(taken);
+        self.state = State::Header(end);
+        if end == HEADER_LENGTH {
             self.content = self.content_length();
             self.padding = self.header[6];
             self.message.clear();
@@ -160,7 +164,7 @@ impl Decoder {
             }
             self.state = State::Content;
         }
-        Ok(taken)
+        Ok(taken.len())
     }
 
     /// Takes what `rest`, which is not empty and starts at `at`, has of the record's content. Returns how

@@ -118,14 +118,15 @@ impl Records {
 
 impl Dialogue for Records {
     fn clear(&mut self) {
-        let request = std::mem::take(&mut self.request);
-        let (caught, media_type) = (std::mem::take(&mut self.caught), std::mem::take(&mut self.media_type));
-        let head = std::mem::take(&mut self.head);
-        *self = Records { caught, media_type, head, ..Records::default() };
-        if request.capacity() <= KEPT_TEXT {
-            self.request = request;
-            self.request.clear();
+        // What the next request sets again in any case stays: the settings, the head, the parser and the decoder.
+        let Records { request, length, first, rest, stdout_ended, ended, head, .. } = self;
+        if request.capacity() > KEPT_TEXT {
+            *request = Vec::new();
         }
+        request.clear();
+        head.clear();
+        (*length, *rest, *first) = (None, None, Bytes::new());
+        (*stdout_ended, *ended) = (false, false);
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {

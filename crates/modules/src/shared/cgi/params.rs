@@ -2,6 +2,7 @@
 
 use crate::shared::apache::environment::{PHP_VALUE, PhpSettings};
 use crate::shared::cached;
+use crate::shared::scratch::with_scratch;
 use crate::values::variables::host_and_port;
 use conf::Diagnostic;
 use contract::hash::KeyedMap;
@@ -146,17 +147,13 @@ fn each_meta_variable<E>(
     if !are_distinct(fields) {
         return meta_variables(fields).iter().try_for_each(|field| send(&field.variable, &field.value));
     }
-    let mut variable = Vec::with_capacity(NAME_USUAL);
-    for field in sent(fields) {
-        variable.clear();
-        write_variable_name(field.name, &mut variable);
-        send(&variable, field.value)?;
-    }
-    Ok(())
+    sent(fields).try_for_each(|field| {
+        with_scratch(|variable| {
+            write_variable_name(field.name, variable);
+            send(variable, field.value)
+        })
+    })
 }
-
-/// How long most names are at the most.
-const NAME_USUAL: usize = 64;
 
 /// The fields that become parameters. `Proxy` does not, since many clients in applications take `HTTP_PROXY` for their
 /// settings.
