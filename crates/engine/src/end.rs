@@ -56,6 +56,11 @@ pub trait End: BodyReader {
     /// The client is gone, or the content cannot be read.
     fn send(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange, limit: usize) -> io::Result<Sent>;
 
+    /// Whether something was given that [`End::send`] has not sent yet, as far as that is known without trying.
+    fn has_unsent(&self) -> bool {
+        true
+    }
+
     /// Forgets what was given and not sent yet, because the client does not take it.
     fn discard(&mut self, why: &io::Error) {
         let _ = why;

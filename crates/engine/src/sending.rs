@@ -293,7 +293,7 @@ fn poll_sent(
     pace: &mut Pace,
     room: bool,
 ) -> Poll<io::Result<()>> {
-    while !(room && end.has_room()) {
+    while end.has_unsent() && !(room && end.has_room()) {
         let Poll::Ready(limit) = pace.poll_allowance(cx) else {
             // The place of a client that leaves is for others.
             return match end.poll_gone(cx, exchange, false) {

@@ -140,25 +140,27 @@ impl Buffer {
     }
 
     /// Gives the memory back, if nothing is in it.
+    #[inline]
     pub fn release(&mut self) {
-        if self.is_empty() && self.bytes.capacity() > 0 {
-            let mut bytes = std::mem::take(&mut self.bytes);
-            (self.used, self.filled) = (0, 0);
-            // What was read into and is short was made for little.
-            let place = if std::mem::take(&mut self.is_appended) || bytes.len() < READ_INTO {
-                APPENDED
-            } else {
-                READ
-            };
-            if place == APPENDED {
-                bytes.clear();
-            }
-            BUFFERS.with_borrow_mut(|buffers| {
-                if buffers[place].len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
-                    buffers[place].push(bytes);
-                }
-            });
+        if self.bytes.capacity() > 0 && self.is_empty() {
+            self.give_back();
         }
+    }
+
+    fn give_back(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        (self.used, self.filled) = (0, 0);
+        // What was read into and is short was made for little.
+        let place =
+            if std::mem::take(&mut self.is_appended) || bytes.len() < READ_INTO { APPENDED } else { READ };
+        if place == APPENDED {
+            bytes.clear();
+        }
+        BUFFERS.with_borrow_mut(|buffers| {
+            if buffers[place].len() < KEPT && bytes.capacity() <= KEPT_CAPACITY {
+                buffers[place].push(bytes);
+            }
+        });
     }
 
     /// Gives the memory back, and keeps what is in it in memory of that size, where that is little: it may wait for long.

@@ -264,12 +264,10 @@ impl Timer {
     /// Ready when the timer is due; else the task is woken then, or by [`Timers::wake_all`].
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut wheel = self.timers.wheel.borrow_mut();
-        let now = wheel.tick();
-        let entry = &mut wheel.entries[self.index];
-        if entry.deadline.is_some_and(|deadline| deadline <= now) {
+        if wheel.entries[self.index].deadline.is_some_and(|deadline| deadline <= wheel.tick()) {
             return Poll::Ready(());
         }
-        entry.wake(cx);
+        wheel.entries[self.index].wake(cx);
         Poll::Pending
     }
 

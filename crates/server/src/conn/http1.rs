@@ -117,6 +117,7 @@ impl Http1<'_> {
                 let count = count?;
                 let of_content = count.saturating_sub(bytes.len());
                 output.consume(count);
+                output.release();
                 self.message.content.advance(of_content);
                 if self.message.content.is_empty() {
                     // Its memory is of use elsewhere.
@@ -335,6 +336,10 @@ impl End for Http1<'_> {
             self.io.output.release();
         }
         sent
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.io.output.is_empty() || !self.message.content.is_empty() || self.message.part.is_some()
     }
 
     fn discard(&mut self, why: &io::Error) {

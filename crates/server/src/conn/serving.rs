@@ -79,13 +79,15 @@ impl Serving {
                     Stage::FollowingUp
                 }
                 Stage::FollowingUp => {
-                    // Polled only so that `wake_all` reaches this connection when a site is past.
-                    let _: Poll<()> = io.timer.poll(cx);
                     // It goes on without the client.
                     let mut end = Inside::default();
                     let polled = request.poll_follow_up(cx, &mut end);
                     end.detached.into_iter().for_each(|request| io.detach(request));
-                    ready!(polled);
+                    if polled.is_pending() {
+                        // Polled only so that `wake_all` reaches this connection when a site is past.
+                        let _: Poll<()> = io.timer.poll(cx);
+                        return Poll::Pending;
+                    }
                     Stage::Over
                 }
                 Stage::Over => return Poll::Ready(self.end()),
