@@ -185,11 +185,18 @@ impl<P: Protocol> Gateway<P> {
         }
     }
 
+    /// The look of a request that this location has asked. A location without a cache makes none, and [`Cached::begin`] has
+    /// ended those of locations before.
+    fn cached(&self, exchange: &Exchange) -> Option<Rc<Cached>> {
+        self.0.settings().cache.as_ref().and_then(|_| Cached::of(exchange))
+    }
+
     fn pass(&self, exchange: &mut Exchange) -> Step {
         match self.0.ask(exchange) {
             // A response that others get does not end with the client.
             Ok(Work::Upstream { task, lasts }) => {
-                let lasts = lasts || cached::is_kept(exchange) || self.0.settings().store.is_some();
+                let is_kept = self.cached(exchange).is_some() && cached::is_kept(exchange);
+                let lasts = lasts || is_kept || self.0.settings().store.is_some();
                 Step::Await(Work::Upstream { task, lasts })
             }
             Ok(work) => Step::Await(work),
@@ -299,7 +306,7 @@ impl<P: Protocol> Gateway<P> {
     /// Passes an answer on to the client.
     fn answer(&self, exchange: &mut Exchange, mut conversation: Box<Conversation<P::Dialogue>>) -> Step {
         let settings = self.0.settings();
-        let cached = Cached::of(exchange);
+        let cached = self.cached(exchange);
         if let (Some(cached), Ok(())) = (&cached, conversation.answered()) {
             let (status, fields) = P::head(&mut conversation.dialogue);
             cached.note_answer(status);
