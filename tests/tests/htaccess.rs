@@ -6,9 +6,12 @@ mod expressions;
 mod fulmar;
 mod generated;
 
+mod hosted_products;
+mod includes;
 mod indexes;
 mod limits;
 mod listings;
+mod modules;
 mod more_products;
 mod negotiation;
 mod nested;

@@ -15,6 +15,7 @@ pub mod apache {
     pub mod mod_alias;
     pub mod mod_auth_basic;
     pub mod mod_auth_digest;
+    pub mod mod_authn_anon;
     pub mod mod_authz_core;
     pub mod mod_autoindex;
     pub mod mod_dir;
@@ -22,12 +23,18 @@ pub mod apache {
     pub mod mod_expires;
     pub mod mod_filter;
     pub mod mod_headers;
+    pub mod mod_include;
     pub mod mod_mime;
     pub mod mod_negotiation;
     pub mod mod_php;
+    pub mod mod_ratelimit;
     pub mod mod_rewrite;
     pub mod mod_setenvif;
+    pub mod mod_speling;
+    pub mod mod_ssl;
+    pub mod mod_substitute;
     pub mod mod_version;
+    pub mod without_effect;
 }
 
 /// Who may ask.
@@ -221,13 +228,17 @@ pub static ALL: &[&Module] = &[
     &apache::htaccess::MODULE,
     // Directives of `.htaccess` files, in the order in which Apache calls its modules.
     &apache::mod_version::MODULE,
+    &apache::without_effect::MODULE,
     &apache::mod_setenvif::MODULE,
+    &apache::mod_ssl::MODULE,
     &apache::mod_access_compat::MODULE,
     &apache::mod_auth_basic::MODULE,
     &apache::mod_auth_digest::MODULE,
+    &apache::mod_authn_anon::MODULE,
     &apache::mod_authz_core::MODULE,
     &apache::mod_negotiation::MODULE,
     &apache::mod_rewrite::MODULE,
+    &apache::mod_speling::MODULE,
     &apache::mod_alias::MODULE,
     &apache::mod_env::MODULE,
     &apache::mod_php::MODULE,
@@ -271,6 +282,9 @@ pub static ALL: &[&Module] = &[
     &transform::charset::MODULE,
     &transform::addition::MODULE,
     &transform::ssi::MODULE,
+    &apache::mod_include::MODULE,
+    &apache::mod_substitute::MODULE,
+    &apache::mod_ratelimit::MODULE,
     &transform::brotli::MODULE,
     &transform::zstd::MODULE,
     &transform::gzip::MODULE,

@@ -18,6 +18,8 @@ pub mod h1_chunked;
 pub mod h1_request;
 pub mod h1_response;
 pub mod htaccess;
+pub mod htaccess_expression;
+pub mod htaccess_rewrite;
 pub mod http2;
 pub mod http2_driver;
 pub mod http_date;
@@ -33,7 +35,7 @@ pub mod tls_hello;
 pub type Target = fn(&[u8]);
 
 /// All of them by name.
-pub const ALL: [(&str, Target); 22] = [
+pub const ALL: [(&str, Target); 24] = [
     ("cache_head", cache_head::run),
     ("conf_parse", conf_parse::run),
     ("conf_pattern", conf_pattern::run),
@@ -46,6 +48,8 @@ pub const ALL: [(&str, Target); 22] = [
     ("h1_request", h1_request::run),
     ("h1_response", h1_response::run),
     ("htaccess", htaccess::run),
+    ("htaccess_expression", htaccess_expression::run),
+    ("htaccess_rewrite", htaccess_rewrite::run),
     ("http2", http2::run),
     ("http2_client", http2::run_as_client),
     ("http2_driver", http2_driver::run),

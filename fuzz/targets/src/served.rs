@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Contexts, parse_bytes};
+use conf::{Contexts, Node, parse_bytes};
 use contract::{
     AnyDirective, Args, Config, Connection, Exchange, Loading, Peer, Policy, Request, Root, Scope,
     ScopeBuilder, Template, VariableTable,
@@ -18,7 +18,43 @@ type Made = (Arc<Scope>, Arc<VariableTable>);
 
 /// The exchange of a request with this head, under these settings, which have to be right.
 pub(crate) fn exchange(settings: &'static str, head: RequestHead) -> Exchange {
-    let (scope, variables) = made(settings);
+    in_scope(made(settings), head)
+}
+
+/// The exchange of a request with this head, under those directives of a `.htaccess` file that are right. None if they do
+/// not fit together.
+pub(crate) fn exchange_below(nodes: &[Node], head: RequestHead) -> Option<Exchange> {
+    let known = || modules::ALL.iter().flat_map(|module| module.directives);
+    let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+    loading.directory = Some(b"/nowhere/".as_slice().into());
+    let mut config = Config::new();
+    let section = config.open(Config::MAIN, Contexts::HTACCESS);
+    for node in nodes.iter().filter(|node| node.block.is_none()) {
+        let name = node.name.to_string();
+        let is_meant = |directive: &&&'static dyn AnyDirective| {
+            let info = directive.info();
+            info.contexts.intersects(Contexts::HTACCESS) && info.name.eq_ignore_ascii_case(&name)
+        };
+        let Some(directive) = known().find(is_meant) else { continue };
+        let info = directive.info();
+        if !info.shape.arity.admits(node.args.len()) {
+            continue;
+        }
+        let args = Args { node, context: Contexts::HTACCESS, opened: None };
+        if let Ok(value) = directive.parse(&args, &mut loading) {
+            config.store(section, *directive, value, node.span).ok()?;
+        }
+    }
+    let mut builder = ScopeBuilder::new(None, policy());
+    for compile in modules::ALL.iter().filter_map(|module| module.compile) {
+        compile(&config.view(section), &mut builder).ok()?;
+    }
+    let variables: Vec<_> = modules::ALL.iter().flat_map(|module| module.variables).copied().collect();
+    let table = loading.variables.finish(&variables).expect("variables");
+    Some(in_scope((Arc::new(builder.finish()), Arc::new(table)), head))
+}
+
+fn in_scope((scope, variables): Made, head: RequestHead) -> Exchange {
     let mut target = Target::default();
     if parse_target(head.target(), true, &mut target).is_err() {
         target = Target::default();
@@ -58,12 +94,16 @@ fn compile(settings: &str) -> Made {
         let value = directive.parse(&args, &mut loading).expect("a value");
         config.store(Config::MAIN, directive, value, node.span).expect("a setting");
     }
-    let root = Root { path: Template::literal(b"/nowhere"), alias: None, prefix: Path::new("/").into() };
-    let mut builder = ScopeBuilder::new(None, Policy::new(root));
+    let mut builder = ScopeBuilder::new(None, policy());
     for compile in modules::ALL.iter().filter_map(|module| module.compile) {
         compile(&config.view(Config::MAIN), &mut builder).expect("settings that fit");
     }
     let variables: Vec<_> = modules::ALL.iter().flat_map(|module| module.variables).copied().collect();
     let table = loading.variables.finish(&variables).expect("variables");
     (Arc::new(builder.finish()), Arc::new(table))
+}
+
+fn policy() -> Policy {
+    let root = Root { path: Template::literal(b"/nowhere"), alias: None, prefix: Path::new("/").into() };
+    Policy::new(root)
 }

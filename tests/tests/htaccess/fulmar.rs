@@ -68,12 +68,12 @@ fn sections_that_restrict_access_are_not_skipped() {
         "IfModule mod_auth_form.c",
         "IfModule auth_form_module",
         "IfModule mod_authn_dbd.c",
-        "IfModule mod_authn_anon.c",
+        "IfModule mod_authn_dbm.c",
         "IfModule mod_authz_owner.c",
         "IfModule mod_authz_dbm.c",
         "IfModule mod_authnz_ldap.c",
         "IfModule mod_auth_openidc.c",
-        "IfModule mod_ssl.c",
+        "IfModule mod_session_cookie.c",
         "IfModule mod_session.c",
         "IfDefine SECURE",
         "IfModule mod_rewrite.c>\n<IfModule mod_auth_form.c>\n</IfModule>\n<IfModule mod_auth_form.c",
@@ -93,7 +93,7 @@ fn sections_that_restrict_access_are_not_skipped() {
     for (at, text) in texts.iter().enumerate() {
         assert_eq!(status(&running, &format!("GET /{at}/a.txt")), 500, "{text}");
     }
-    let text = "\"<IfModule mod_auth_form.c>\" restricts access (\"AuthType\" in line 2), and that module is not built yet";
+    let text = "\"<IfModule mod_auth_form.c>\" restricts access (\"AuthType\" in line 2), and that module is not supported";
     running.wait_for_log("error.log", text);
     running.stop();
 }
@@ -126,7 +126,7 @@ fn what_is_not_built_is_told_from_what_is_unknown() {
     ];
     let running = site(&files).start(Server::Fulmar);
     for (folder, text) in [
-        ("auth", "\"AuthFormProvider\" of mod_auth_form is not built yet in "),
+        ("auth", "\"AuthFormProvider\" of mod_auth_form is not supported in "),
         ("map", "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files in "),
         ("php", "settings of PHP in a .htaccess file need \"htaccess_php on\" in the server's configuration"),
     ] {

@@ -38,10 +38,11 @@ fn a_test_warns_and_does_not_fail() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}");
     let root = site.root();
+    let hint = "let the application ask for the password, or use AuthType Basic";
     let end = "all requests for this directory are answered with 500";
     for expected in [
         format!(
-            "[warn] \"AuthFormProvider\" of mod_auth_form is not built yet in {}/sub/.htaccess:2; {end}",
+            "[warn] \"AuthFormProvider\" of mod_auth_form is not supported in {}/sub/.htaccess:2; {hint}; {end}",
             root.display()
         ),
         format!("[warn] unknown directive \"NoSuchThing\" in {}/sub/deep/.htaccess:2; {end}", root.display()),

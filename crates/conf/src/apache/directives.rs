@@ -35,8 +35,8 @@ pub fn module_of(directive: &str) -> Option<&'static str> {
     DIRECTIVES.get(directive.to_ascii_lowercase().as_str()).map(|known| known.module)
 }
 
-/// The error about a directive that is not honoured in `.htaccess` files: it is not built yet, it belongs elsewhere, or
-/// nobody knows it. Then the nearest of `honoured` is the hint.
+/// The error about a directive that is not honoured in `.htaccess` files: Fulmar refuses it, it belongs elsewhere, or it
+/// is unknown. Then the nearest of `honoured` is the hint.
 pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>) -> Diagnostic {
     let name = node.name.to_string();
     let Some(Known { module, place }) = DIRECTIVES.get(name.to_ascii_lowercase().as_str()) else {
@@ -44,7 +44,7 @@ pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>
     };
     let owner = if *module == "core" { "Apache's core" } else { module };
     let error = match place {
-        Place::Files => Diagnostic::emerg(format!("\"{name}\" of {owner} is not built yet")),
+        Place::Files => Diagnostic::emerg(format!("\"{name}\" of {owner} is not supported")),
         Place::Server => {
             Diagnostic::emerg(format!("\"{name}\" of {owner} is not allowed in .htaccess files"))
         }
@@ -53,11 +53,24 @@ pub fn not_honoured<'a>(node: &Node, honoured: impl IntoIterator<Item = &'a str>
                 .hint(*instead)
         }
     };
+    let error = match instead(module, &name) {
+        Some(hint) if error.hint.is_none() => error.hint(hint),
+        _ => error,
+    };
     error.at(node.span).under(node.name.span)
+}
+
+/// What to do instead of a directive that Fulmar refuses. A row with the name counts over the row of its module.
+fn instead(module: &str, directive: &str) -> Option<&'static str> {
+    let of_module = || rows(REFUSED_TEXT).filter(move |[owner, ..]| *owner == module);
+    let named = of_module()
+        .find(|[_, names, _]| names.split_whitespace().any(|name| name.eq_ignore_ascii_case(directive)));
+    named.or_else(|| of_module().find(|[_, names, _]| *names == "*")).map(|[.., hint]| hint)
 }
 
 const DIRECTIVES_TEXT: &str = include_str!("directives.tsv");
 const FOREIGN_TEXT: &str = include_str!("foreign.tsv");
+const REFUSED_TEXT: &str = include_str!("refused.tsv");
 
 /// By name in lower case.
 static DIRECTIVES: LazyLock<HashMap<Box<str>, Known>> = LazyLock::new(|| {
@@ -87,7 +100,8 @@ fn rows(text: &'static str) -> impl Iterator<Item = [&'static str; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DIRECTIVES_TEXT, FOREIGN_TEXT, is_module, module_of, not_honoured, rows};
+    use super::{DIRECTIVES, DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT};
+    use super::{is_module, module_of, not_honoured, rows};
     use std::path::Path;
 
     fn message(text: &str) -> String {
@@ -98,19 +112,29 @@ mod tests {
 
     #[test]
     fn every_row_is_read() {
-        for text in [DIRECTIVES_TEXT, FOREIGN_TEXT] {
+        for text in [DIRECTIVES_TEXT, FOREIGN_TEXT, REFUSED_TEXT] {
             assert_eq!(rows(text).count(), text.lines().filter(|line| !line.starts_with('#')).count());
         }
         assert!(rows(DIRECTIVES_TEXT).all(|[_, place, _]| ["files", "server"].contains(&place)));
+        for [module, names, _] in rows(REFUSED_TEXT) {
+            let is_of = |name: &str| {
+                DIRECTIVES.get(&*name.to_ascii_lowercase()).is_some_and(|known| known.module == module)
+            };
+            assert!(names == "*" || names.split_whitespace().all(is_of), "{names}");
+            assert!(rows(DIRECTIVES_TEXT).any(|[known, ..]| known == module), "{module}");
+        }
     }
 
     #[test]
     fn names_are_judged() {
-        assert_eq!(message("authtype Basic"), "\"authtype\" of mod_authn_core is not built yet; ");
-        assert_eq!(message("<If \"x\">\n</If>"), "\"If\" of Apache's core is not built yet; ");
+        assert_eq!(message("authtype Basic"), "\"authtype\" of mod_authn_core is not supported; ");
+        let form = "\"AuthFormBody\" of mod_auth_form is not supported; \
+            let the application ask for the password, or use AuthType Basic";
+        assert_eq!(message("AuthFormBody x"), form);
+        assert_eq!(message("<If \"x\">\n</If>"), "\"If\" of Apache's core is not supported; ");
         assert_eq!(
             message("RewriteMap a b"),
-            "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files; "
+            "\"RewriteMap\" of mod_rewrite is not allowed in .htaccess files; use map in the server's configuration"
         );
         assert_eq!(
             message("RewriteRul a b"),

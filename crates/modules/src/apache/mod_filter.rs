@@ -1,7 +1,12 @@
-//! Compresses responses as `.htaccess` files say: the output filters `DEFLATE` and `BROTLI_COMPRESS`.
+//! Applies output filters to responses as `.htaccess` files say: `DEFLATE`, `BROTLI_COMPRESS`, `INCLUDES`, `SUBSTITUTE`
+//! and `RATE_LIMIT`.
 //!
-//! `AddOutputFilterByType` names media types, `SetOutputFilter` all files, `AddOutputFilter` extensions. A variable
-//! `no-gzip` or `no-brotli` of the environment switches the filter off. What the location compresses stays compressed.
+//! `AddOutputFilterByType` names media types, `SetOutputFilter` all files, `AddOutputFilter` extensions. `FilterProvider`
+//! gives a filter a condition, and `FilterChain` says that the filter counts. A variable `no-gzip` or `no-brotli` of the
+//! environment switches the compression off. What the location compresses stays compressed.
+//!
+//! [`INCLUDES`](mod_include.md), [`SUBSTITUTE`](mod_substitute.md) and [`RATE_LIMIT`](mod_ratelimit.md) have pages of
+//! their own.
 //!
 //! nginx: none
 //!
@@ -34,16 +39,18 @@
 //! Vary: Accept-Encoding
 //! ```
 
+use crate::shared::apache::expression::Expression;
 use crate::shared::apache::{environment, in_all_files, values, wrong};
 use crate::shared::media_types::{MediaTypes, Words};
 use crate::transform::coding::{Coding, Offer, Settings};
 use conf::{Arity, Diagnostic, Word};
-use contract::{Args, Directive, Exchange, Module, Replaced, View};
+use contract::{Args, Budget, Directive, Exchange, Loading, Module, Replaced, View};
+use std::sync::Arc;
 
 /// Output filters.
 pub static MODULE: Module = Module {
     name: "mod_filter",
-    directives: &[&BY_TYPE, &SET, &ADD, &REMOVE],
+    directives: &[&BY_TYPE, &SET, &ADD, &REMOVE, &DECLARE, &PROVIDER, &CHAIN, &PROTOCOL],
     variables: &[],
     compile: None,
 };
@@ -73,16 +80,50 @@ pub(crate) static ADD: Directive<Line> = in_all_files(Directive::new("AddOutputF
 /// `RemoveOutputFilter EXTENSION …`
 pub(crate) static REMOVE: Directive<Line> = in_all_files(Directive::new("RemoveOutputFilter", |args, _| {
     let words = args.words().iter().map(|word| word.text.to_ascii_lowercase().into()).collect();
-    Ok(Line { codings: Vec::new(), kind: Kind::Extensions(extensions(words)) })
+    Ok(Line { filters: Vec::new(), kind: Kind::Extensions(extensions(words)) })
 }))
 .args(Arity::AtLeast(1))
 .slot("htaccess filter")
 .help("Extensions whose files have no filters by `AddOutputFilter`.");
 
+/// `FilterDeclare NAME [TYPE]`
+pub(crate) static DECLARE: Directive<()> = in_all_files(Directive::new("FilterDeclare", |_, _| Ok(())))
+    .args(Arity::Range(1, 2))
+    .help("Has no effect: `FilterProvider` declares its filter.");
+
+/// `FilterProvider NAME FILTER EXPRESSION`
+pub(crate) static PROVIDER: Directive<Line> = in_all_files(Directive::new("FilterProvider", parse_provider))
+    .args(Arity::Exactly(3))
+    .slot("htaccess filter")
+    .help("What a filter of this name does to responses for which an expression holds.");
+
+/// `FilterChain [+|-|@|=|!]NAME …`
+pub(crate) static CHAIN: Directive<Line> = in_all_files(Directive::new("FilterChain", |args, _| {
+    let names = args.words().iter().map(|word| word.text.clone()).collect();
+    Ok(Line { filters: Vec::new(), kind: Kind::Chain(names) })
+}))
+.args(Arity::AtLeast(1))
+.slot("htaccess filter")
+.help("Which filters of `FilterProvider` count: `-` takes one out, `=` and `!` all others.");
+
+/// `FilterProtocol NAME [FILTER] FLAGS`
+pub(crate) static PROTOCOL: Directive<()> = in_all_files(Directive::new("FilterProtocol", |_, _| Ok(())))
+    .args(Arity::Range(2, 3))
+    .help("Has no effect: each filter changes the fields that its change of the content needs.");
+
+/// What a filter does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Compress(Coding),
+    Includes,
+    Substitute,
+    RateLimit,
+}
+
 /// One directive.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    codings: Vec<Coding>,
+    filters: Vec<Output>,
     kind: Kind,
 }
 
@@ -94,6 +135,10 @@ enum Kind {
     Types(Words),
     /// In lower case, without a dot.
     Extensions(Words),
+    /// Those for which an expression holds, if this name is in the chain.
+    Provided(Box<[u8]>, Arc<Expression>),
+    /// Changes of the chain, with their signs.
+    Chain(Words),
 }
 
 /// The settings of the filters, which are the defaults of Apache.
@@ -105,19 +150,33 @@ const WINDOW_BROTLI: u8 = 18;
 
 fn parse(args: &Args<'_>, kind: Kind) -> Result<Line, Diagnostic> {
     let word = args.word(0)?;
-    let mut codings = Vec::new();
-    for name in word.to_string().to_ascii_uppercase().split(';') {
-        match name {
-            "DEFLATE" => codings.push(Coding::Gzip),
-            "BROTLI_COMPRESS" => codings.push(Coding::Brotli),
-            "NONE" | "" => {}
-            _ => {
-                let error = wrong(args, "a filter that is not built,", word);
-                return Err(error.hint("DEFLATE and BROTLI_COMPRESS are the filters that a file can have"));
-            }
+    let names = word.to_string();
+    let filters = names.split(';').filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("none"));
+    let filters = filters.map(|name| output(args, word, name)).collect::<Result<_, _>>()?;
+    Ok(Line { filters, kind })
+}
+
+fn parse_provider(args: &Args<'_>, loading: &mut Loading) -> Result<Line, Diagnostic> {
+    let (name, filter, expression) = (args.word(0)?, args.word(1)?, args.word(2)?);
+    let filters = vec![output(args, filter, &filter.to_string())?];
+    let expression = Expression::parse(args, loading, std::slice::from_ref(expression))?;
+    Ok(Line { filters, kind: Kind::Provided(name.text.clone(), Arc::new(expression)) })
+}
+
+fn output(args: &Args<'_>, word: &Word, name: &str) -> Result<Output, Diagnostic> {
+    Ok(match name.to_ascii_uppercase().as_str() {
+        "DEFLATE" => Output::Compress(Coding::Gzip),
+        "BROTLI_COMPRESS" => Output::Compress(Coding::Brotli),
+        "INCLUDES" => Output::Includes,
+        "SUBSTITUTE" => Output::Substitute,
+        "RATE_LIMIT" => Output::RateLimit,
+        _ => {
+            let error = wrong(args, "a filter that is not supported,", word);
+            return Err(error.hint(
+                "the filters that a file can have are DEFLATE, BROTLI_COMPRESS, INCLUDES, SUBSTITUTE and RATE_LIMIT",
+            ));
         }
-    }
-    Ok(Line { codings, kind })
+    })
 }
 
 /// The words from the second on, in lower case.
@@ -130,29 +189,46 @@ fn extensions(words: Words) -> Words {
     words.into_iter().map(|word| word.strip_prefix(b".").unwrap_or(&word).into()).collect()
 }
 
-/// Which responses a filter of a file compresses.
+/// Which responses one filter of a file changes.
 pub(crate) struct OutputFilter {
-    coding: Coding,
+    output: Output,
+    types: MediaTypes,
     /// Extensions in lower case; none for all files.
     extensions: Option<Words>,
+    /// Of `FilterProvider`.
+    condition: Option<Arc<Expression>>,
 }
 
 impl OutputFilter {
-    /// Whether it compresses this response.
+    /// Whether it changes this response.
     pub(crate) fn applies(&self, exchange: &Exchange) -> bool {
-        let off: &[u8] = if self.coding == Coding::Gzip { b"no-gzip" } else { b"no-brotli" };
-        let is_html =
-            exchange.response.content_type.as_deref().is_some_and(|name| name.starts_with(b"text/html"));
-        let only_html = self.coding == Coding::Gzip && is_set(exchange, b"gzip-only-text/html");
+        let content_type = exchange.response.content_type.as_deref();
         let is_own_page = exchange.error.is_some() && exchange.error_page_used == Replaced::No;
         !is_own_page
-            && !is_set(exchange, off)
-            && (is_html || !only_html)
+            && self.is_switched_on(exchange)
+            && self.types.hold(content_type)
             && self.extensions.as_ref().is_none_or(|extensions| {
                 let name = exchange.request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
                 let mut parts = name.split(|&byte| byte == b'.').skip(1);
                 parts.any(|part| extensions.iter().any(|known| known.eq_ignore_ascii_case(part)))
             })
+            && self.condition.as_ref().is_none_or(|condition| {
+                // What cannot be judged within the request's budget is not changed.
+                condition.holds(exchange, &Budget::of(exchange)).unwrap_or(false)
+            })
+    }
+
+    /// Whether the environment leaves it on.
+    fn is_switched_on(&self, exchange: &Exchange) -> bool {
+        match self.output {
+            Output::Compress(Coding::Gzip) => {
+                let content_type = exchange.response.content_type.as_deref();
+                let is_html = content_type.is_some_and(|name| name.starts_with(b"text/html"));
+                !is_set(exchange, b"no-gzip") && (is_html || !is_set(exchange, b"gzip-only-text/html"))
+            }
+            Output::Compress(_) => !is_set(exchange, b"no-brotli"),
+            Output::Includes | Output::Substitute | Output::RateLimit => true,
+        }
     }
 }
 
@@ -161,42 +237,80 @@ fn is_set(exchange: &Exchange, name: &[u8]) -> bool {
     environment::get(exchange, name).is_some_and(|value| *value != *b"0")
 }
 
-/// What the files of a level have compressed, brotli first.
-pub(crate) fn offers(view: &View<'_>) -> Vec<Offer> {
+/// Which responses the files of a level apply a filter to: those for which one of the list holds.
+pub(crate) fn filtered(view: &View<'_>, output: Output) -> Vec<OutputFilter> {
     let lines = values(view, &SET);
-    let mut offers = Vec::new();
-    for coding in [Coding::Brotli, Coding::Gzip] {
-        let mut extensions: Words = Vec::new();
-        let (mut types, mut all): (Words, bool) = (Vec::new(), false);
-        for line in &lines {
-            let is_meant = line.codings.contains(&coding);
-            match &line.kind {
-                Kind::All => all = is_meant,
-                Kind::Types(more) if is_meant => types.extend(more.iter().cloned()),
-                Kind::Types(_) => {}
-                Kind::Extensions(more) if is_meant => extensions.extend(more.iter().cloned()),
-                Kind::Extensions(gone) => extensions.retain(|known| !gone.contains(known)),
+    let chain = chain(&lines);
+    let mut extensions: Words = Vec::new();
+    let (mut types, mut all): (Words, bool) = (Vec::new(), false);
+    let mut filters = Vec::new();
+    let filter = |types: Option<Words>, extensions, condition| OutputFilter {
+        output,
+        types: MediaTypes::exactly(types),
+        extensions,
+        condition,
+    };
+    for Line { filters: named, kind } in lines {
+        let is_meant = named.contains(&output);
+        match kind {
+            Kind::All => all = is_meant,
+            Kind::Types(more) if is_meant => types.extend(more),
+            Kind::Extensions(more) if is_meant => extensions.extend(more),
+            Kind::Extensions(gone) => extensions.retain(|known| !gone.contains(known)),
+            Kind::Provided(name, condition) if is_meant && chain.contains(&name) => {
+                filters.push(filter(None, None, Some(condition)));
             }
-        }
-        if all {
-            offers.push(offer(coding, None, None));
-        }
-        if !types.is_empty() {
-            offers.push(offer(coding, Some(types), None));
-        }
-        if !extensions.is_empty() {
-            offers.push(offer(coding, None, Some(extensions)));
+            Kind::Types(_) | Kind::Provided(..) | Kind::Chain(_) => {}
         }
     }
-    offers
+    if all {
+        filters.push(filter(None, None, None));
+    }
+    if !types.is_empty() {
+        filters.push(filter(Some(types), None, None));
+    }
+    if !extensions.is_empty() {
+        filters.push(filter(None, Some(extensions), None));
+    }
+    filters
 }
 
-fn offer(coding: Coding, types: Option<Words>, extensions: Option<Words>) -> Offer {
+/// The names of the filters that count.
+fn chain(lines: &[Line]) -> Words {
+    let mut chain = Words::new();
+    let changes = lines.iter().flat_map(|line| match &line.kind {
+        Kind::Chain(changes) => &changes[..],
+        _ => &[],
+    });
+    for change in changes {
+        match &change[..] {
+            [b'!', ..] => chain.clear(),
+            [b'=', name @ ..] => chain = vec![name.into()],
+            [b'-', name @ ..] => chain.retain(|known| **known != *name),
+            [b'+' | b'@', name @ ..] | name => chain.push(name.into()),
+        }
+    }
+    chain
+}
+
+/// What the files of a level have compressed, brotli first.
+pub(crate) fn offers(view: &View<'_>) -> Vec<Offer> {
+    let of_coding =
+        |coding| filtered(view, Output::Compress(coding)).into_iter().map(move |f| offer(coding, f));
+    [Coding::Brotli, Coding::Gzip].into_iter().flat_map(of_coding).collect()
+}
+
+fn offer(coding: Coding, filter: OutputFilter) -> Offer {
     let (settings, min_length) = match coding {
         Coding::Brotli => (Settings::Brotli { quality: LEVEL_BROTLI, window: WINDOW_BROTLI }, 1),
         _ => (Settings::Gzip { level: LEVEL_GZIP, window: WINDOW_GZIP }, LENGTH_MIN_GZIP),
     };
-    let types = MediaTypes::exactly(types);
-    let filter = Some(OutputFilter { coding, extensions });
-    Offer { coding, settings, types, min_length, rules: None, filter }
+    Offer {
+        coding,
+        settings,
+        types: MediaTypes::exactly(None),
+        min_length,
+        rules: None,
+        filter: Some(filter),
+    }
 }

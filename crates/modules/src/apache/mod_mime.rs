@@ -193,6 +193,37 @@ fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic
     Ok(())
 }
 
+/// The handler of pages with commands, whose files are sent all the same.
+const SERVER_PARSED: &[u8] = b"server-parsed";
+
+/// Which files are pages with commands by their handler.
+pub(crate) struct Parsed {
+    /// All files of the level.
+    pub(crate) all: bool,
+    lines: Vec<Line>,
+}
+
+impl Parsed {
+    /// What a level says; none if no file is such a page.
+    pub(crate) fn of(view: &View<'_>) -> Option<Parsed> {
+        let set = view.get(&SET_HANDLER);
+        let lines = if set.is_some() { Vec::new() } else { values(view, &ADD_HANDLER) };
+        let is_meant = |line: &Line| {
+            line.kind == Kind::Handler
+                && line.value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(SERVER_PARSED))
+        };
+        let all = set.is_some_and(|set| set.eq_ignore_ascii_case(SERVER_PARSED));
+        (all || lines.iter().any(is_meant)).then_some(Parsed { all, lines })
+    }
+
+    /// Whether the file of a path is one of them.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        let handlers = of_path(path).filter_map(|extension| said(&self.lines, Kind::Handler, extension));
+        let handler = handlers.last().and_then(|line| line.value.as_deref());
+        self.all || handler.is_some_and(|handler| handler.eq_ignore_ascii_case(SERVER_PARSED))
+    }
+}
+
 /// What the last line for an extension says.
 fn said<'l>(lines: &'l [Line], kind: Kind, extension: &[u8]) -> Option<&'l Line> {
     let is_meant = |line: &&Line| {
@@ -329,6 +360,9 @@ impl Handler for Handlers {
 /// Whether files with this handler are programs. Apache sends files whose handler it does not know.
 fn is_program(handler: &[u8]) -> bool {
     let name = handler.to_ascii_lowercase();
+    if name == SERVER_PARSED {
+        return false;
+    }
     let starts: [&[u8]; 7] = [
         b"application/x-httpd",
         b"php",

@@ -240,7 +240,7 @@ impl Condition {
     }
 }
 
-/// A value with `$0` to `$9` replaced.
+/// A value with `$0` to `$9` replaced. A backslash takes the meaning from what follows it.
 pub(crate) fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     let mut rest = value;
@@ -249,6 +249,10 @@ pub(crate) fn with_groups(value: &[u8], captures: &Captures, subject: &[u8]) -> 
         match (byte, tail) {
             (b'$', [digit @ b'0'..=b'9', tail @ ..]) => {
                 append(&mut out, captures.get(usize::from(digit - b'0'), subject).unwrap_or_default())?;
+                rest = tail;
+            }
+            (b'\\', [next, tail @ ..]) => {
+                append(&mut out, &[*next])?;
                 rest = tail;
             }
             _ => append(&mut out, &[*byte])?,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// `Options [+|-]OPTION …`
 pub(crate) static OPTIONS: Directive<Options> = in_all_files(Directive::new("Options", parse_options))
     .args(Arity::AtLeast(1))
-    .help("Whether directories are listed (Indexes), links are followed, forms of documents are found (MultiViews).");
+    .help("Whether directories are listed (Indexes), links are followed, forms of documents are found (MultiViews), commands in pages are done (Includes).");
 
 /// `ForceType TYPE | None`
 pub(crate) static FORCE_TYPE: Directive<Box<[u8]>> =
@@ -42,6 +42,8 @@ pub(crate) struct Options {
     /// Links that lead to what their own owner has.
     follow_own: Option<bool>,
     multi_views: Option<bool>,
+    /// Commands in pages.
+    includes: Option<bool>,
 }
 
 fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic> {
@@ -63,8 +65,11 @@ fn parse_options(args: &Args<'_>, _: &mut Loading) -> Result<Options, Diagnostic
             b"followsymlinks" => options.follow = Some(on),
             b"symlinksifownermatch" => options.follow_own = Some(on),
             b"multiviews" => options.multi_views = Some(on),
-            b"all" => (options.indexes, options.follow) = (Some(on), Some(on)),
-            b"none" | b"includes" | b"includesnoexec" | b"execcgi" => {}
+            b"includes" | b"includesnoexec" => options.includes = Some(on),
+            b"all" => {
+                (options.indexes, options.follow, options.includes) = (Some(on), Some(on), Some(on));
+            }
+            b"none" | b"execcgi" => {}
             _ => return Err(wrong(args, "an unknown option", word)),
         }
     }
@@ -108,6 +113,11 @@ pub(crate) fn refuses_links(view: &View<'_>) -> Option<bool> {
 /// Whether a path that names no file gets one of several forms of a document.
 pub(crate) fn negotiates(view: &View<'_>) -> bool {
     option(view, |options| options.multi_views).unwrap_or(false)
+}
+
+/// Whether commands in pages are done, if a filter says so, too.
+pub(crate) fn includes(view: &View<'_>) -> bool {
+    option(view, |options| options.includes).unwrap_or(false)
 }
 
 /// Whether directories are listed, where a file says so.

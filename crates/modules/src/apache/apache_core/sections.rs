@@ -9,7 +9,7 @@ use contract::{Args, Budget, Directive, Exchange, Loading, Methods, Selection, S
 use std::sync::Arc;
 
 /// Apache's modules whose directives are honoured here.
-const MODULES: [&str; 25] = [
+const MODULES: [&str; 31] = [
     "core",
     "so",
     "rewrite",
@@ -17,9 +17,11 @@ const MODULES: [&str; 25] = [
     "dir",
     "mime",
     "headers",
+    "include",
     "expires",
     "auth_basic",
     "auth_digest",
+    "authn_anon",
     "authn_core",
     "authn_file",
     "authz_core",
@@ -35,6 +37,10 @@ const MODULES: [&str; 25] = [
     "filter",
     "deflate",
     "brotli",
+    "speling",
+    "substitute",
+    "ratelimit",
+    "ssl",
 ];
 
 /// The methods that Apache knows.
@@ -148,7 +154,7 @@ fn parse_if_module(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic>
                 args,
                 &text,
                 restriction(args.node.children()),
-                "and that module is not built yet",
+                "and that module is not supported",
             )?;
         }
         // Rewriting for other servers, such as LiteSpeed, is common and harmless.

@@ -48,7 +48,8 @@ use crate::apache::mod_auth_basic::{Basic, Proof};
 use crate::apache::mod_auth_digest;
 use crate::shared::apache::bounded::Failure;
 use crate::shared::apache::variables::User;
-use crate::shared::apache::{in_file, refusing, values};
+use crate::shared::apache::{in_file, last, refusing};
+use conf::value::{choice, flag};
 use conf::{Arity, Diagnostic};
 use contract::{Budget, Directive, Exchange, Handler, Module, Outcome, Phase, ScopeBuilder, Step, View};
 use http::Status;
@@ -58,7 +59,7 @@ use requirement::{Asker, Kind, Requirement, Verdict, alone, group};
 /// Who may.
 pub static MODULE: Module = Module {
     name: "mod_authz_core",
-    directives: &[&REQUIRE, &REQUIRE_ALL, &REQUIRE_ANY, &REQUIRE_NONE],
+    directives: &[&REQUIRE, &REQUIRE_ALL, &REQUIRE_ANY, &REQUIRE_NONE, &AUTH_MERGING, &SEND_FORBIDDEN],
     variables: &[],
     compile: Some(compile),
 };
@@ -87,34 +88,121 @@ pub(crate) static REQUIRE_NONE: Directive<Requirement> =
     ))
     .help("Requirements of which none may hold.");
 
+/// `AuthMerging Off | And | Or`
+pub(crate) static AUTH_MERGING: Directive<Merging> = in_file(Directive::new("AuthMerging", |args, _| {
+    let table = [("off", Merging::Off), ("and", Merging::And), ("or", Merging::Or)];
+    args.value(0, |word| choice(word, &table))
+}))
+.args(Arity::Exactly(1))
+.help("Whether the requirements of outer directories count besides those of this one.");
+
+/// `AuthzSendForbiddenOnFailure On | Off`
+pub(crate) static SEND_FORBIDDEN: Directive<bool> =
+    in_file(Directive::new("AuthzSendForbiddenOnFailure", |args, _| args.value(0, flag)))
+        .args(Arity::Flag)
+        .help("Whether a user who does not meet the requirements gets 403 and no second question.");
+
+/// How the requirements of a level and those around it count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merging {
+    /// Only those of the level count.
+    Off,
+    And,
+    Or,
+}
+
 const fn section(directive: Directive<Requirement>) -> Directive<Requirement> {
     in_file(directive).block(Arity::None).slot("htaccess require")
 }
 
 fn compile(view: &View<'_>, builder: &mut ScopeBuilder) -> Result<(), Diagnostic> {
-    let list = values(view, &REQUIRE);
-    if !list.is_empty() {
-        let units = list.iter().map(Requirement::units).fold(1, u32::saturating_add);
-        let needs_groups = list.iter().any(Requirement::is_about_groups);
+    if let Some(rules) = merged(view) {
+        let needs_groups = rules.has(Requirement::is_about_groups);
         let alternative = mod_access_compat::alternative(view);
-        let units = units.saturating_add(alternative.as_ref().map_or(0, Rules::units));
+        let units = rules.units().saturating_add(alternative.as_ref().map_or(0, Rules::units));
+        let sends_forbidden = last(view, &SEND_FORBIDDEN).unwrap_or(false);
+        let basic = Basic::of(view);
         // Not in the access phase: `satisfy any` must not override it, and it counts for subrequests, too.
         builder.handle(
             Phase::Preaccess,
-            Required { list, units, basic: Basic::of(view), needs_groups, alternative },
+            Required { rules, units, basic, needs_groups, sends_forbidden, alternative },
         );
     }
     Ok(())
 }
 
-struct Required {
+/// The requirements that count for a level. Those of an inner level take the place of the outer ones, unless
+/// `AuthMerging` of the same level joins them. As in Apache, `AuthMerging Off` without a requirement takes the outer ones
+/// away.
+fn merged(view: &View<'_>) -> Option<Merged> {
+    let mut levels: Vec<_> = view.levels().collect();
+    levels.reverse();
+    let mut rules = None;
+    for level in levels {
+        let merging = level.here(&AUTH_MERGING).last().map(|written| *written.value);
+        let list: Vec<_> = level.here(&REQUIRE).into_iter().map(|written| written.value.clone()).collect();
+        if list.is_empty() {
+            rules = rules.filter(|_| merging != Some(Merging::Off));
+            continue;
+        }
+        let here = Merged::One(list);
+        rules = Some(match (merging, rules) {
+            (Some(Merging::And), Some(outer)) => Merged::Both(Kind::All, Box::new([outer, here])),
+            (Some(Merging::Or), Some(outer)) => Merged::Both(Kind::Any, Box::new([outer, here])),
+            _ => here,
+        });
+    }
+    rules
+}
+
+/// Requirements of one level or of several.
+enum Merged {
     /// One of these has to hold, of those that count for the method.
-    list: Vec<Requirement>,
+    One(Vec<Requirement>),
+    Both(Kind, Box<[Merged; 2]>),
+}
+
+impl Merged {
+    /// The verdict of the requirements that count for the method, if any does.
+    fn judge(&self, asker: &Asker<'_>) -> Option<Verdict> {
+        match self {
+            Merged::One(list) => {
+                let method = asker.exchange.request.head.method_name();
+                let mut counting = list.iter().filter(|requirement| requirement.counts(method)).peekable();
+                counting.peek()?;
+                Some(Kind::Any.judge(counting.map(|requirement| requirement.verdict(asker))))
+            }
+            Merged::Both(kind, both) => {
+                let verdicts: Vec<_> = both.iter().filter_map(|rules| rules.judge(asker)).collect();
+                (!verdicts.is_empty()).then(|| kind.judge(verdicts.into_iter()))
+            }
+        }
+    }
+
+    fn units(&self) -> u32 {
+        match self {
+            Merged::One(list) => list.iter().map(Requirement::units).fold(1, u32::saturating_add),
+            Merged::Both(_, both) => both.iter().map(Merged::units).fold(1, u32::saturating_add),
+        }
+    }
+
+    fn has(&self, is_such: fn(&Requirement) -> bool) -> bool {
+        match self {
+            Merged::One(list) => list.iter().any(is_such),
+            Merged::Both(_, both) => both.iter().any(|rules| rules.has(is_such)),
+        }
+    }
+}
+
+struct Required {
+    rules: Merged,
     /// What an answer costs of a [`Budget`].
     units: u32,
     /// How users prove who they are.
     basic: Option<Basic>,
     needs_groups: bool,
+    /// Whether a user who does not meet the requirements gets 403.
+    sends_forbidden: bool,
     /// With `Satisfy Any`: the rules that let clients pass, too.
     alternative: Option<Rules>,
 }
@@ -128,7 +216,7 @@ impl Handler for Required {
         if has_alternative || refusing::is_document(exchange) {
             return Step::Next;
         }
-        match self.judge(&Asker { exchange, user: None }) {
+        match self.rules.judge(&Asker { exchange, user: None }) {
             None | Some(Verdict::Granted) => Step::Next,
             Some(Verdict::NeedsUser) => match &self.basic {
                 Some(basic) => {
@@ -156,21 +244,13 @@ impl Handler for Required {
 }
 
 impl Required {
-    /// The verdict of the requirements that count for the method, if any does.
-    fn judge(&self, asker: &Asker<'_>) -> Option<Verdict> {
-        let method = asker.exchange.request.head.method_name();
-        let mut counting = self.list.iter().filter(|requirement| requirement.counts(method)).peekable();
-        counting.peek()?;
-        Some(Kind::Any.judge(counting.map(|requirement| requirement.verdict(asker))))
-    }
-
     /// Goes on if the user meets the requirements, and asks for another user if not.
     fn act(&self, exchange: &mut Exchange, basic: &Basic, proof: Proof) -> Step {
         let (user, groups) = match proof {
             Proof::User(user, groups) => (user, groups),
             Proof::Step(step) => return step,
         };
-        if self.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
+        if self.rules.judge(&Asker { exchange, user: Some((&user, &groups)) }) == Some(Verdict::Granted) {
             mod_auth_digest::confirm(exchange);
             exchange.attach_own(User { name: user, kind: basic.kind() });
             return Step::Next;
@@ -180,6 +260,9 @@ impl Required {
             Level::Error,
             &format!("user \"{user}\" does not meet the requirements of a .htaccess file"),
         );
-        basic.challenge(exchange)
+        match self.sends_forbidden {
+            true => refusing::refuse(exchange, Status::FORBIDDEN),
+            false => basic.challenge(exchange),
+        }
     }
 }

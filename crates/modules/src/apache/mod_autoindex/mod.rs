@@ -63,6 +63,7 @@ use conf::{Arity, Diagnostic, value};
 use contract::{Args, Directive, Loading, Module, View};
 use options::Options;
 use order::{Key, Order};
+pub(crate) use page::short_size;
 use settings::{Item, Pattern, Place};
 
 pub(crate) use order::Wanted;

@@ -490,7 +490,7 @@ fn anchor(name: &[u8]) -> Vec<u8> {
 }
 
 /// A size in four characters.
-fn short_size(size: Option<u64>) -> String {
+pub(crate) fn short_size(size: Option<u64>) -> String {
     let Some(mut size) = size else { return "  - ".to_owned() };
     if size < 973 {
         return format!("{size:3} ");

@@ -153,15 +153,15 @@ struct Negotiation {
 }
 
 /// Where a path names no file.
-struct Missing {
+pub(crate) struct Missing {
     /// The directory in the file system, with a slash at its end.
-    directory: Vec<u8>,
+    pub(crate) directory: Vec<u8>,
     /// The name that is missing.
-    name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// The path of the directory, with a slash at its end.
-    uri: Vec<u8>,
+    pub(crate) uri: Vec<u8>,
     /// What follows the name in the path.
-    rest: Vec<u8>,
+    pub(crate) rest: Vec<u8>,
 }
 
 impl Handler for Negotiator {
@@ -246,7 +246,7 @@ impl Negotiator {
                 let path = [&missing.uri[..], &chosen.name, &missing.rest].concat();
                 Step::Reroute(Reroute::Uri { path, args: exchange.request.args.clone() })
             }
-            None if client.takes_lists => choices(exchange, variants),
+            None if client.takes_lists => choices(exchange, variants.iter().map(|variant| &variant.name[..])),
             None => {
                 exchange.log(Level::Error, "no form of the document is acceptable");
                 index::refuse(exchange, Status(406))
@@ -290,7 +290,7 @@ impl Negotiation {
 }
 
 /// Where the path of a request names no file.
-fn missing(exchange: &Exchange) -> Result<Option<Missing>, Failure> {
+pub(crate) fn missing(exchange: &Exchange) -> Result<Option<Missing>, Failure> {
     let path = &exchange.request.path;
     let Ok(file) = exchange.path() else { return Ok(None) };
     if path.ends_with(b"/") || file.contains(&0) {
@@ -357,16 +357,16 @@ fn encoded(exchange: &Exchange) -> Encoded {
     }
 }
 
-/// The list of all forms, for a client that makes the choice itself.
-fn choices(exchange: &mut Exchange, variants: &[Variant]) -> Step {
+/// A list of names, for a client that makes the choice itself.
+pub(crate) fn choices<'n>(exchange: &mut Exchange, names: impl Iterator<Item = &'n [u8]>) -> Step {
     let mut page = b"<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n\
         <title>300 Multiple Choices</title>\n</head><body>\n<h1>Multiple Choices</h1>\n<ul>\n"
         .to_vec();
-    for variant in variants {
+    for name in names {
         page.extend_from_slice(b"<li><a href=\"");
-        escape::component(&variant.name, &mut page);
+        escape::component(name, &mut page);
         page.extend_from_slice(b"\">");
-        escape::html(&variant.name, &mut page);
+        escape::html(name, &mut page);
         page.extend_from_slice(b"</a></li>\n");
     }
     page.extend_from_slice(b"</ul>\n</body></html>\n");

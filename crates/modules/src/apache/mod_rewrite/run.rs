@@ -63,7 +63,9 @@ impl Handler for Rewriter {
         // The directory itself, asked for without its slash, is redirected first.
         let is_directory = self.program.directory.strip_suffix(b"/") == Some(&path);
         let is_skipped = is_directory && !self.options.allow_no_slash;
-        if is_skipped || environment::of(exchange).ended.get() {
+        // In Apache the lookup of an index is a subrequest, which END of the request around it does not end.
+        let has_ended = environment::of(exchange).ended.get() && !index::is_lookup(exchange);
+        if is_skipped || has_ended {
             return Step::Next;
         }
         if !self.allowed {
@@ -196,7 +198,7 @@ impl Run<'_> {
             return Ok(Flow::End(Status::FORBIDDEN));
         }
         self.set_environment(rule, &matched, &captured)?;
-        if rule.flags.end {
+        if rule.flags.end && !index::is_lookup(self.exchange) {
             environment::of(self.exchange).ended.set(true);
         }
         if let Some(status) = rule.flags.status.filter(|status| !status.is_redirection()) {
@@ -432,8 +434,14 @@ impl Run<'_> {
         let request = &self.exchange.request;
         let before = (&request.path[..], request.args.as_deref());
         environment::of(self.exchange).redirect(before, Status::OK);
-        Step::Reroute(Reroute::Uri { path: uri, args: request.args.clone() })
+        Step::Reroute(Reroute::Uri { path: with_single_slashes(uri), args: request.args.clone() })
     }
+}
+
+/// A path whose slashes stand alone, as Apache has them before its rules.
+fn with_single_slashes(mut path: Vec<u8>) -> Vec<u8> {
+    path.dedup_by(|next, before| *next == b'/' && *before == b'/');
+    path
 }
 
 /// Where the path of a URL starts.

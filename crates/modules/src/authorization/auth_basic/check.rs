@@ -24,6 +24,13 @@ pub(crate) struct Checked {
     pub(crate) verdict: Result<Verdict, Failure>,
 }
 
+impl Checked {
+    /// Whether the file does not have the user.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self.verdict, Ok(Verdict::Unknown))
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Right,

@@ -1,7 +1,31 @@
-//! The expressions of `if` and `elif`: a text, or two of them compared.
+//! The expressions of `if` and `elif`: a text, or two of them compared; or those of Apache.
 
 use super::page::Page;
-use contract::Exchange;
+use crate::shared::apache::expression::Expression;
+use conf::{Contexts, Word};
+use contract::{Args, Budget, Exchange, Loading};
+use std::path::Path;
+
+/// The memory that an expression of Apache and its patterns may take.
+const MEMORY_MAX: usize = 1024 * 1024;
+
+/// Whether an expression of Apache holds.
+///
+/// # Errors
+/// What is wrong with the expression.
+pub(super) fn holds_in_apache(exchange: &Exchange, text: &[u8]) -> Result<bool, String> {
+    let loaded = conf::apache::parse(Path::new("page"), "if".into());
+    let [node] = &loaded.nodes[..] else { return Err("no expression".to_owned()) };
+    let args = Args { node, context: Contexts::HTACCESS, opened: None };
+    let mut loading = Loading::new(Path::new("/"), Path::new("/"));
+    loading.memory_bytes = (0, MEMORY_MAX);
+    let word = Word { text: text.into(), quoted: false, span: node.span };
+    let budget = Budget::of(exchange);
+    // Reading it is work of the request, too.
+    let read = budget.timed(|| Expression::parse(&args, &mut loading, &[word]));
+    let expression = read.map_err(|spent| spent.to_string())?.map_err(|error| error.message)?;
+    expression.holds(exchange, &budget).map_err(|failure| failure.to_string())
+}
 
 /// Whether an expression holds: `TEXT`, which holds unless it is empty, `TEXT = TEXT`, `TEXT != TEXT`, and the same
 /// with `/PATTERN/` on the right.

@@ -1,5 +1,6 @@
 //! What a page with commands knows while it is read, and what it has in common with the pages that it includes.
 
+use super::in_apache::Document;
 use crate::shared::dynamic;
 use conf::value::{Captures, Pattern};
 use contract::Exchange;
@@ -9,6 +10,9 @@ use std::rc::Rc;
 
 /// How much memory the variables and the blocks of a request may take, in bytes. A page can come from another server.
 const KEPT_MAX: usize = 1024 * 1024;
+
+/// How deep `if` may nest.
+const CHOICES_MAX: usize = 64;
 
 /// How many steps a pattern of a page may take.
 const PATTERN_STEPS: u32 = 100_000;
@@ -43,7 +47,7 @@ impl Common {
     }
 
     /// A variable that a page has set, or a group of its last pattern.
-    fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
         if let [digit @ b'0'..=b'9'] = name {
             let group = self.groups.borrow().get(usize::from(digit - b'0')).cloned();
             if group.is_some() {
@@ -67,6 +71,11 @@ impl Common {
             None => variables.push((name.to_ascii_lowercase(), value.to_vec())),
         }
         Ok(())
+    }
+
+    /// The names of the variables that pages have set.
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        self.variables.borrow().iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Begins a block.
@@ -156,6 +165,10 @@ pub(super) struct Page {
     pub(super) date: String,
     pub(super) choices: Vec<Choice>,
     pub(super) is_in_block: bool,
+    /// The first page of the request, if the commands are those of Apache.
+    pub(super) document: Option<Rc<Document>>,
+    /// How `fsize` writes sizes.
+    pub(super) sizes_in_bytes: bool,
 }
 
 impl Page {
@@ -167,6 +180,43 @@ impl Page {
             date: DATE.to_owned(),
             choices: Vec::new(),
             is_in_block: false,
+            document: None,
+            sizes_in_bytes: false,
+        }
+    }
+
+    /// Begins an `if`, whose first branch is sent if its expression holds.
+    ///
+    /// # Errors
+    /// It stands in too many others.
+    pub(super) fn begin_choice(&mut self, holds: bool) -> Result<(), String> {
+        if self.choices.len() == CHOICES_MAX {
+            return Err("too many \"if\" SSI commands inside each other".to_owned());
+        }
+        let branch = match self.is_taken() {
+            true if holds => Branch::Taken,
+            true => Branch::Open,
+            false => Branch::Closed,
+        };
+        self.choices.push(Choice { branch, has_else: false });
+        Ok(())
+    }
+
+    /// Whether the next branch of the innermost `if` may be sent; none if no branch may follow.
+    pub(super) fn may_take_branch(&self) -> Option<bool> {
+        let choice = self.choices.last().filter(|choice| !choice.has_else)?;
+        Some(choice.branch == Branch::Open)
+    }
+
+    /// Begins the next branch of the innermost `if`.
+    pub(super) fn next_branch(&mut self, holds: bool, has_else: bool) {
+        if let Some(choice) = self.choices.last_mut() {
+            let branch = match choice.branch {
+                Branch::Open if holds => Branch::Taken,
+                Branch::Open => Branch::Open,
+                Branch::Taken | Branch::Closed => Branch::Closed,
+            };
+            *choice = Choice { branch, has_else };
         }
     }
 
@@ -182,6 +232,9 @@ impl Page {
     pub(super) fn variable(&self, name: &[u8], exchange: &Exchange) -> Result<Option<Vec<u8>>, String> {
         if let Some(value) = self.common.get(name) {
             return Ok(Some(value));
+        }
+        if let Some(document) = &self.document {
+            return Ok(document.variable(name, &self.date, exchange));
         }
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         if let "date_gmt" | "date_local" = &*name {
@@ -212,6 +265,9 @@ impl Page {
                     out.push(next);
                     rest = &after[1..];
                 }
+                (b'$', next) if self.document.is_some() && !next.is_some_and(|&next| begins_name(next)) => {
+                    out.push(b'$');
+                }
                 (b'$', _) => {
                     let (name, behind) = name(after, text)?;
                     rest = behind;
@@ -225,6 +281,11 @@ impl Page {
         }
         Ok(out)
     }
+}
+
+/// Whether a byte after a `$` says that a variable follows.
+fn begins_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'{'
 }
 
 /// The name of a variable at the start of a text, and what follows it.

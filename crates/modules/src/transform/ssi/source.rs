@@ -1,7 +1,8 @@
 //! The content of a page whose commands are done while it is sent.
 
 use super::expression;
-use super::page::{Branch, Choice, Common, Encoding, Page, TooMuch};
+use super::in_apache::About;
+use super::page::{Common, Encoding, Page, TooMuch};
 use super::scanner::{Command, Scanner, Token};
 use crate::shared::blocks::{Block, Blocks};
 use contract::{Body, Content, Exchange, Outcome, Piece, Pull, Source, Subrequest, Turn, Work};
@@ -9,9 +10,6 @@ use http::uri::split_unchecked_uri;
 use http::{Status, escape};
 use journal::Level;
 use std::rc::Rc;
-
-/// How deep `if` may nest.
-const CHOICES_MAX: usize = 64;
 
 /// What the settings of a location say.
 #[derive(Clone, Copy, Debug)]
@@ -23,31 +21,35 @@ pub(super) struct Settings {
 /// A page whose commands are done while it is sent.
 pub(super) struct Expanding {
     settings: Settings,
-    page: Page,
+    pub(super) page: Page,
     content: Blocks,
     scanner: Scanner,
     has_ended: bool,
     /// What is sent next.
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     /// What is included behind that.
-    wanted: Option<Inclusion>,
+    pub(super) wanted: Option<Inclusion>,
     /// What was asked for.
     asked: Option<Asked>,
     included: Option<Included>,
 }
 
 /// What `include` wants.
-struct Inclusion {
-    subrequest: Subrequest,
-    asked: Asked,
+pub(super) struct Inclusion {
+    pub(super) subrequest: Subrequest,
+    pub(super) asked: Asked,
 }
 
 /// What becomes of the answer that is waited for.
-enum Asked {
+pub(super) enum Asked {
     /// It is sent; or else this block, where it is empty or an error.
     Content { block: Option<Vec<u8>> },
     /// It is the value of this variable.
     Value { variable: Vec<u8> },
+    /// It is sent; or else the message of an error, where it is one.
+    Page,
+    /// Its file's size or time is sent.
+    File(About),
 }
 
 /// An answer that is sent.
@@ -58,14 +60,19 @@ struct Included {
 }
 
 /// Why a command was not done, for the log.
-type Problem = String;
+pub(super) type Problem = String;
 
 impl Expanding {
     /// A page with this content.
     pub(super) fn new(settings: Settings, common: Rc<Common>, content: Blocks) -> Expanding {
+        Expanding::of_page(settings, Page::new(common), content)
+    }
+
+    /// A page of which something is known already.
+    pub(super) fn of_page(settings: Settings, page: Page, content: Blocks) -> Expanding {
         Expanding {
             settings,
-            page: Page::new(common),
+            page,
             content,
             scanner: Scanner::new(settings.value_max),
             has_ended: false,
@@ -135,6 +142,9 @@ impl Expanding {
     }
 
     fn command(&mut self, command: &Command, exchange: &Exchange) -> Result<(), Problem> {
+        if self.page.document.is_some() {
+            return self.command_of_apache(command, exchange);
+        }
         let Some(known) = Known::of(&command.name) else {
             let is_sent = self.page.is_taken() && !self.page.is_in_block;
             return if is_sent { Err(format!("invalid SSI command: \"{}\"", command.name)) } else { Ok(()) };
@@ -159,8 +169,17 @@ impl Expanding {
                 let name = parameters.get("var").unwrap_or_default();
                 self.page.common.set(name, &value).map_err(|TooMuch| too_much("variable"))
             }
-            Known::If => self.begin_choice(&parameters, exchange),
-            Known::Elif | Known::Else => self.next_branch(known, &parameters, exchange),
+            Known::If => {
+                let holds = if self.page.is_taken() { self.judge(&parameters, exchange)? } else { false };
+                self.page.begin_choice(holds)
+            }
+            Known::Elif | Known::Else => {
+                let is_else = known == Known::Else;
+                let may_be_taken = self.page.may_take_branch().ok_or_else(|| known.misplaced())?;
+                let holds = may_be_taken && (is_else || self.judge(&parameters, exchange)?);
+                self.page.next_branch(holds, is_else);
+                Ok(())
+            }
             Known::EndIf => self.page.choices.pop().map(drop).ok_or_else(|| known.misplaced()),
             Known::Block => {
                 let name = parameters.get("name").unwrap_or_default();
@@ -175,43 +194,9 @@ impl Expanding {
         }
     }
 
-    fn begin_choice(&mut self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<(), Problem> {
-        if self.page.choices.len() == CHOICES_MAX {
-            return Err("too many \"if\" SSI commands inside each other".to_owned());
-        }
-        let branch = if self.page.is_taken() { self.judge(parameters, exchange)? } else { Branch::Closed };
-        self.page.choices.push(Choice { branch, has_else: false });
-        Ok(())
-    }
-
-    fn next_branch(
-        &mut self,
-        known: Known,
-        parameters: &Parameters<'_>,
-        exchange: &Exchange,
-    ) -> Result<(), Problem> {
-        let (before, has_else) = match self.page.choices.last() {
-            Some(choice) => (choice.branch, choice.has_else),
-            None => return Err(known.misplaced()),
-        };
-        if has_else {
-            return Err(known.misplaced());
-        }
-        let branch = match before {
-            Branch::Taken | Branch::Closed => Branch::Closed,
-            Branch::Open if known == Known::Else => Branch::Taken,
-            Branch::Open => self.judge(parameters, exchange)?,
-        };
-        if let Some(choice) = self.page.choices.last_mut() {
-            *choice = Choice { branch, has_else: known == Known::Else };
-        }
-        Ok(())
-    }
-
-    fn judge(&self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<Branch, Problem> {
-        let expression = parameters.get("expr").unwrap_or_default();
-        let holds = expression::holds(&self.page, exchange, expression)?;
-        Ok(if holds { Branch::Taken } else { Branch::Open })
+    /// Whether the expression of a command holds.
+    fn judge(&self, parameters: &Parameters<'_>, exchange: &Exchange) -> Result<bool, Problem> {
+        expression::holds(&self.page, exchange, parameters.get("expr").unwrap_or_default())
     }
 
     fn configure(&mut self, parameters: &Parameters<'_>) {
@@ -276,7 +261,7 @@ impl Expanding {
         };
         check_wait(parameters)?;
         let content = match asked {
-            Asked::Content { .. } => Content::Streamed,
+            Asked::Content { .. } | Asked::Page | Asked::File(_) => Content::Streamed,
             Asked::Value { .. } => Content::Collected,
         };
         self.wanted = Some(Inclusion { subrequest: subrequest(&uri, content, exchange)?, asked });
@@ -353,6 +338,15 @@ impl Source for Expanding {
                     self.included = Blocks::of(answer.body).ok().map(|body| Included { body, block });
                 }
             },
+            (Some(Asked::Page), Outcome::Streamed(answer)) if answer.head.status.0 < 300 => {
+                self.included = Blocks::of(answer.body).ok().map(|body| Included { body, block: None });
+            }
+            (Some(Asked::File(about)), Outcome::Subresponse(answer)) => {
+                match about.of_file(&self.page, &answer.exchange) {
+                    Some(text) => self.out.extend(text),
+                    None => self.out.extend_from_slice(&self.page.error_message),
+                }
+            }
             (Some(Asked::Value { variable }), Outcome::Subresponse(answer)) => {
                 let is_content = answer.exchange.response.status.0 < 300;
                 let value = if is_content { &answer.content[..] } else { b"" };
@@ -362,10 +356,12 @@ impl Source for Expanding {
             }
             (Some(Asked::Content { block: Some(block) }), _) => self.send_block(block),
             // The log was told.
-            (Some(Asked::Content { block: None }), _) if !self.settings.is_silent => {
+            (Some(Asked::Content { block: None } | Asked::Page | Asked::File(_)), _)
+                if !self.settings.is_silent =>
+            {
                 self.out.extend_from_slice(&self.page.error_message);
             }
-            (Some(Asked::Content { block: None } | Asked::Value { .. }), _) => {}
+            (Some(_), _) => {}
         }
     }
 
@@ -393,7 +389,7 @@ fn check_wait(parameters: &Parameters<'_>) -> Result<(), Problem> {
 }
 
 /// The request for what is included. A URI without a slash at its start is one in the directory of the page.
-fn subrequest(uri: &[u8], content: Content, exchange: &Exchange) -> Result<Subrequest, Problem> {
+pub(super) fn subrequest(uri: &[u8], content: Content, exchange: &Exchange) -> Result<Subrequest, Problem> {
     let mut whole = Vec::new();
     if !uri.starts_with(b"/") {
         let path = &exchange.request.path;

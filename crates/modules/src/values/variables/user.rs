@@ -7,8 +7,13 @@ pub(super) fn of_basic(field: &[u8]) -> Option<Vec<u8>> {
     credentials(field).map(|(user, _)| user)
 }
 
-/// The user and the password of an `Authorization` field; what they mean is not looked at.
+/// The user, which has a name, and the password of an `Authorization` field; what they mean is not looked at.
 pub(crate) fn credentials(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    pair(field).filter(|(user, _)| !user.is_empty())
+}
+
+/// As [`credentials`]; the name may be empty.
+pub(crate) fn pair(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, rest) = field.split_at_checked("Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
         return None;
@@ -17,5 +22,5 @@ pub(crate) fn credentials(field: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let colon = user.iter().position(|&byte| byte == b':')?;
     let password = user.split_off(colon + 1);
     user.truncate(colon);
-    (colon > 0).then_some((user, password))
+    Some((user, password))
 }

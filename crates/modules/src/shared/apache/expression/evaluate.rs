@@ -5,6 +5,7 @@ use crate::apache::mod_access_compat::in_network;
 use crate::files::index;
 use crate::shared::apache::bounded::{Failure, append, find};
 use crate::shared::apache::{environment, glob, variables};
+use crate::transform::ssi;
 use conf::value::Captures;
 use contract::{Budget, Exchange};
 use http::{base64, hex};
@@ -175,6 +176,7 @@ impl<'e> Evaluation<'e> {
             Function::Unbase64 => base64::decode(argument).unwrap_or_default(),
             Function::Md5 => hex::text(&Md5::digest(argument)).into_bytes(),
             Function::Sha1 => hex::text(&Sha1::digest(argument)).into_bytes(),
+            Function::PageVariable => ssi::apache_variable(exchange, argument).unwrap_or_default(),
             Function::Note => Vec::new(),
         }
     }

@@ -98,6 +98,8 @@ enum Function {
     Unbase64,
     Md5,
     Sha1,
+    /// A variable of a page with commands.
+    PageVariable,
     /// What modules of Apache note about a request: nothing here.
     Note,
 }

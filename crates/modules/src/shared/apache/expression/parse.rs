@@ -324,6 +324,7 @@ impl<'p> Parser<'p> {
             b"md5" => Function::Md5,
             b"sha1" => Function::Sha1,
             b"note" => Function::Note,
+            b"v" => Function::PageVariable,
             _ => {
                 let name = String::from_utf8_lossy(name);
                 let text = format!("uses the function \"{name}\", which is not granted to .htaccess files");

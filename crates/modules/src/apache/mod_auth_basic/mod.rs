@@ -9,8 +9,8 @@
 //! directive of Fulmar's for the server's configuration. Other files give 500, and the error log says so. The reason:
 //! a `.htaccess` file must not give one site the users of another one.
 //!
-//! [`AuthType Digest`](mod_auth_digest.md) is the other type. Providers other than `file` are not supported: the directory
-//! answers 500.
+//! [`AuthType Digest`](mod_auth_digest.md) is the other type. `file` and [`anon`](mod_authn_anon.md) are the providers;
+//! with others the directory answers 500.
 //!
 //! nginx: none
 //!
@@ -54,12 +54,14 @@
 //! ```
 
 use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
+use crate::apache::mod_authn_anon::Guests;
 use crate::authorization::auth_basic::asking::{self, Progress};
 use crate::authorization::auth_basic::{Failure, read};
 use crate::shared::apache::{in_file, last, wrong};
 use crate::shared::files;
+use crate::values::variables::user;
 use conf::value::choice;
-use conf::{Arity, Contexts, Diagnostic};
+use conf::{Arity, Contexts, Diagnostic, Word};
 use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
 use http::Status;
 use journal::Level;
@@ -102,10 +104,11 @@ static AUTH_GROUP_FILE: Directive<PathBuf> = in_file(Directive::new("AuthGroupFi
     .args(Arity::Exactly(1))
     .help("The file of groups and their users.");
 
-/// `AuthBasicProvider file`
-static AUTH_BASIC_PROVIDER: Directive<()> = in_file(Directive::new("AuthBasicProvider", parse_provider))
-    .args(Arity::AtLeast(1))
-    .help("Where users are looked up: `file`.");
+/// `AuthBasicProvider file | anon …`
+static AUTH_BASIC_PROVIDER: Directive<Vec<Provider>> =
+    in_file(Directive::new("AuthBasicProvider", parse_provider))
+        .args(Arity::AtLeast(1))
+        .help("Where users are looked up: `file`, `anon`, or both.");
 
 /// `AuthBasicAuthoritative On | Off`
 static AUTH_BASIC_AUTHORITATIVE: Directive<bool> =
@@ -141,11 +144,22 @@ fn parse_type(args: &Args<'_>, _: &mut Loading) -> Result<Type, Diagnostic> {
     }
 }
 
-fn parse_provider(args: &Args<'_>, _: &mut Loading) -> Result<(), Diagnostic> {
-    match args.words().iter().find(|word| !word.text.eq_ignore_ascii_case(b"file")) {
-        Some(word) => Err(wrong(args, "an unsupported provider", word)),
-        None => Ok(()),
-    }
+/// Where users are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Provider {
+    File,
+    Anonymous,
+}
+
+fn parse_provider(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Provider>, Diagnostic> {
+    let provider = |word: &Word| match word.text.to_ascii_lowercase().as_slice() {
+        b"file" => Ok(Provider::File),
+        b"anon" => Ok(Provider::Anonymous),
+        _ => {
+            Err(wrong(args, "an unsupported provider", word).hint("the providers are \"file\" and \"anon\""))
+        }
+    };
+    args.words().iter().map(provider).collect()
 }
 
 fn parse_flag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
@@ -166,6 +180,8 @@ pub(crate) struct Basic {
     /// With `AuthType Digest`.
     digest: Option<Digest>,
     realm: Option<Box<[u8]>>,
+    providers: Vec<Provider>,
+    guests: Guests,
     users: Option<PathBuf>,
     groups: Option<PathBuf>,
     /// Directories outside of the root that files may be in.
@@ -209,6 +225,8 @@ impl Basic {
         Some(Basic {
             digest: (kind == Type::Digest).then(|| Digest::of(view, realm.as_deref().unwrap_or_default())),
             realm,
+            providers: last(view, &AUTH_BASIC_PROVIDER).unwrap_or_else(|| vec![Provider::File]),
+            guests: Guests::of(view),
             users: last(view, &AUTH_USER_FILE),
             groups: last(view, &AUTH_GROUP_FILE),
             directories: view.get(&HTACCESS_USER_FILES).cloned().unwrap_or_default(),
@@ -217,6 +235,16 @@ impl Basic {
 
     /// Begins to check the user of a request, and to find its groups if they matter.
     pub(crate) fn start(&self, exchange: &mut Exchange, needs_groups: bool) -> Proof {
+        if self.realm.is_some()
+            && self.digest.is_none()
+            && self.providers.first() == Some(&Provider::Anonymous)
+        {
+            match self.guest(exchange) {
+                Some((user, true)) => return self.find_groups(exchange, user, needs_groups),
+                None if self.providers.contains(&Provider::File) => {}
+                _ => return Proof::Step(self.challenge(exchange)),
+            }
+        }
         let (Some(_), Some(users)) = (&self.realm, &self.users) else {
             return broken(exchange, "\"AuthType\" needs \"AuthName\" and \"AuthUserFile\"");
         };
@@ -232,6 +260,14 @@ impl Basic {
             Err(step) => Proof::Step(step),
             Ok(claim) => Proof::Step(Step::Await(Work::Job(Box::new(move || Box::new(check(&path, claim)))))),
         }
+    }
+
+    /// The user of a request that is a guest, and whether the guest may pass.
+    fn guest(&self, exchange: &Exchange) -> Option<(Vec<u8>, bool)> {
+        let field = exchange.request.credentials().unwrap_or_default();
+        let (user, password) = user::pair(field)?;
+        let admitted = self.guests.admit(&user, &password)?;
+        Some((user, admitted))
     }
 
     /// Goes on with the outcome of what was waited for.
@@ -291,12 +327,22 @@ impl Basic {
             Progress::NotGiven => Proof::Step(self.challenge(exchange)),
             Progress::Await(step) => Proof::Step(step),
             Progress::Lost => Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR)),
+            Progress::Checked(checked) if checked.is_unknown() && self.is_guest(exchange) => {
+                self.find_groups(exchange, checked.user, needs_groups)
+            }
             Progress::Checked(checked) => match asking::conclude(exchange, &checked) {
                 Ok(true) => self.find_groups(exchange, checked.user, needs_groups),
                 Ok(false) => Proof::Step(self.challenge(exchange)),
                 Err(failure) => failed(exchange, &checked.path, failure),
             },
         }
+    }
+
+    /// Whether a user that the file does not have may pass as a guest.
+    fn is_guest(&self, exchange: &Exchange) -> bool {
+        let after_file = self.providers.iter().skip_while(|provider| **provider != Provider::File);
+        after_file.into_iter().any(|provider| *provider == Provider::Anonymous)
+            && self.guest(exchange).is_some_and(|(_, admitted)| admitted)
     }
 
     fn find_groups(&self, exchange: &mut Exchange, user: Vec<u8>, needs_groups: bool) -> Proof {

@@ -1,0 +1,133 @@
+//! Takes directives of `.htaccess` files that need no effect here.
+//!
+//! They are about how Apache reads files, runs programs, or speaks HTTP/2. What a site sends is the same without them.
+//!
+//! nginx: none
+//!
+//! ```file html/a.txt
+//! a
+//! ```
+//!
+//! ```file html/.htaccess
+//! EnableSendfile Off
+//! CGIPassAuth On
+//! <IfModule mod_http2.c>
+//! H2Push On
+//! </IfModule>
+//! ```
+//!
+//! ```conf
+//! server {
+//!     listen 8080;
+//!     root html;
+//!     htaccess on;
+//! }
+//! ```
+//!
+//! ```http
+//! GET /a.txt HTTP/1.1
+//! Host: localhost
+//!
+//! HTTP/1.1 200 OK
+//!
+//! a
+//! ```
+
+use crate::shared::apache::in_all_files;
+use conf::Arity;
+use contract::{Directive, Module};
+
+/// Directives without effect.
+pub static MODULE: Module = Module {
+    name: "without_effect",
+    directives: &[
+        &ALIAS_PRESERVE_PATH,
+        &AUTHN_CACHE_PROVIDE_FOR,
+        &AUTHN_CACHE_TIMEOUT,
+        &CGI_PASS_AUTH,
+        &INFLATE_BODY,
+        &INFLATE_BURST,
+        &INFLATE_RATIO,
+        &ENABLE_MMAP,
+        &ENABLE_SENDFILE,
+        &H2_COPY_FILES,
+        &H2_EARLY_HINT,
+        &H2_PUSH,
+        &H2_PUSH_RESOURCE,
+        &H2_UPGRADE,
+        &LIMIT_XML,
+        &LOG_IO,
+        &FCGI_BACKEND,
+        &REMOVE_INPUT_FILTER,
+        &LIMIT_CPU,
+        &LIMIT_MEMORY,
+        &LIMIT_PROCESSES,
+    ],
+    variables: &[],
+    compile: None,
+};
+
+/// A directive without effect, and why it needs none.
+const fn inert(name: &'static str, arity: Arity, why: &'static str) -> Directive<()> {
+    in_all_files(Directive::new(name, |_, _| Ok(()))).args(arity).help(why)
+}
+
+const FILES: &str = "Has no effect: the server's configuration says how files are read.";
+const PROGRAMS: &str = "Has no effect: the service that runs the programs has such limits.";
+const PUSH: &str = "Has no effect: browsers no longer take pushed responses.";
+const BODIES: &str = "Has no effect: bodies of requests are not decompressed.";
+const CACHE: &str = "Has no effect: right passwords are remembered in any case.";
+
+/// `AliasPreservePath On | Off`
+static ALIAS_PRESERVE_PATH: Directive<()> =
+    inert("AliasPreservePath", Arity::Flag, "Has no effect: files cannot have an `Alias`.");
+/// `AuthnCacheProvideFor PROVIDER …`
+static AUTHN_CACHE_PROVIDE_FOR: Directive<()> = inert("AuthnCacheProvideFor", Arity::AtLeast(1), CACHE);
+/// `AuthnCacheTimeout SECONDS`
+static AUTHN_CACHE_TIMEOUT: Directive<()> = inert("AuthnCacheTimeout", Arity::Exactly(1), CACHE);
+/// `CGIPassAuth On | Off`
+static CGI_PASS_AUTH: Directive<()> =
+    inert("CGIPassAuth", Arity::Flag, "Has no effect: programs get the field `Authorization` in any case.");
+/// `DeflateInflateLimitRequestBody BYTES`
+static INFLATE_BODY: Directive<()> = inert("DeflateInflateLimitRequestBody", Arity::Exactly(1), BODIES);
+/// `DeflateInflateRatioBurst NUMBER`
+static INFLATE_BURST: Directive<()> = inert("DeflateInflateRatioBurst", Arity::Exactly(1), BODIES);
+/// `DeflateInflateRatioLimit NUMBER`
+static INFLATE_RATIO: Directive<()> = inert("DeflateInflateRatioLimit", Arity::Exactly(1), BODIES);
+/// `EnableMMAP On | Off`
+static ENABLE_MMAP: Directive<()> = inert("EnableMMAP", Arity::Exactly(1), FILES);
+/// `EnableSendfile On | Off`
+static ENABLE_SENDFILE: Directive<()> = inert("EnableSendfile", Arity::Exactly(1), FILES);
+/// `H2CopyFiles On | Off`
+static H2_COPY_FILES: Directive<()> = inert("H2CopyFiles", Arity::Exactly(1), FILES);
+/// `H2EarlyHint NAME VALUE`
+static H2_EARLY_HINT: Directive<()> =
+    inert("H2EarlyHint", Arity::Exactly(2), "Has no effect: early hints are those of the application.");
+/// `H2Push On | Off`
+static H2_PUSH: Directive<()> = inert("H2Push", Arity::Exactly(1), PUSH);
+/// `H2PushResource [add] PATH [critical]`
+static H2_PUSH_RESOURCE: Directive<()> = inert("H2PushResource", Arity::Range(1, 3), PUSH);
+/// `H2Upgrade On | Off`
+static H2_UPGRADE: Directive<()> =
+    inert("H2Upgrade", Arity::Exactly(1), "Has no effect: TLS decides about HTTP/2.");
+/// `LimitXMLRequestBody BYTES`
+static LIMIT_XML: Directive<()> =
+    inert("LimitXMLRequestBody", Arity::Exactly(1), "Has no effect: WebDAV is not part of Fulmar.");
+/// `LogIOTrackTTFB On | Off`
+static LOG_IO: Directive<()> =
+    inert("LogIOTrackTTFB", Arity::Flag, "Has no effect: the server's configuration says what is logged.");
+/// `ProxyFCGIBackendType FPM | GENERIC`
+static FCGI_BACKEND: Directive<()> = inert(
+    "ProxyFCGIBackendType",
+    Arity::Exactly(1),
+    "Has no effect: `fastcgi_param` says what programs get.",
+);
+/// `RemoveInputFilter EXTENSION …`
+static REMOVE_INPUT_FILTER: Directive<()> =
+    inert("RemoveInputFilter", Arity::AtLeast(1), "Has no effect: there are no input filters.");
+/// `RLimitCPU SECONDS | max …`
+static LIMIT_CPU: Directive<()> = inert("RLimitCPU", Arity::Range(1, 2), PROGRAMS);
+/// `RLimitMEM BYTES | max …`
+static LIMIT_MEMORY: Directive<()> = inert("RLimitMEM", Arity::Range(1, 2), PROGRAMS);
+/// `RLimitNPROC NUMBER | max …`
+static LIMIT_PROCESSES: Directive<()> = inert("RLimitNPROC", Arity::Range(1, 2), PROGRAMS);
