@@ -53,6 +53,8 @@
 //! for members
 //! ```
 
+mod provider;
+
 use crate::apache::mod_auth_digest::{self, Claim, Digest, Found};
 use crate::apache::mod_authn_anon::Guests;
 use crate::authorization::auth_basic::asking::{self, Progress};
@@ -61,10 +63,11 @@ use crate::shared::apache::{in_file, last, wrong};
 use crate::shared::files;
 use crate::values::variables::user;
 use conf::value::choice;
-use conf::{Arity, Contexts, Diagnostic, Word};
+use conf::{Arity, Contexts, Diagnostic};
 use contract::{Args, Directive, Exchange, Loading, Module, Outcome, Step, View, Work};
 use http::Status;
 use journal::Level;
+use provider::{Provider, groups_of};
 use std::path::{Component, Path, PathBuf};
 
 /// Users and passwords of `.htaccess` files.
@@ -106,7 +109,7 @@ static AUTH_GROUP_FILE: Directive<PathBuf> = in_file(Directive::new("AuthGroupFi
 
 /// `AuthBasicProvider file | anon …`
 static AUTH_BASIC_PROVIDER: Directive<Vec<Provider>> =
-    in_file(Directive::new("AuthBasicProvider", parse_provider))
+    in_file(Directive::new("AuthBasicProvider", provider::parse))
         .args(Arity::AtLeast(1))
         .help("Where users are looked up: `file`, `anon`, or both.");
 
@@ -142,24 +145,6 @@ fn parse_type(args: &Args<'_>, _: &mut Loading) -> Result<Type, Diagnostic> {
         b"none" => Ok(Type::None),
         _ => Err(wrong(args, "an unsupported type", word)),
     }
-}
-
-/// Where users are looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Provider {
-    File,
-    Anonymous,
-}
-
-fn parse_provider(args: &Args<'_>, _: &mut Loading) -> Result<Vec<Provider>, Diagnostic> {
-    let provider = |word: &Word| match word.text.to_ascii_lowercase().as_slice() {
-        b"file" => Ok(Provider::File),
-        b"anon" => Ok(Provider::Anonymous),
-        _ => {
-            Err(wrong(args, "an unsupported provider", word).hint("the providers are \"file\" and \"anon\""))
-        }
-    };
-    args.words().iter().map(provider).collect()
 }
 
 fn parse_flag(args: &Args<'_>, _: &mut Loading) -> Result<bool, Diagnostic> {
@@ -402,27 +387,4 @@ fn outside(exchange: &Exchange, path: &Path) -> Proof {
 fn broken(exchange: &Exchange, message: &str) -> Proof {
     exchange.log(Level::Error, message);
     Proof::Step(Step::Finish(Status::INTERNAL_SERVER_ERROR))
-}
-
-/// The groups of a user. A line has the name of a group, a colon, and users with spaces between them.
-fn groups_of(text: &[u8], user: &[u8]) -> Vec<Vec<u8>> {
-    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
-    let groups = lines.filter_map(|line| {
-        let colon = line.iter().position(|&byte| byte == b':')?;
-        let mut users = line[colon + 1..].split(u8::is_ascii_whitespace);
-        users.any(|member| member == user && !user.is_empty()).then(|| line[..colon].trim_ascii().to_vec())
-    });
-    groups.filter(|group| !group.is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::groups_of;
-
-    #[test]
-    fn groups_of_a_user() {
-        let text = b"# a: u\na: v  u\r\nb:\tu\nc: uu\n: u\nd u\n";
-        assert_eq!(groups_of(text, b"u"), [b"a".to_vec(), b"b".to_vec()]);
-        assert!(groups_of(text, b"x").is_empty() && groups_of(text, b"").is_empty());
-    }
 }
