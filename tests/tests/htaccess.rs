@@ -105,6 +105,8 @@ fn agree_by(shown: impl Fn(&Response, u16) -> String, site: Site, modules: &[&st
             let _ = writeln!(report, "==== {request}\n-- apache\n{left}\n-- fulmar\n{right}\n");
         }
     }
+    // Counted by `cargo test -p tests htaccess:: -- --nocapture`.
+    println!("htaccess: {} requests on a site beside Apache", requests.len());
     let logs = format!("--- apache\n{}{}", apache.log(), fulmar.all_logs());
     assert!(report.is_empty(), "{report}\n{logs}");
     fulmar.stop();

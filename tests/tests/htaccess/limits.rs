@@ -138,3 +138,30 @@ fn memory_is_bounded_and_comes_back() {
     assert!(grown < 100_000_000, "{grown} bytes of memory");
     running.stop();
 }
+
+/// The compiled files of 10,000 directories are kept up to a limit, and an edit of any counts at the next request.
+#[test]
+fn ten_thousand_directories_take_bounded_memory() {
+    const FOLDERS: usize = 10_000;
+    let text = |at: usize| {
+        format!(
+            "Header set X-At {at}\nRewriteEngine on\nRewriteRule ^old-(.*)$ /new/$1 [R=301]\n\
+             RewriteRule ^page-(\\d+)$ a.txt?n=$1\n<Files b.txt>\nRequire all denied\n</Files>\n"
+        )
+    };
+    let site = (0..FOLDERS).fold(site(&[]), |site, at| site.file(&format!("{at}/.htaccess"), text(at)));
+    let running = site.start(Server::Fulmar);
+    assert_eq!(status(&running, "GET /a.txt"), 200);
+    let before = running.peak_bytes();
+    let redirects = |at: usize| {
+        assert_eq!(status(&running, &format!("GET /{at}/old-{at}")), 301, "{at}");
+    };
+    (0..FOLDERS).for_each(redirects);
+    let grown = running.peak_bytes() - before;
+    assert!(grown < 256 * 1024 * 1024, "{grown} bytes of memory");
+    for at in [0, FOLDERS / 2, FOLDERS - 1] {
+        fs::write(site.root().join(format!("{at}/.htaccess")), "Redirect 302 / /edited/\n").unwrap();
+        assert_eq!(status(&running, &format!("GET /{at}/old-{at}")), 302, "{at}");
+    }
+    running.stop();
+}

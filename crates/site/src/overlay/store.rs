@@ -27,22 +27,23 @@ const GIVEN_BACK_BYTES: usize = 4 * 1024 * 1024;
 pub(super) type Key = (usize, SectionId, PathBuf);
 
 struct Entry {
-    /// Keeps the address that is part of the key from becoming another's.
-    base: Arc<Base>,
     list: Vec<File>,
     chain: Arc<Chain>,
     scopes: HashMap<Box<[bool]>, (Arc<Scope>, usize)>,
+    /// About how much memory the chain and its scopes take.
+    bytes: usize,
 }
 
-impl Entry {
-    fn bytes(&self) -> usize {
-        self.scopes.values().map(|(_, bytes)| *bytes).fold(self.chain.bytes(), usize::saturating_add)
-    }
+/// What was compiled for one site. Another site has its own.
+struct Kept {
+    /// Keeps the address that is part of the keys from becoming another's.
+    base: Arc<Base>,
+    entries: HashMap<Key, Entry>,
+    /// The sum of the entries' bytes, so that none but a store that is full is searched.
+    bytes: usize,
 }
 
-type Entries = HashMap<Key, Entry>;
-
-static ENTRIES: Mutex<Option<Entries>> = Mutex::new(None);
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 static COMPILING: Mutex<()> = Mutex::new(());
 
 pub(super) fn key(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Key> {
@@ -70,71 +71,100 @@ pub(super) fn load(base: &Arc<Base>, overlay: Overlay, files: &mut Files) -> Res
 
 /// The scope of a chain that is kept, for these decisions.
 pub(super) fn scope(key: &Key, chain: &Arc<Chain>, decisions: &[bool]) -> Option<Arc<Scope>> {
-    let mut entries = lock(&ENTRIES);
-    let entry = entries.as_mut()?.get(key).filter(|entry| Arc::ptr_eq(&entry.chain, chain))?;
+    let kept = lock(&KEPT);
+    let entry = kept.as_ref()?.entries.get(key).filter(|entry| Arc::ptr_eq(&entry.chain, chain))?;
     entry.scopes.get(decisions).map(|(scope, _)| Arc::clone(scope))
 }
 
 /// Keeps a scope, and about how many bytes it takes, with its chain.
 pub(super) fn keep_scope(key: &Key, chain: &Arc<Chain>, decisions: Box<[bool]>, scope: (Arc<Scope>, usize)) {
-    let mut entries = lock(&ENTRIES);
-    let Some(entries) = entries.as_mut() else { return };
-    let Some(entry) = entries.get_mut(key).filter(|entry| Arc::ptr_eq(&entry.chain, chain)) else { return };
+    let mut kept = lock(&KEPT);
+    let Some(kept) = kept.as_mut() else { return };
+    let Some(entry) = kept.entries.get_mut(key).filter(|entry| Arc::ptr_eq(&entry.chain, chain)) else {
+        return;
+    };
     let past =
         if entry.scopes.len() >= SCOPES_MAX { std::mem::take(&mut entry.scopes) } else { HashMap::new() };
-    entry.scopes.insert(decisions, scope);
-    let removed = make_room(entries, key);
-    drop((past, removed));
+    let replaced = entry.scopes.insert(decisions, scope);
+    let before = entry.bytes;
+    entry.bytes =
+        entry.scopes.values().map(|(_, bytes)| *bytes).fold(entry.chain.bytes(), usize::saturating_add);
+    kept.bytes = kept.bytes.saturating_sub(before).saturating_add(entry.bytes);
+    let removed = kept.make_room(key);
+    drop((past, replaced, removed));
 }
 
 /// Forgets what was compiled for other sites than these.
 pub(super) fn forget() {
-    let past = lock(&ENTRIES).take();
+    let past = lock(&KEPT).take();
     drop(past);
 }
 
 fn find(base: &Arc<Base>, overlay: Overlay, files: &Files) -> Option<Arc<Chain>> {
     let key = key(base, overlay, files)?;
-    let mut entries = lock(&ENTRIES);
-    let entry = entries.as_mut()?.get(&key).filter(|entry| entry.list == files.list)?;
+    let kept = lock(&KEPT);
+    let entry = kept.as_ref()?.entries.get(&key).filter(|entry| entry.list == files.list)?;
     entry.chain.touch();
     Some(Arc::clone(&entry.chain))
 }
 
 fn keep(base: &Arc<Base>, overlay: Overlay, files: &Files, chain: &Arc<Chain>) {
     let Some(key) = key(base, overlay, files) else { return };
-    let (list, scopes) = (files.list.clone(), HashMap::new());
-    let entry = Entry { base: Arc::clone(base), list, chain: Arc::clone(chain), scopes };
-    let removed = {
-        let mut entries = lock(&ENTRIES);
-        let entries = entries.get_or_insert_default();
-        let mut removed: Vec<Entry> =
-            entries.extract_if(|_, entry| !Arc::ptr_eq(&entry.base, base)).map(|(_, entry)| entry).collect();
-        removed.extend(entries.insert(key.clone(), entry));
-        removed.extend(make_room(entries, &key));
-        removed
+    let (list, scopes, bytes) = (files.list.clone(), HashMap::new(), chain.bytes());
+    let entry = Entry { list, chain: Arc::clone(chain), scopes, bytes };
+    let (past, removed) = {
+        let mut kept = lock(&KEPT);
+        let is_of_another = kept.as_ref().is_some_and(|kept| !Arc::ptr_eq(&kept.base, base));
+        let past = if is_of_another { kept.take() } else { None };
+        let empty = || Kept { base: Arc::clone(base), entries: HashMap::new(), bytes: 0 };
+        (past, kept.get_or_insert_with(empty).insert(key, entry))
     };
-    let bytes = removed.iter().map(Entry::bytes).fold(0, usize::saturating_add);
-    drop(removed);
+    let bytes = removed.iter().map(|entry| entry.bytes).fold(0, usize::saturating_add);
+    let bytes = bytes.saturating_add(past.as_ref().map_or(0, |past| past.bytes));
+    drop((past, removed));
     if bytes >= GIVEN_BACK_BYTES {
         net::process::release_memory();
     }
 }
 
-/// Takes out what was not used for longest, but for one entry, until the rest is within the limits.
-fn make_room(entries: &mut Entries, keeps: &Key) -> Vec<Entry> {
-    let mut removed = Vec::new();
-    loop {
-        let bytes = entries.values().map(Entry::bytes).fold(0, usize::saturating_add);
-        if bytes <= KEPT_BYTES_MAX && entries.len() <= ENTRIES_MAX {
+impl Kept {
+    /// Puts an entry in, and takes out what it replaces and what has no room any more.
+    fn insert(&mut self, key: Key, entry: Entry) -> Vec<Entry> {
+        self.bytes = self.bytes.saturating_add(entry.bytes);
+        let replaced = self.entries.insert(key.clone(), entry);
+        self.bytes -= replaced.as_ref().map_or(0, |entry| entry.bytes.min(self.bytes));
+        let mut removed = self.make_room(&key);
+        removed.extend(replaced);
+        removed
+    }
+
+    /// Takes out what was not used for longest, but for one entry, if the limits are passed. More than needed goes, so that
+    /// not every entry has to search for its room.
+    fn make_room(&mut self, keeps: &Key) -> Vec<Entry> {
+        let mut removed = Vec::new();
+        if self.bytes <= KEPT_BYTES_MAX && self.entries.len() <= ENTRIES_MAX {
             return removed;
         }
-        let others = entries.iter().filter(|(key, _)| *key != keeps);
-        let Some(key) = others.min_by_key(|(_, entry)| entry.chain.used()).map(|(key, _)| key.clone()) else {
-            return removed;
-        };
-        removed.extend(entries.remove(&key));
+        let others = self.entries.iter().filter(|(key, _)| *key != keeps);
+        let mut by_use: Vec<(u64, Key)> =
+            others.map(|(key, entry)| (entry.chain.used(), key.clone())).collect();
+        by_use.sort_unstable_by_key(|(used, _)| *used);
+        for (_, key) in by_use {
+            if self.bytes <= part(KEPT_BYTES_MAX) && self.entries.len() <= part(ENTRIES_MAX) {
+                break;
+            }
+            if let Some(entry) = self.entries.remove(&key) {
+                self.bytes = self.bytes.saturating_sub(entry.bytes);
+                removed.push(entry);
+            }
+        }
+        removed
     }
+}
+
+/// What of a limit is left when room was made.
+const fn part(limit: usize) -> usize {
+    limit / 16 * 15
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
