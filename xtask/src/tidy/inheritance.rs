@@ -22,6 +22,14 @@ const PLACES: &[(&str, &str)] = &[
         "`+` and `-` change the options of the level around",
     ),
     ("crates/modules/src/apache/mod_alias.rs", "the redirects of the innermost directory come first"),
+    (
+        "crates/modules/src/apache/mod_authz_core/mod.rs",
+        "`AuthMerging` decides at each level what is inherited",
+    ),
+    (
+        "crates/modules/src/apache/mod_substitute.rs",
+        "`SubstituteInheritBefore` decides at each level what is inherited",
+    ),
 ];
 
 /// What walks the levels of a view.
