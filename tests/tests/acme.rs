@@ -1,17 +1,20 @@
 //! Certificates that come by themselves, from Pebble.
 
+mod authorities;
+mod domains;
 mod faults;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tests::binary::Server;
 use tests::dns::NameServer;
-use tests::pebble::{Pebble, have_pebble};
+use tests::pebble::{Options, Pebble, have_pebble};
 use tests::site::{Running, Site};
 use tests::tls::Client;
 use tests::{wait, worker};
@@ -32,12 +35,12 @@ struct Parts {
 /// A site with a server in clear at the first port, and these servers at the second.
 fn parts(issuer: &str, servers: &str, rejected_nonces: u8) -> Parts {
     let names = NameServer::of("127.0.0.1");
-    parts_with(names, issuer, servers, rejected_nonces)
+    parts_with(names, issuer, servers, Options { rejected_nonces, ..Options::default() })
 }
 
-fn parts_with(names: NameServer, issuer: &str, servers: &str, rejected_nonces: u8) -> Parts {
+fn parts_with(names: NameServer, issuer: &str, servers: &str, options: Options) -> Parts {
     let directory = TempDir::with_prefix("acme-").expect("a directory");
-    let pebble = Pebble::start(directory.path(), &names, rejected_nonces);
+    let pebble = Pebble::start(directory.path(), &names, options);
     let issuer = format!("{} {issuer}", pebble.issuer());
     let site = Site::whole(&configuration(&issuer, servers));
     Parts { pebble, site, directory, _names: names }
@@ -54,11 +57,6 @@ fn configuration(issuer: &str, servers: &str) -> String {
 }
 
 impl Parts {
-    /// The configuration with other servers.
-    fn site_with(&self, servers: &str) -> String {
-        configuration(&self.pebble.issuer(), servers)
-    }
-
     fn start(&self) -> Running {
         let running = self.site.start(Server::Fulmar);
         self.pebble.validates_at(running.address(), running.address_of(1));
@@ -67,6 +65,21 @@ impl Parts {
 
     fn state(&self) -> PathBuf {
         self.directory.path().join("state")
+    }
+
+    /// The text of the only certificate that is kept, with its key in front.
+    fn kept(&self) -> String {
+        let files = fs::read_dir(self.state()).expect("the state").flatten().map(|file| file.path());
+        let path = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "pem"));
+        fs::read_to_string(path.expect("a certificate")).expect("text")
+    }
+
+    /// What `fulmar certificates` tells of the only certificate.
+    fn listed(&self) -> serde_json::Value {
+        let mut command = Command::new(Server::Fulmar.path());
+        command.args(["certificates", "--json", "-p"]).arg(self.site.prefix()).args(["-c", "fulmar.conf"]);
+        let told = command.output().expect("fulmar");
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"))
     }
 
     fn fails(&self, running: &Running) -> String {
@@ -199,7 +212,7 @@ fn order_that_fails_leaves_the_others_alone() {
         vec![if is_bad { message.error(3).reply() } else { message.address(60, "127.0.0.1").reply() }]
     });
     let servers = [server("bad.example"), server("good.example")].concat();
-    let parts = parts_with(names, "", &servers, 0);
+    let parts = parts_with(names, "", &servers, Options::default());
     let running = parts.start();
     parts.issued(&running, "good.example");
     let told = wait::until(LIMIT, || running.log("error.log").contains("no certificate for bad.example: "));

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tests::binary::Server;
 use tests::dns::NameServer;
 use tests::parts;
-use tests::pebble::{Pebble, have_pebble};
+use tests::pebble::{Options, Pebble, have_pebble};
 use tests::site::{Running, Site};
 use tests::tls::Client;
 
@@ -34,7 +34,7 @@ fn certbot_installs_and_renews_a_certificate() {
     }
     let directory = TempDir::with_prefix("certbot-").unwrap();
     let names = NameServer::of("127.0.0.1");
-    let pebble = Pebble::start(directory.path(), &names, 0);
+    let pebble = Pebble::start(directory.path(), &names, Options::default());
     let site = Site::new(SITE).file("page", "hello");
     let running = site.start(Server::Fulmar);
     pebble.validates_at(running.address(), running.address_of(1));

@@ -1,7 +1,7 @@
 //! Processes: the command line, signals, reload, upgrade, deadlines.
 
 mod certificates;
-mod command_line;
+pub(crate) mod command_line;
 mod deadlines;
 mod endings;
 mod foreign;

@@ -109,7 +109,10 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     /// When the next attempt is due.
     fn plan(&mut self) {
-        let renewal = self.times.map_or(0, |times| schedule::renewal(times, self.order.number()));
+        let renewal = match self.times {
+            Some(times) if !self.is_foreign() => schedule::renewal(times, self.order.number()),
+            _ => 0,
+        };
         // After failures the pause counts. The time of an attempt is not kept for a certificate that is gone.
         self.due = match self.report.next_attempt {
             Some(at) if self.report.failures > 0 => at,
@@ -118,6 +121,12 @@ impl Wanted<'_> {
         // A certificate that was there before, or is new.
         self.ask_at = 0;
         self.report.next_attempt = Some(self.due);
+    }
+
+    /// Whether another authority issued the certificate: one for tests, say, until the configuration was changed. It is
+    /// served until it is replaced.
+    fn is_foreign(&self) -> bool {
+        self.report.issued_by.as_ref().is_some_and(|uri| *uri != self.order.issuer.uri)
     }
 
     /// A clock that was ahead may not hold an attempt up for longer than any pause.
@@ -176,7 +185,8 @@ impl Agent<'_> {
     fn ask(&mut self, index: usize) {
         let now = self.around.now();
         let wanted = &mut self.wanted[index];
-        if wanted.times.is_none() || wanted.report.failures > 0 || wanted.ask_at > now {
+        if wanted.times.is_none() || wanted.is_foreign() || wanted.report.failures > 0 || wanted.ask_at > now
+        {
             return;
         }
         let order = wanted.order;
@@ -233,7 +243,7 @@ impl Agent<'_> {
             authority.issue((order, replaced.as_ref()), self.shared, &mut |time| around.wait(time))
         });
         // What the last response said, also that about the account.
-        let after = client.ok().and_then(|client| client.retry_after());
+        let after = client.ok().and_then(|client| client.last().retry_after);
         match issued {
             Ok(issued) => self.issued(index, &issued),
             Err(Failure::Stopped) => return false,
@@ -268,8 +278,12 @@ impl Agent<'_> {
                 let message =
                     format!("{} issued a certificate for {}", order.issuer.uri, order.names.join(", "));
                 self.around.log(Urgency::Notice, &message);
+                if let Some(note) = &issued.note {
+                    self.around.log(Urgency::Warn, note);
+                }
                 let wanted = &mut self.wanted[index];
-                (wanted.times, wanted.report) = (Some(kept.times), Report::default());
+                wanted.report = Report::of_issued(&order.issuer.uri);
+                wanted.times = Some(kept.times);
                 wanted.plan();
                 wanted.earliest = schedule::retry(self.around.now(), 3, order.number());
                 wanted.due = wanted.due.max(wanted.earliest);
@@ -426,6 +440,11 @@ mod tests {
         let made = SelfSigned::new(&["a.example"]).unwrap();
         let (begin, end) = state::keep_certificate(&order, &made.certificate, &made.key).unwrap().times;
         assert_eq!(simulate(&order, begin, 100), [], "it is new");
+        let report = Report::of_issued("https://other.example/dir");
+        state::keep_report(&order, &report).unwrap();
+        let replacing = simulate(&order, begin, 100);
+        assert!(!replacing.is_empty() && replacing.iter().all(|(_, urgency, _)| *urgency == Urgency::Warn));
+        state::keep_report(&order, &Report::default()).unwrap();
         let life = end - begin;
         let log = simulate(&order, begin + life / 100 * 85, 1);
         assert!(log.iter().all(|(_, urgency, _)| *urgency == Urgency::Error) && !log.is_empty(), "{log:?}");

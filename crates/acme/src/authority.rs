@@ -21,6 +21,7 @@ use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256,
     PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_RSA_SHA256, RsaKeySize,
 };
+use tls::chain_issuer;
 
 use crate::answers::{self, Answer};
 use crate::connection::Client;
@@ -93,6 +94,8 @@ impl From<Error> for Failure {
 pub(crate) struct Issued {
     pub(crate) chain: String,
     pub(crate) key: String,
+    /// What the administrator should know of it.
+    pub(crate) note: Option<String>,
 }
 
 /// Waits this long; whether to go on.
@@ -181,7 +184,34 @@ impl<'a> Authority<'a> {
             Ok(None) => now(placed.refresh()).map(|_| None).map_err(Failure::from),
             other => Ok(other?),
         })?;
-        Ok(Issued { chain, key })
+        let (chain, note) = self.preferred(chain);
+        Ok(Issued { chain, key, note })
+    }
+
+    /// The chain that the issuer prefers, which may be the default one; that and a note if there is no such chain.
+    fn preferred(&self, default: String) -> (String, Option<String>) {
+        let Some(name) = &self.issuer.preferred_chain else { return (default, None) };
+        let is_preferred = |chain: &String| chain_issuer(chain.as_bytes()).as_ref() == Some(name);
+        if is_preferred(&default) {
+            return (default, None);
+        }
+        let alternates = self.client.last().alternates;
+        match alternates.into_iter().filter_map(|url| self.download(url)).find(is_preferred) {
+            Some(chain) => (chain, None),
+            None => {
+                let uri = &self.issuer.uri;
+                (default, Some(format!("{uri} offers no chain of \"{name}\": its default chain is used")))
+            }
+        }
+    }
+
+    /// The text at a URL of the authority. The library sends requests that are signed with the account's key to the URLs
+    /// of orders only. So it asks for an order, which it does not find in the response; the response is what is wanted.
+    fn download(&self, url: String) -> Option<String> {
+        match now(self.account.order(url)) {
+            Err(Error::Json(_)) => String::from_utf8(self.client.last().body.to_vec()).ok(),
+            _ => None,
+        }
     }
 
     fn with_profile<'o>(&self, order: NewOrder<'o>) -> Result<NewOrder<'o>, Failure>

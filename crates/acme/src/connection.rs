@@ -33,11 +33,25 @@ const SYSTEM: [&str; 3] =
 /// The most authorities between a server and one that is trusted.
 const DEPTH: usize = 5;
 
+/// The most other chains of one certificate that are looked at.
+const ALTERNATES_MAX: usize = 8;
+
 /// How an authority is asked.
 #[derive(Clone)]
 pub(crate) struct Client {
     policy: Arc<ClientPolicy>,
-    retry_after: Arc<Mutex<Option<String>>>,
+    last: Arc<Mutex<Last>>,
+}
+
+/// What a response has besides that which the library for ACME takes from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Last {
+    /// How long to wait: a number of seconds, or a date.
+    pub(crate) retry_after: Option<String>,
+    /// The URLs of other chains of the certificate (RFC 8555, section 7.4.2).
+    pub(crate) alternates: Vec<String>,
+    /// The content.
+    pub(crate) body: Bytes,
 }
 
 impl Client {
@@ -60,12 +74,12 @@ impl Client {
             protocol: None,
         };
         let policy = ClientPolicy::new(&settings).map_err(|error| error.to_string())?;
-        Ok(Client { policy: Arc::new(policy), retry_after: Arc::default() })
+        Ok(Client { policy: Arc::new(policy), last: Arc::default() })
     }
 
-    /// How long the last response asked to wait: a number of seconds, or a date.
-    pub(crate) fn retry_after(&self) -> Option<String> {
-        self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What the last response had.
+    pub(crate) fn last(&self) -> Last {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends a request and reads the response.
@@ -90,8 +104,13 @@ impl Client {
             .and_then(|()| connection.ask(request))
             .and_then(|()| connection.answer(is_head));
         let answer = answer.map_err(|error| format!("{host}:{port}: {error}"))?;
-        let after = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-        *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after.map(str::to_owned);
+        let texts = |name| answer.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let last = Last {
+            retry_after: texts(header::RETRY_AFTER).next().map(str::to_owned),
+            alternates: texts(header::LINK).flat_map(alternates).take(ALTERNATES_MAX).collect(),
+            body: answer.body().clone(),
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
         Ok(answer)
     }
 }
@@ -111,6 +130,19 @@ impl HttpClient for Client {
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
     }
+}
+
+/// The URLs with the relation `alternate` in a field `Link` (RFC 8288, section 3). A URL has no `<`.
+fn alternates(field: &str) -> impl Iterator<Item = String> {
+    field.split('<').filter_map(|link| {
+        let (url, parameters) = link.split_once('>')?;
+        let mut relations = parameters.split([';', ',']).filter_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("rel").then(|| value.trim().trim_matches('"'))
+        });
+        let mut names = relations.next()?.split_ascii_whitespace();
+        names.any(|name| name.eq_ignore_ascii_case("alternate")).then(|| url.to_owned())
+    })
 }
 
 fn trust(file: Option<&Path>) -> Result<Trust, String> {
@@ -260,6 +292,29 @@ impl Connection {
             if body.len() > BODY_MAX {
                 return Err("the response is too long".to_owned());
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_chains_are_found_among_links() {
+        let of = |field: &str| alternates(field).collect::<Vec<_>>();
+        assert_eq!(of("<https://a.example/1>;rel=\"alternate\""), ["https://a.example/1"]);
+        let field = "<https://a.example/dir>; rel=\"index\", <https://a.example/1>; title=x; REL=\"up Alternate\",\
+                     <https://a.example/2>;rel=alternate";
+        assert_eq!(of(field), ["https://a.example/1", "https://a.example/2"]);
+        for none in [
+            "",
+            "<",
+            "<https://a.example/1>",
+            "<https://a.example/1>; rel=up; rel=alternate",
+            "rel=alternate",
+        ] {
+            assert!(of(none).is_empty(), "{none}");
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct Issuer {
     pub accepts_terms: bool,
     /// The profile that is asked for, and whether the authority must have it.
     pub profile: Option<(String, bool)>,
+    /// The common name of the issuer of the topmost certificate in the chain that is preferred.
+    pub preferred_chain: Option<String>,
     /// Whether the first name is also the subject.
     pub has_common_name: bool,
     /// The file with the certificates that its own must lead to; without one those of the system.
@@ -186,6 +188,7 @@ pub(crate) mod tests {
             state: PathBuf::from("/state"),
             accepts_terms: true,
             profile: None,
+            preferred_chain: None,
             has_common_name: false,
             trusted: None,
             verifies: true,

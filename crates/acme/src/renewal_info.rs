@@ -74,7 +74,7 @@ pub(crate) fn ask(
     let (Some(begin), Some(end)) = (begin, end) else {
         return Err("a suggested time cannot be read".to_owned());
     };
-    let pause = client.retry_after().and_then(|text| text.parse().ok()).unwrap_or(PAUSES[1]);
+    let pause = client.last().retry_after.and_then(|text| text.parse().ok()).unwrap_or(PAUSES[1]);
     let suggestion = Suggestion { renew_at: moment(begin, end, number), explanation: info.explanation_url };
     Ok((Some(suggestion), pause.clamp(PAUSES[0], PAUSES[2])))
 }

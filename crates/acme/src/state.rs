@@ -32,6 +32,16 @@ pub struct Report {
     pub last_error: Option<String>,
     /// When the next one is due, in seconds since 1970.
     pub next_attempt: Option<i64>,
+    /// The URL of the directory of the authority that issued the certificate.
+    #[serde(default)]
+    pub issued_by: Option<String>,
+}
+
+impl Report {
+    /// The report about a certificate that this authority issued just now.
+    pub(crate) fn of_issued(uri: &str) -> Report {
+        Report { issued_by: Some(uri.to_owned()), ..Report::default() }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod diagnostic;
 mod excerpt;
 mod glob;
+mod keys;
 pub mod layout;
 pub mod lexer;
 pub mod loader;
@@ -26,6 +27,7 @@ pub mod value;
 pub mod wrap;
 
 pub use diagnostic::{Diagnostic, Level, grouped, render, suggest};
+pub use keys::hide_keys;
 pub use layout::layout;
 pub use loader::{Disk, Inputs, Loaded, Memory, load, parse_bytes};
 pub use source::{FileId, Sources, Span};

@@ -16,7 +16,7 @@ use tls::SelfSigned;
 
 use crate::configuration::Reader;
 use crate::console::{out, say};
-use crate::domains::{self, Domains};
+use crate::domains::{self, Domains, Source};
 use crate::paths::Paths;
 use crate::start::{self, Purpose};
 use crate::subcommand;
@@ -36,10 +36,8 @@ pub(crate) struct Listening {
     /// The port [default: the environment's PORT, else 8080]
     #[arg(long, short)]
     port: Option<u16>,
-    /// Get a certificate for this name from Let's Encrypt, whose terms of service you agree to, and listen on ports 443
-    /// and 80 of all addresses; may be given again
-    #[arg(long, value_name = "NAME", conflicts_with = "tls")]
-    domain: Vec<String>,
+    #[command(flatten)]
+    source: Source,
     /// Encrypt, with its own certificate that is made now
     #[arg(long)]
     tls: bool,
@@ -96,7 +94,7 @@ impl Listening {
     /// Checks the address, and makes a certificate if one is needed.
     pub(crate) fn door(&self) -> Result<Door, String> {
         let environment = std::env::var("PORT").ok();
-        let has_domain = !self.domain.is_empty();
+        let has_domain = self.source.is_used();
         let (ip, default) = match has_domain {
             true => (Ipv4Addr::UNSPECIFIED, DOMAIN_PORT),
             false => (Ipv4Addr::LOCALHOST, PORT),
@@ -106,7 +104,7 @@ impl Listening {
         check_port(address)?;
         let certificate = self.tls.then(|| certificate(address)).transpose()?;
         let clear = domains::clear_address(address.ip(), address.port()).filter(|it| check_port(*it).is_ok());
-        let domains = has_domain.then(|| Domains::new(&self.domain, clear)).transpose()?;
+        let domains = has_domain.then(|| self.source.domains(clear)).transpose()?;
         Ok(Door { address, certificate, domains, quiet: self.quiet })
     }
 
@@ -114,7 +112,7 @@ impl Listening {
     #[cfg(test)]
     pub(crate) fn local(port: u16, tls: bool, quiet: bool) -> Listening {
         let listen = Listen { ip: Ipv4Addr::LOCALHOST.into(), port: None };
-        Listening { listen: Some(listen), port: Some(port), domain: Vec::new(), tls, quiet }
+        Listening { listen: Some(listen), port: Some(port), source: Source::none(), tls, quiet }
     }
 }
 
@@ -161,13 +159,17 @@ impl Door {
         let scheme = if certificate.is_some() { "https" } else { "http" };
         let (url, reach) = if let Some(domains) = domains {
             let port = if port == DOMAIN_PORT { String::new() } else { format!(":{port}") };
-            (format!("https://{}{port}/", domains.first()), "once Let's Encrypt has issued a certificate")
+            let reach = format!("once {} has issued a certificate", domains.authority());
+            (format!("https://{}{port}/", domains.first()), reach)
         } else if ip.is_loopback() {
-            (format!("{scheme}://{address}/"), "for this machine only; --listen 0.0.0.0 lets others in")
+            (
+                format!("{scheme}://{address}/"),
+                "for this machine only; --listen 0.0.0.0 lets others in".to_owned(),
+            )
         } else if ip.is_unspecified() {
-            (format!("{scheme}://localhost:{port}/"), "for every machine that reaches this one")
+            (format!("{scheme}://localhost:{port}/"), "for every machine that reaches this one".to_owned())
         } else {
-            (format!("{scheme}://{address}/"), "for every machine that reaches this address")
+            (format!("{scheme}://{address}/"), "for every machine that reaches this address".to_owned())
         };
         let trust = certificate.as_ref().map_or_else(String::new, |made| {
             format!(

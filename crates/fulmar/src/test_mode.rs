@@ -81,7 +81,7 @@ fn problems(configuration: &Configuration) -> Vec<Diagnostic> {
 fn dump(configuration: &Configuration) {
     for (_, path, text) in configuration.read.sources.iter() {
         out(format!("# configuration file {}:\n", path.display()).as_bytes());
-        out(text);
+        out(&conf::hide_keys(text));
         out(b"\n");
     }
 }

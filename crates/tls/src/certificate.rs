@@ -3,6 +3,7 @@
 //! Of a server's own certificate nothing is read but its public key, to see that the private key belongs to it.
 //! So whatever clients accept is served: X.509 of version 1, a name in the subject only, unknown extensions.
 
+use crate::distinguished_name::common_names;
 use crate::extensions::Extensions;
 use crate::noted::Noting;
 use crate::policy::Digest;
@@ -52,6 +53,12 @@ pub enum LoadError {
     /// The key is another certificate's.
     #[error("key values mismatch")]
     Mismatch,
+}
+
+/// The common name of the issuer of the last certificate of a chain, which is PEM text.
+pub fn chain_issuer(text: &[u8]) -> Option<String> {
+    let chain = certificates(text)?;
+    common_names(Fields::of(chain.last()?)?.issuer).next()
 }
 
 impl LoadError {

@@ -39,7 +39,7 @@ mod verdict;
 mod verifier;
 mod x509;
 
-pub use certificate::{LoadError, Pair};
+pub use certificate::{LoadError, Pair, chain_issuer};
 pub use ciphers::are_suites;
 pub use client::{ClientPolicy, ClientSettings};
 pub use hello::{ClientHello, Hello, Rejection};

@@ -3,12 +3,15 @@
 use super::{LIMIT, Parts, is_issued, issuing, parts, parts_with, served, server};
 use rustix::process::{Signal, geteuid, kill_process};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use tests::binary::Server;
 use tests::dns::{Message, NameServer};
-use tests::pebble::have_pebble;
+use tests::pebble::{Options, have_pebble};
 use tests::site::Running;
 use tests::tls::Client;
 use tests::{wait, worker};
@@ -42,7 +45,7 @@ fn command_answers_dns_01_for_a_wildcard() {
         vec![value.map_or(answer.clone(), |value| answer.record(OWNER, TEXT, 1, &value)).reply()]
     });
     let issuer = format!("challenge dns-01 {};", program.display());
-    let parts = parts_with(names, &issuer, &server("*.wild.example"), 0);
+    let parts = parts_with(names, &issuer, &server("*.wild.example"), Options::default());
     let running = parts.start();
     parts.issued(&running, "any.wild.example");
     let is_removed = || {
@@ -53,38 +56,83 @@ fn command_answers_dns_01_for_a_wildcard() {
     running.stop();
 }
 
+/// Clients that ask until they are stopped, over new connections and over one that stays open.
+struct Load<'a> {
+    address: SocketAddr,
+    is_over: &'a AtomicBool,
+    answered: &'a AtomicUsize,
+}
+
+impl Load<'_> {
+    fn goes_on(&self) {
+        let before = self.answered.load(Ordering::Relaxed);
+        assert!(wait::until(LIMIT, || self.answered.load(Ordering::Relaxed) > before + 20));
+    }
+
+    fn connect_again_and_again(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let told = Client::new(Some("a.example")).ask(self.address, "GET /\nConnection: close");
+            assert!(told.expect("an answer").answer.last().text().starts_with("a.example"));
+            self.answered.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Stays on a connection until the server says that it closes it, and then on another one.
+    fn stay_connected(&self) {
+        let connect = || Client::new(Some("a.example")).connect(self.address).expect("a handshake");
+        let mut stream = connect();
+        while !self.is_over.load(Ordering::Relaxed) {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").expect("sent");
+            let mut received = Vec::new();
+            while !received.ends_with(b"\r\n\r\na.example") {
+                let mut bytes = [0; 4096];
+                let length = stream.read(&mut bytes).expect("an answer");
+                assert_ne!(length, 0, "the connection is closed: {}", String::from_utf8_lossy(&received));
+                received.extend_from_slice(&bytes[..length]);
+            }
+            assert!(received.starts_with(b"HTTP/1.1 200 "));
+            self.answered.fetch_add(1, Ordering::Relaxed);
+            if received.windows(17).any(|part| part == b"Connection: close") {
+                stream = connect();
+            }
+        }
+    }
+}
+
 #[test]
-fn renewal_under_load_loses_no_request() {
+fn renewal_under_load_needs_no_reload_and_loses_nothing() {
     if !have_pebble() {
         return;
     }
-    let parts = parts("", &server("a.example"), 0);
+    let options = Options { validity_seconds: 20, ..Options::default() };
+    let server = server("a.example").replace("return 200", "keepalive_requests 1000000; return 200");
+    let parts = parts_with(NameServer::of("127.0.0.1"), "", &server, options);
     let running = parts.start();
     let first = parts.issued(&running, "a.example");
-    let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let address = running.address_of(1);
+    running.stop();
+    // The certificate is renewed when half of its time is over, and not before there is a load.
+    parts.pebble.holds_validations();
+    let running = parts.site.start(Server::Fulmar);
+    let worker_before = worker::of(&running);
+    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let load = Load { address: running.address_of(1), is_over: &is_over, answered: &answered };
     thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    let told = Client::new(Some("a.example")).ask(address, "GET /\nConnection: close");
-                    assert!(told.expect("an answer").answer.last().text().starts_with("a.example"));
-                    asked.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        // Another name in the server makes another certificate.
-        running.rewrite(&parts.site_with(&server("a.example b.example")));
-        running.signal(Signal::HUP);
+        (0..3).for_each(|_| drop(scope.spawn(|| load.connect_again_and_again())));
+        scope.spawn(|| load.stay_connected());
+        load.goes_on();
+        assert_eq!(served(&running, "a.example"), first);
+        parts.pebble.validates_at(running.address(), running.address_of(1));
         let is_renewed = wait::until(LIMIT, || {
             let now = served(&running, "a.example");
             is_issued(&now) && now != first
         });
-        let before = asked.load(Ordering::Relaxed);
-        let goes_on = wait::until(LIMIT, || asked.load(Ordering::Relaxed) > before + 10);
+        load.goes_on();
         is_over.store(true, Ordering::Relaxed);
-        assert!(is_renewed && goes_on, "{}", parts.fails(&running));
+        assert!(is_renewed, "{}", parts.fails(&running));
     });
+    assert_eq!(worker::of(&running), worker_before);
+    let log = running.log("error.log");
+    assert!(!log.contains("reconfiguring") && !log.contains("SIGHUP"), "{log}");
     running.stop();
 }
 

@@ -20,6 +20,7 @@ pub(super) fn unset(name: &str) -> Issuer {
         state: PathBuf::new(),
         accepts_terms: false,
         profile: None,
+        preferred_chain: None,
         has_common_name: false,
         trusted: None,
         verifies: true,
@@ -97,10 +98,7 @@ fn read(issuer: &mut Issuer, entry: &Node, loading: &mut Loading) -> Result<(), 
         }
         (b"state_path", [word]) => issuer.state = loading.path(&word.text),
         (b"accept_terms_of_service", []) => issuer.accepts_terms = true,
-        (b"preferred_chain", [word]) => {
-            let message = "\"preferred_chain\" has no effect: the default chain of the authority is used";
-            loading.note(Diagnostic::warn(message).at(entry.span).under(word.span));
-        }
+        (b"preferred_chain", [name]) => issuer.preferred_chain = Some(name.to_string()),
         (b"profile", [name]) => issuer.profile = Some((name.to_string(), false)),
         (b"profile", [name, word]) if &*word.text == b"require" => {
             issuer.profile = Some((name.to_string(), true));

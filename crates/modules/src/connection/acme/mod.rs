@@ -50,6 +50,7 @@
 //! | `state_path DIRECTORY` | where the account, keys and certificates are; without it `acme_NAME` below the prefix, and below `/var/lib/fulmar` for the package |
 //! | `accept_terms_of_service` | agrees to the terms of service |
 //! | `profile NAME [require]` | the profile of the certificate; with `require` an authority without it is an error |
+//! | `preferred_chain NAME` | prefers the chain whose topmost certificate was issued by the authority with this common name; without such a chain the default one is used, and the error log says so |
 //! | `common_name_in_csr on\|off` | whether the request names the first name as its subject, too; `off` without it |
 //! | `ssl_trusted_certificate FILE` | what the certificate of the authority is checked against; the system's without it |
 //! | `ssl_verify on\|off` | whether it is checked; `on` without it |
@@ -63,7 +64,8 @@
 //! A process without listeners gets the certificates, and it alone writes the state. Only the superuser can read its
 //! files. Until there is a certificate, Fulmar serves a self-signed one, and the error log says so. New certificates are
 //! served without a reload. A certificate is renewed after two thirds of its life, one that is valid for less than ten days
-//! after half of it. After a failure the pause grows from a minute to a day. A damaged file costs a renewal.
+//! after half of it, and sooner or later if the authority suggests a time (ARI, RFC 9773). A certificate that another
+//! authority issued, one for tests say, is replaced at once. After a failure the pause grows from a minute to a day. A damaged file costs a renewal.
 //! `fulmar certificates` lists names, issuers, remaining days and errors.
 //!
 //! nginx: none
