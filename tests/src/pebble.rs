@@ -134,8 +134,10 @@ impl Pebble {
     pub fn suggests_renewal(&self, certificate: &str, [start, end]: [&str; 2]) {
         let window = format!(r#"{{"suggestedWindow": {{"start": "{start}", "end": "{end}"}}}}"#);
         let body = serde_json::json!({"certificate": certificate, "ariResponse": window}).to_string();
-        let ask =
-            format!("POST /set-renewal-info/\nConnection: close\nContent-Length: {}\n\n{body}", body.len());
+        let ask = format!(
+            "POST /set-renewal-info/\nUser-Agent: test\nConnection: close\nContent-Length: {}\n\n{body}",
+            body.len()
+        );
         let told = tls::Client::new(None).ask(self.management, &ask).expect("an answer");
         assert_eq!(told.answer.last().status, 200, "{}", told.answer.last().text());
     }
@@ -166,14 +168,17 @@ fn spawn(
 ) -> Child {
     let here = directory.display();
     let (web, encrypted) = (web.address.port(), encrypted.address.port());
-    let validity = if options.validity_seconds == 0 { MONTHS } else { options.validity_seconds };
+    // Pebble chooses among the profiles by chance if none is asked for.
+    let has_choice = options.validity_seconds == 0;
+    let short = format!(r#", "shortlived": {{"description": "six days", "validityPeriod": {SIX_DAYS}}}"#);
+    let short = if has_choice { short } else { String::new() };
+    let validity = if has_choice { MONTHS } else { options.validity_seconds };
     let settings = format!(
         r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "{management}",
             "certificate": "{here}/pebble.pem", "privateKey": "{here}/pebble.key",
             "httpPort": {web}, "tlsPort": {encrypted}, "ocspResponderURL": "",
             "certificateValidityPeriod": {validity},
-            "profiles": {{"default": {{"description": "usual", "validityPeriod": {validity}}},
-                          "shortlived": {{"description": "six days", "validityPeriod": {SIX_DAYS}}}}},
+            "profiles": {{"default": {{"description": "usual", "validityPeriod": {validity}}}{short}}},
             "externalAccountBindingRequired": false}}}}"#
     );
     let path = directory.join("pebble.json");

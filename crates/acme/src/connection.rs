@@ -30,6 +30,9 @@ const BODY_MAX: usize = 512 * 1024;
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
+/// Authorities reject requests without this field (RFC 8555, section 6.1).
+const USER_AGENT: &str = concat!("User-Agent: Fulmar/", env!("CARGO_PKG_VERSION"));
+
 /// The most authorities between a server and one that is trusted.
 const DEPTH: usize = 5;
 
@@ -236,8 +239,9 @@ impl Connection {
         let host = uri.authority().map_or("", |authority| authority.as_str());
         let method = request.method();
         let mut message =
-            format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n").into_bytes();
-        for (name, value) in request.headers() {
+            format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{USER_AGENT}\r\n")
+                .into_bytes();
+        for (name, value) in request.headers().iter().filter(|(name, _)| *name != header::USER_AGENT) {
             message.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
         }
         let body = request.body();

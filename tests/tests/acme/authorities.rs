@@ -84,7 +84,8 @@ fn profile_is_asked_for() {
     };
     assert_eq!(days("profile shortlived;"), 5);
     assert_eq!(days("profile shortlived require;"), 5);
-    assert_eq!(days("profile unknown;"), 89);
+    assert_eq!(days("profile default;"), 89);
+    days("profile unknown;");
     let parts = parts("profile unknown require;", &server("a.example"), 0);
     let running = parts.start();
     running.wait_for_log("error.log", "the authority has no profile \"unknown\"");
