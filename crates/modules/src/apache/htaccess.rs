@@ -1,13 +1,13 @@
-//! Apache's `.htaccess` files.
+//! Reads Apache's `.htaccess` files.
 //!
-//! With `htaccess on` a location reads the `.htaccess` files on the way from its root to a file, as Apache
-//! does with `AllowOverride All`. What the files set counts over what the location sets, an inner directory's
-//! file over an outer one's; what they do not set stays the location's. A change counts from the next request
-//! on. Files whose names start with `.ht` are never sent.
+//! With `htaccess on`, a location reads the `.htaccess` files of all directories from its root to the file, as Apache
+//! does with `AllowOverride All`. Settings of a file override those of the location, and those of an inner directory
+//! override those of an outer one. A change applies to the next request. Files whose names start with `.ht` are never
+//! sent.
 //!
-//! A file with a mistake, or with a directive that is not honoured, makes its directory answer 500, and the
-//! error log says which file and line; one that cannot be read makes it answer 403. See
-//! [.htaccess files](../htaccess.md) for what is honoured, the limits and the differences.
+//! If a file has an error, or a directive that is not supported, its directory answers 500, and the error log names
+//! the file and the line. If a file cannot be read, its directory answers 403. [.htaccess files](../htaccess.md)
+//! lists the supported directives, the limits and the differences.
 //!
 //! nginx: none
 //!

@@ -1,6 +1,6 @@
 //! Redirects paths in `.htaccess` files.
 //!
-//! A redirect of an inner directory's file comes before one of an outer directory's.
+//! A redirect of an inner directory has precedence over one of an outer directory.
 //!
 //! nginx: none
 //!

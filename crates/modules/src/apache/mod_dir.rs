@@ -1,6 +1,6 @@
-//! Says in `.htaccess` files which file answers for a directory.
+//! Sets in `.htaccess` files which file answers for a directory.
 //!
-//! It takes the place of [`index`](index.md).
+//! These directives replace [`index`](index.md).
 //!
 //! nginx: none
 //!

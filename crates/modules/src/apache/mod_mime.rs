@@ -1,4 +1,4 @@
-//! Says in `.htaccess` files what files with an extension are.
+//! Sets in `.htaccess` files the media type, charset, language, encoding and handler of file name extensions.
 //!
 //! nginx: none
 //!

@@ -1,6 +1,6 @@
-//! Sets variables of the environment in `.htaccess` files where something about the request matches.
+//! Sets variables of the environment in `.htaccess` files if the request matches a condition.
 //!
-//! The variables count for rules about access, for rewriting and for programs behind `fastcgi_pass`.
+//! Access rules, rewriting and programs of `fastcgi_pass` can use the variables.
 //!
 //! nginx: none
 //!

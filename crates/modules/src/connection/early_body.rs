@@ -1,10 +1,10 @@
-//! Reads the bodies of requests before anything else is done: `client_body_early_read`.
+//! Reads request bodies before rewrite rules, access rules and locations: `client_body_early_read`.
 //!
-//! Where one of the strings is neither empty nor `0`, the body of a request is read whole before rewrite rules, access
-//! rules and locations are looked at. So `$request_body` and `$request_length` are complete in `if` and `map`, and a
-//! client whose body is too long for the server's `client_max_body_size` gets 413 at once. The limits and
-//! `client_body_…` settings of the server hold, since no location is chosen yet. `proxy_request_buffering off` has no
-//! effect for such a request.
+//! If one of the arguments is neither empty nor `0`, Fulmar reads the whole body before it looks at rewrite rules,
+//! access rules and locations. So `$request_body` and `$request_length` are complete in `if` and `map`, and a client
+//! whose body exceeds the server's `client_max_body_size` gets 413 at once. The limits and `client_body_…` settings
+//! of the server apply, because no location is chosen yet. `proxy_request_buffering off` has no effect for such a
+//! request.
 //!
 //! nginx: none
 //!

@@ -1,27 +1,27 @@
-//! HTTP/2 for clients.
+//! Serves clients over HTTP/2.
 //!
-//! With `http2 on` clients may speak HTTP/2: over TLS those that ask for it in the handshake (ALPN), and in clear those
-//! that begin with it ("prior knowledge"). Other clients of the same address speak HTTP/1. The parameter `http2` of
+//! With `http2 on`, clients may use HTTP/2: over TLS if they ask for it in the handshake (ALPN), and without TLS if
+//! they begin with it ("prior knowledge"). Other clients of the same address use HTTP/1. The parameter `http2` of
 //! `listen` does the same for all servers of an address; it is deprecated.
 //!
-//! A client sends many requests at a time on one connection. `http2_max_concurrent_streams` limits how many are served at
-//! a time; further ones are refused, and clients repeat them. `limit_conn` counts each request as a connection.
-//! `http2_chunk_size` is how much content one frame of a response has: with smaller frames, responses interleave better,
-//! and cost more. `http2_body_preread_size` is how much of a body a client may send before anything reads it.
+//! A client sends several requests at a time on one connection. `http2_max_concurrent_streams` limits how many;
+//! Fulmar refuses further ones, and clients repeat them. `limit_conn` counts each request as a connection.
+//! `http2_chunk_size` is the size of a frame of content: with smaller frames responses interleave better, and cost
+//! more. `http2_body_preread_size` is how much of a body a client may send before the server reads it.
 //!
-//! Clients say which responses they need first, by the `priority` header or PRIORITY_UPDATE frames (RFC 9218): responses
-//! of the lowest urgency value go first. Among those, responses that are useful in parts (`i`) share the connection, and the
-//! others follow each other. Requests without a priority have urgency 3 and share the connection. The priorities of RFC 7540
-//! are ignored.
+//! Clients choose priorities with the `priority` header or PRIORITY_UPDATE frames (RFC 9218). Responses with the
+//! lowest urgency value go first. Among those, incremental responses (`i`) share the connection, and the others
+//! follow one after the other. Requests without a priority have urgency 3 and share the connection. The priorities of
+//! RFC 7540 are ignored.
 //!
-//! A client can open a WebSocket in a stream (RFC 8441). The configuration sees a GET request with `Upgrade: websocket` and
-//! `Connection: upgrade`, so that the recipe for WebSockets in [proxy_pass](proxy.md) serves both versions of HTTP. The
-//! client gets 200 for the upstream's 101; the log says 200, too. A client gets 501 where a location answers with a success and
-//! opens no WebSocket.
+//! A client can open a WebSocket in a stream (RFC 8441). The configuration sees a GET request with `Upgrade:
+//! websocket` and `Connection: upgrade`, so the configuration for WebSockets in [proxy_pass](proxy.md) works for both
+//! versions of HTTP. If the upstream answers 101, the client and the log get 200. If the location does not open a
+//! WebSocket, the client gets 501.
 //!
-//! The limits of heads (`large_client_header_buffers`, `max_headers`), of bodies, times and keep-alive connections are those
-//! of HTTP/1. After `keepalive_requests` requests, or with a reload that ends the connection, the client gets a GOAWAY
-//! frame, and requests in progress are answered. A client that floods the server with frames that are of no use, such as
+//! The limits for heads (`large_client_header_buffers`, `max_headers`), bodies, times and keep-alive connections are
+//! those of HTTP/1. After `keepalive_requests` requests, or if a reload ends the connection, the client gets a GOAWAY
+//! frame, and requests in progress are answered. A client that floods the server with useless frames, such as
 //! cancelled requests, PING or empty DATA frames, is disconnected.
 //!
 //! `$http2` is `h2` over TLS, `h2c` in clear, and empty in HTTP/1.

@@ -1,19 +1,20 @@
-//! What a proxy tells about the connections that it passes on, by the PROXY protocol.
+//! Accepts the PROXY protocol, by which a proxy sends the addresses of its clients.
 //!
-//! With `listen … proxy_protocol` every connection to that address begins with a header of the PROXY protocol, version 1
-//! or 2, in front of the request, or of the handshake where the address has `ssl`, too. The variables show what it says:
-//! `$proxy_protocol_addr` and `$proxy_protocol_port` are the client of the proxy, `$proxy_protocol_server_addr` and
-//! `$proxy_protocol_server_port` the address that it connected to. They are empty where the proxy speaks for itself
-//! (`UNKNOWN`, `LOCAL`).
+//! With `listen … proxy_protocol`, every connection to that address begins with a header of the PROXY protocol,
+//! version 1 or 2. It comes before the request, and before the TLS handshake if the address has `ssl`.
+//! `$proxy_protocol_addr` and `$proxy_protocol_port` are the client of the proxy. `$proxy_protocol_server_addr` and
+//! `$proxy_protocol_server_port` are the address that this client connected to. They are empty if the proxy opened
+//! the connection for itself (`UNKNOWN`, `LOCAL`).
 //!
-//! Further values of version 2 are `$proxy_protocol_tlv_NAME`. The name is a number, such as `0x05`, or one of `alpn`,
-//! `authority`, `unique_id`, `ssl` and `netns`; those inside of the value `ssl` are `ssl_version`, `ssl_cn`, `ssl_cipher`,
-//! `ssl_sig_alg`, `ssl_key_alg` and `ssl_0x21` …, and `ssl_verify` is 0 where the client's certificate is right. What
-//! clouds add is `aws_vpce_id`, `azure_pel_id` and `gcp_conn_id`.
+//! `$proxy_protocol_tlv_NAME` is a further value of version 2. NAME is a number, such as `0x05`, or `alpn`,
+//! `authority`, `unique_id`, `ssl` or `netns`. The values inside of `ssl` are `ssl_version`, `ssl_cn`, `ssl_cipher`,
+//! `ssl_sig_alg`, `ssl_key_alg` and `ssl_0x21` …; `ssl_verify` is 0 if the client's certificate is valid. Values of
+//! cloud providers are `aws_vpce_id`, `azure_pel_id` and `gcp_conn_id`.
 //!
-//! A connection without a right header is closed, and so is one whose header is not there within
-//! `client_header_timeout`. Every client that reaches the address can claim any address: let only the proxy reach it, and say
-//! `set_real_ip_from` and `real_ip_header proxy_protocol` where the client's address is to count in rules and logs.
+//! A connection without a valid header is closed, and so is one whose header does not arrive within
+//! `client_header_timeout`. Any client that reaches the address can claim any address, so let only the proxy reach
+//! it. Write `set_real_ip_from` and `real_ip_header proxy_protocol` to use the client's address in access rules,
+//! limits and logs.
 //!
 //! ```conf
 //! server {

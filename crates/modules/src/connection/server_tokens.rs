@@ -1,7 +1,7 @@
-//! What the server says of itself.
+//! Sets whether responses show the version of the server.
 //!
-//! The `Server` field and the pages that the server writes itself have its name and version, with
-//! `server_tokens off` the name alone. Builds have no names, so `build` says the same as `on`.
+//! The `Server` header and the server's own error pages contain its name and version. With `server_tokens off` they
+//! contain the name only. `build` is the same as `on`, because builds of Fulmar have no names.
 //!
 //! ```conf
 //! server {

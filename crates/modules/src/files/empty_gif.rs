@@ -1,7 +1,6 @@
-//! A transparent picture of one pixel.
+//! Answers with a transparent picture of one pixel.
 //!
-//! The location answers with it, from memory; it is for pages that count their visitors by a picture. Only
-//! GET and HEAD are answered.
+//! The picture comes from memory. Pages use it to count visitors. Only GET and HEAD are allowed.
 //!
 //! ```conf
 //! server {

@@ -1,13 +1,12 @@
-//! Files that were compressed beforehand.
+//! Sends files that were compressed beforehand with gzip.
 //!
-//! With `gzip_static on` a client that accepts gzip is sent `page.html.gz` in place of `page.html`, if it
-//! is there, with the media type of `page.html`. Unlike with `gzip` the length is known, parts can be
-//! asked for, and nothing is compressed while serving. The two files should have the same time. `always`
-//! sends the compressed file to every client, whether or not it accepts it. `gzip_vary`, `gzip_proxied`,
-//! `gzip_http_version` and `gzip_disable` count as they do for `gzip`. Which file is sent where there are several is
-//! said at [precompressed](precompressed.md).
+//! With `gzip_static on`, a client that accepts gzip gets `page.html.gz` instead of `page.html`, if that file exists,
+//! with the media type of `page.html`. Unlike with `gzip`, the length is known, ranges work, and nothing is
+//! compressed while serving. Give both files the same time. With `always` every client gets the compressed file, also
+//! one that does not accept it. `gzip_vary`, `gzip_proxied`, `gzip_http_version` and `gzip_disable` apply as they do
+//! for `gzip`. [precompressed](precompressed.md) says which file is sent if there are several.
 //!
-//! It is always there, where nginx has to be built with it.
+//! Fulmar always has this module; nginx has to be built with it.
 //!
 //! nginx: --with-http_gzip_static_module
 //!

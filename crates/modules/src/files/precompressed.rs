@@ -1,14 +1,14 @@
-//! Files that were compressed beforehand, in whichever coding.
+//! Sends files that were compressed beforehand with brotli, zstd or gzip.
 //!
-//! Where `brotli_static`, `zstd_static` or `gzip_static` is on, a client is sent `page.html.br`, `page.html.zst` or
-//! `page.html.gz` in place of `page.html`, with the media type of `page.html`: the file that is there in the coding
-//! that the client wants most, and of those that it wants alike the one that is usually smallest, in this order. The
-//! length is known, parts can be asked for, and nothing is compressed while serving. The files should have the same
-//! time. `gzip_vary on` adds `Vary: Accept-Encoding`.
+//! With `brotli_static`, `zstd_static` or `gzip_static`, a client gets `page.html.br`, `page.html.zst` or
+//! `page.html.gz` instead of `page.html`, with the media type of `page.html`. Fulmar sends the existing file in the
+//! coding that the client prefers. If the client has no preference, the order is brotli, zstd, gzip. The length is
+//! known, ranges work, and nothing is compressed while serving. Give the files the same time. `gzip_vary on` adds
+//! `Vary: Accept-Encoding`.
 //!
-//! Where `.htaccess` files count, a compressed file that their rules refuse is not sent in place of another one.
+//! With `htaccess on`, a compressed file that the rules of `.htaccess` files deny is not sent.
 //!
-//! differs: brotli and zstd are modules of somebody else in nginx.
+//! differs: brotli and zstd are third-party modules in nginx.
 //!
 //! ```file html/page.html
 //! plain

@@ -1,10 +1,10 @@
-//! A file of the directory, picked at random.
+//! Serves a random file of a directory.
 //!
-//! Where a URI ends with a slash, any file of the directory answers for it, by an internal redirect, so that another
-//! location may handle it. Files whose names start with a dot are left out, and so are directories. In a directory
-//! without files the index file counts (`index`).
+//! If a URI ends with a slash, Fulmar serves a random file of the directory by an internal redirect, so that another
+//! location can handle it. It leaves out directories, and files whose names start with a dot. In a directory without
+//! files the index file is served (`index`).
 //!
-//! It is always there, where nginx has to be built with it.
+//! Fulmar always has this module; nginx has to be built with it.
 //!
 //! nginx: --with-http_random_index_module
 //!

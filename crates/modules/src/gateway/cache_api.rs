@@ -1,14 +1,15 @@
-//! Lists and removes responses that are kept, for programs that change content.
+//! Lists and removes the responses of caches over HTTP, for applications that change their content.
 //!
-//! `GET` answers with the zones and what they hold, as JSON. With `list` and a zone it names up to 1,000 responses.
-//! `DELETE` removes responses and answers how many. The query chooses: `zone=NAME`, and one of `key=TEXT` (a
-//! response with all of its variants), `prefix=TEXT`, `host=NAME`, `tag=NAME` (a word of the field `Surrogate-Key` or
-//! `xkey` that the response came with) or `all`. Without `zone` all zones are meant. With `soft` responses
-//! stay, but are no longer valid: `proxy_cache_use_stale` may send them until there are new ones. All but `key` read the
-//! head of each file, in another thread.
+//! `GET` answers with the zones and their sizes, as JSON. With `list` and a zone it lists up to 1,000 responses.
+//! `DELETE` removes responses, and answers with their number. The query selects them: `zone=NAME` (without it, all
+//! zones), and one of `key=TEXT` (a response with all of its variants), `prefix=TEXT`, `host=NAME`, `tag=NAME` (a
+//! word of the response's header `Surrogate-Key` or `xkey`) or `all`. With `soft`, responses stay but are marked as
+//! expired: `proxy_cache_use_stale` may send them until there are new ones. All selections but `key` read the head of
+//! each file, in another thread.
 //!
-//! Only clients on this machine may ask, as with [`fulmar_status`](fulmar_status.md); `anyone` leaves that to `allow`,
-//! `deny` and passwords. [`fulmar cache`](../commands.md#fulmar-cache) does the same without a server.
+//! Only clients on this machine are allowed, as with [`fulmar_status`](fulmar_status.md). `anyone` allows all clients
+//! that `allow`, `deny` and passwords allow. [`fulmar cache`](../commands.md#fulmar-cache) does the same without a
+//! server.
 //!
 //! nginx: none
 //!

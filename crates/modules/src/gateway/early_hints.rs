@@ -1,11 +1,11 @@
-//! Passes on the responses with status 103 (Early Hints) that another server sends ahead of its answer.
+//! Passes on responses with status 103 (Early Hints), which an upstream server sends before its response.
 //!
-//! Clients get the hints if at least one of the texts is neither empty nor `0` when the hints come; without the directive
-//! they get none. A client of HTTP/1.0 never gets any. Hints have the fields that the answer would have: `proxy_hide_header`
-//! counts for them, and fields about the connection to the other server are left out. All hints of an answer together may
-//! be as long as `proxy_buffer_size`; further ones are dropped.
+//! Clients get the hints if at least one argument is neither empty nor `0` when the hints arrive. Without the
+//! directive they get none, and clients with HTTP/1.0 never do. Hints have the headers that the response would have:
+//! `proxy_hide_header` applies to them, and headers of the connection to the upstream server are left out. All hints
+//! of a response together are limited to `proxy_buffer_size`; further ones are dropped.
 //!
-//! Some clients do not expect an answer before the answer. Browsers that navigate do:
+//! Some clients do not expect a response before the response. Browsers send this header when they load a page:
 //!
 //! ```conf
 //! map $http_sec_fetch_mode $hints {

@@ -1,24 +1,26 @@
-//! Requests passed to a gRPC server, or to any other server that speaks HTTP/2.
+//! Passes requests to gRPC servers, or to other servers that use HTTP/2.
 //!
-//! `grpc_pass` names a server or an `upstream`, with `grpc://` in front or without it; with `grpcs://` the connection is
-//! encrypted, as the `grpc_ssl_…` directives say, which do what those of `proxy_ssl_…` do. As with them, the certificate
-//! of the server is not verified unless `grpc_ssl_verify` is on. The request goes on with its own URI. With variables the
+//! `grpc_pass` names a server or an `upstream`, with or without `grpc://`. With `grpcs://` the connection is
+//! encrypted; the `grpc_ssl_…` directives work as those of `proxy_ssl_…`. As with those, the server's certificate is
+//! not verified unless `grpc_ssl_verify` is on. The request keeps its URI. If the argument contains variables, the
 //! server is chosen for each request.
 //!
-//! All kinds of calls work: unary ones, and those that stream in one or both directions. Bodies go on as they come, both
-//! ways at once, no faster than the receiver takes them. The trailers of a response (`grpc-status`) reach the client. Clients
-//! need HTTP/2: write `http2 on` next to `listen`, with or without TLS.
+//! All kinds of calls work: unary calls, and streams in one or both directions. Bodies are passed on as they arrive,
+//! in both directions at once, no faster than the receiver reads them. The trailers of a response (`grpc-status`)
+//! reach the client. Clients need HTTP/2: write `http2 on` next to `listen`, with or without TLS.
 //!
-//! The server sees the host of `grpc_pass` as `:authority` unless `grpc_set_header Host` says otherwise, and the client's
-//! fields but for those that concern only the client's own connection. `grpc_set_header` adds to that or replaces it, and
-//! with an empty value takes away. A level with its own `grpc_set_header` inherits none.
+//! The server gets the host of `grpc_pass` as `:authority`, unless `grpc_set_header Host` sets another one. It gets
+//! the client's headers, except those for the client's own connection. `grpc_set_header` adds or replaces a header;
+//! an empty value removes it. A level with its own `grpc_set_header` inherits none.
 //!
-//! With an `upstream` block, the calls of a thread share connections: up to 100 at a time use one, or as many as the server
-//! allows, and a slow client does not delay the others. `keepalive` says how many idle connections are kept. Without an
-//! `upstream` block, or with `keepalive 0`, each call has a separate connection. Where no response comes, another server of the group is asked, as `grpc_next_upstream` says; a call that may have had an effect is
-//! not sent twice, unless the server says that it did not act on it. In the end the client gets the status 502, or 504 where
-//! the time was over. gRPC clients show these as `UNAVAILABLE`. `grpc_read_timeout` limits how long the server may say
-//! nothing: make it longer for streams that rest.
+//! With an `upstream` block, the calls of a thread share connections: up to 100 at a time, or as many as the server
+//! allows. A slow client does not delay the others. `keepalive` sets how many idle connections are kept. Without an
+//! `upstream` block, or with `keepalive 0`, each call has its own connection.
+//!
+//! If a server fails, the call goes to the next server of the group, as `grpc_next_upstream` says. A call that may
+//! have had an effect is not sent again, unless the server says that it did not process it. If all servers fail, the
+//! client gets 502, or 504 after a timeout; gRPC clients show both as `UNAVAILABLE`. `grpc_read_timeout` limits the
+//! time between two reads from the server: make it longer for streams with pauses.
 //!
 //! ```nginx
 //! server {

@@ -1,12 +1,12 @@
-//! Responses out of memcached: `memcached_pass`.
+//! Answers with values from memcached: `memcached_pass`.
 //!
-//! The content is the value that memcached has for the key in `$memcached_key`, which `set` gives. Spaces, control
-//! characters and `%` in it are escaped as in URLs. The media type is that of the URI's extension, as for files. A key
-//! that memcached does not have is answered with 404, for which `error_page` can ask an application, and with
-//! `memcached_next_upstream not_found` the next server of the group is asked first.
+//! The content is the value that memcached has for the key in `$memcached_key`, which you set with `set`. Fulmar
+//! escapes spaces, control characters and `%` in the key as in URLs. The media type follows from the URI's extension,
+//! as for files. If memcached does not have the key, the client gets 404; `error_page` can pass such a request to an
+//! application. With `memcached_next_upstream not_found` the next server of the group is tried first.
 //!
-//! With `memcached_gzip_flag` a value whose flags have one of these bits is sent with `Content-Encoding: gzip`.
-//! Connections are kept by the `keepalive` of an `upstream`. Methods other than GET and HEAD are answered with 405.
+//! With `memcached_gzip_flag`, a value whose flags have one of these bits is sent with `Content-Encoding: gzip`.
+//! `keepalive` of an `upstream` keeps connections. Methods other than GET and HEAD get 405.
 //!
 //! ```conf
 //! server {

@@ -1,13 +1,12 @@
-//! Copies of requests: `mirror`.
+//! Sends copies of requests to other locations: `mirror`.
 //!
-//! Each URI is asked for in addition to the request itself, by a request inside of the server with the same method, fields and
-//! body. What it answers goes nowhere, and nobody waits for it: neither the client nor its next request. It goes on when the
-//! client has left, until there is an answer. So another server can be given the traffic of the one that serves. A worker
-//! makes at most 4,096 copies at a time; further ones are dropped, with a line in the error log. `off` ends what an outer
-//! level asks for.
+//! For each request, Fulmar makes a subrequest to each URI, with the same method, headers and body. The response of
+//! the copy is discarded. The client and its next request do not wait for it, and the copy continues if the client
+//! disconnects. So another server can get the same traffic as the one in use. A worker makes at most 4,096 copies at
+//! a time; further copies are dropped, with a line in the error log. `off` cancels an outer level's directive.
 //!
-//! The body is read whole before the request goes on, because both need it. With `mirror_request_body off` it is not,
-//! and the copies have none.
+//! Fulmar reads the whole body first, because the request and the copies need it. With `mirror_request_body off` it
+//! does not, and the copies have no body.
 //!
 //! ```file html/page.txt
 //! page

@@ -1,16 +1,16 @@
-//! Applications that speak SCGI.
+//! Passes requests to applications that use SCGI.
 //!
 //! `scgi_pass` sends requests to an address, a Unix socket, or an `upstream` block; with variables it is chosen for each
 //! request. The application gets the length of the body first (`CONTENT_LENGTH`), then the parameters of `scgi_param`,
 //! then the fields of the request as `HTTP_…` parameters, by the rules of `fastcgi_param`. A connection serves one
 //! request. `CONTENT_LENGTH` is the length of the body that is sent: 0 with `scgi_pass_request_body off`.
 //!
-//! The answer starts with the fields of a CGI program, or with a status line such as `HTTP/1.1 200 OK`; its content ends
-//! with its `Content-Length` or with the connection. An application that switches the protocol (status 101) gets a
-//! tunnel to the client if the client asked for one.
+//! The response starts with CGI headers, or with a status line such as `HTTP/1.1 200 OK`. Its content ends after its
+//! `Content-Length`, or with the connection. An application that switches the protocol (status 101) gets a tunnel to
+//! the client, if the client asked for one.
 //!
-//! The body of a request is read whole before the application is asked. With `scgi_request_buffering off` it goes on as
-//! it comes; a body in chunks is still read whole, since its length has to be known.
+//! Fulmar reads the whole request body before it sends the request. With `scgi_request_buffering off` it passes the
+//! body on as it arrives; a chunked body is still read first, because its length must be known.
 //!
 //! `scgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `scgi_cache` keeps responses for further requests; it needs a `scgi_cache_key` ([caching](../caching.md)).

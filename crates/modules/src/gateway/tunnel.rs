@@ -6,15 +6,15 @@
 //! when the connection stands. From then on Fulmar passes on bytes in both directions, until one side closes its
 //! connection or both are silent for `tunnel_read_timeout`.
 //!
-//! A proxy that everyone may use for everything gives attackers a way into your network. So a tunnel to a server that the
-//! request chooses is closed (403) unless an access rule holds in the same place: `allow`, `deny`, `auth_basic` or
-//! `auth_request`. Also say which hosts and ports may be reached, by `map` and `if`. Write `allow all;` if everyone is
-//! meant. A fixed server needs no access rule. With `auth_basic` the client gets 407 and sends its password as
+//! An open proxy gives attackers a way into your network. So a tunnel to a server that the request chooses is
+//! rejected (403) unless the same place has an access rule: `allow`, `deny`, `auth_basic` or `auth_request`. Also
+//! limit the hosts and ports, with `map` and `if`. Write `allow all;` if every client may use the proxy. A fixed
+//! server needs no access rule. With `auth_basic` the client gets 407, and sends its password as
 //! `Proxy-Authorization`.
 //!
-//! CONNECT is answered with 405 in servers without `tunnel_pass`, in HTTP/1.0 and in HTTP/2, and by all other directives
-//! that pass requests on. `tunnel_pass` answers other methods with 405. On the server level it counts where no location
-//! is chosen; locations do not inherit it.
+//! CONNECT gets 405 in servers without `tunnel_pass`, in HTTP/1.0 and in HTTP/2, and with all other directives that
+//! pass requests on. With `tunnel_pass`, other methods get 405. On the server level `tunnel_pass` applies if no
+//! location is chosen; locations do not inherit it.
 //!
 //! ```conf
 //! map $host:$request_port $may_be_reached {

@@ -1,27 +1,28 @@
-//! Applications that speak uwsgi, such as those in Python that uWSGI runs.
+//! Passes requests to applications that use the uwsgi protocol, such as Python applications in uWSGI.
 //!
-//! `uwsgi_pass` sends requests to an address, a Unix socket, or an `upstream` block; with variables it is chosen for
-//! each request. `uwsgi://` may stand in front of it; with `suwsgi://` the connection is encrypted, as the
-//! `uwsgi_ssl_…` directives say, which do what those of `proxy_ssl_…` do. As with them, the certificate of the
-//! application is not verified unless `uwsgi_ssl_verify` is on.
+//! `uwsgi_pass` sends requests to an address, a Unix socket, or an `upstream` block, with or without `uwsgi://`. If
+//! it contains variables, the application is chosen for each request. With `suwsgi://` the connection is encrypted;
+//! the `uwsgi_ssl_…` directives work as those of `proxy_ssl_…`. As with those, the certificate is not verified unless
+//! `uwsgi_ssl_verify` is on.
 //!
-//! The application gets the parameters of `uwsgi_param`, then the fields of the request as `HTTP_…` parameters, by the
-//! rules of `fastcgi_param`. All of them together have at most 65,535 bytes: a larger request is answered with 500. A
+//! The application gets the parameters of `uwsgi_param`, then the request headers as `HTTP_…` parameters, by the
+//! rules of `fastcgi_param`. All of them together have at most 65,535 bytes: a larger request gets 500. Each
 //! connection serves one request.
 //!
-//! The answer starts with the fields of a CGI program, or with a status line such as `HTTP/1.1 200 OK`; its content ends
-//! with its `Content-Length` or with the connection. An application that switches the protocol (WebSocket) gets a
-//! tunnel to the client if the client asked for one.
+//! The response starts with CGI headers, or with a status line such as `HTTP/1.1 200 OK`. Its content ends after its
+//! `Content-Length`, or with the connection. An application that switches the protocol (WebSocket) gets a tunnel to
+//! the client, if the client asked for one.
 //!
-//! The body of a request is read whole before the application is asked. With `uwsgi_request_buffering off` it goes on as
-//! it comes; a body in chunks is still read whole, since the application has to know its length (`CONTENT_LENGTH`).
+//! Fulmar reads the whole request body before it sends the request. With `uwsgi_request_buffering off` it passes the
+//! body on as it arrives; a chunked body is still read first, because the application needs its length
+//! (`CONTENT_LENGTH`).
 //!
 //! `uwsgi_store` writes responses to files that stay ([proxy](proxy.md)).
 //! `uwsgi_cache` keeps responses for further requests; it needs a `uwsgi_cache_key` ([caching](../caching.md)).
 //!
-//! A project of Django behind uWSGI, which listens on a Unix socket. Files that the project has collected (`collectstatic`)
-//! and those that its users have uploaded need no Python. The header tells Django that the client's connection is
-//! encrypted, where `SECURE_PROXY_SSL_HEADER` names it:
+//! The example is a Django project in uWSGI, which listens on a Unix socket. Fulmar serves the static files
+//! (`collectstatic`) and the users' uploads itself. The header tells Django that the client uses HTTPS, if
+//! `SECURE_PROXY_SSL_HEADER` names it:
 //!
 //! ```nginx
 //! server {

@@ -1,31 +1,33 @@
-//! Messages about what goes wrong: `error_log`.
+//! Sets where messages about errors go: `error_log`.
 //!
-//! A log is a file, whose name may be relative to the prefix (`-p`), or `stderr`. It has the messages
-//! of its level and all that are worse: `debug`, `info`, `notice`, `warn`, `error` (the default),
-//! `crit`, `alert`, `emerg`. A level of the configuration may have several logs; its own hide those
-//! from outside. Lines look like this, which tools such as fail2ban read:
+//! A log is a file, relative to the prefix (`-p`), or `stderr`. It contains the messages of its level and of all more
+//! severe levels: `debug`, `info`, `notice`, `warn`, `error` (the default), `crit`, `alert`, `emerg`. A level of the
+//! configuration may have several logs; they replace those of outer levels. Tools such as fail2ban can read the
+//! lines:
 //!
 //! ```text
 //! 2026/11/21 20:05:56 [error] 4242#1: *7 MESSAGE, client: 192.0.2.1, server: example.com, request: "GET / HTTP/1.1", host: "example.com"
 //! ```
 //!
-//! Lines are cut after 2 KB. With `format=json`, which nginx does not have, each is an object with `time`, `level`,
-//! `pid`, `thread`, `connection`, `message` and what is known of the request: `client`, `server`, `request`, `upstream`,
-//! `host` and `referrer`.
+//! Lines are cut after 2 KB. With `format=json` (Fulmar only) each line is an object with `time`, `level`, `pid`,
+//! `thread`, `connection`, `message`, and data of the request: `client`, `server`, `request`, `upstream`, `host` and
+//! `referrer`.
 //!
-//! `syslog:server=ADDRESS` sends messages to a syslog server, with the parameters that it has in `access_log`; the
-//! severity is the message's own level. Where the main level names no file, messages go to the default one, too.
-//! `memory:` is refused: only a debugger could read it.
+//! `syslog:server=ADDRESS` sends messages to a syslog server, with the parameters of `access_log`; the severity is
+//! the level of the message. If the main level names no file, messages also go to the default file. `memory:` is
+//! rejected, because only a debugger could read it.
 //!
-//! A log that cannot be written is reported once a minute in the others, or on the standard error stream; its messages
-//! are lost, and nothing waits for it. The number of lost lines is reported when it can be written again, and is a metric.
+//! A log that cannot be written is reported once a minute in the other logs, or on the standard error stream. Its
+//! messages are lost, and no request waits. When the log can be written again, the number of lost lines is reported;
+//! it is also a metric.
 //!
-//! Of messages about clients each log takes 1,000 a second; then a line says that others are suppressed, and the next
-//! second begins with their number. Those worse than `error`, and those of `debug`, are never suppressed.
+//! Each log takes 1,000 messages about clients in a second. Then a line says that further messages are suppressed,
+//! and the next second begins with their number. Messages more severe than `error`, and `debug` messages, are never
+//! suppressed.
 //!
-//! Without a directive, messages go to `/var/log/fulmar/error.log`, or where `-e` says. If nothing names a log and the
-//! default file cannot be opened, they go to the standard error stream. `log_not_found off` keeps files that are not
-//! found out of the log.
+//! Without a directive, messages go to `/var/log/fulmar/error.log`, or to the file of `-e`. If no log is named and
+//! the default file cannot be opened, they go to the standard error stream. With `log_not_found off`, files that do
+//! not exist are not logged.
 //!
 //! ```conf
 //! error_log /var/log/fulmar/error.log warn;

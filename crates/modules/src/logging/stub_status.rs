@@ -1,9 +1,9 @@
-//! The counters of connections, in the four lines that monitoring programs know.
+//! Shows counters of connections, in the four lines of nginx that monitoring programs read.
 //!
-//! Everybody who may enter the location sees them, so that `allow` and `deny` belong beside it. `accepts` counts
-//! the connections that clients opened, `handled` those that there was a place for. A connection reads (a head
-//! is on its way), writes (a request is being answered) or waits. All counts are those of the worker process: where
-//! a reload or an upgrade starts another one, they begin again.
+//! All clients of the location can see them: add `allow` and `deny`. `accepts` counts the accepted connections,
+//! `handled` those that were not closed for lack of room. A connection is reading (a request head is arriving),
+//! writing (a request is being answered) or waiting. The counts are those of the worker process: they begin at zero
+//! if a reload or an upgrade starts another one.
 //!
 //! ```conf
 //! server {

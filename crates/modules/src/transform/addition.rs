@@ -1,15 +1,14 @@
-//! Content before and behind a response: `add_before_body`, `add_after_body`.
+//! Adds content before and after a response: `add_before_body`, `add_after_body`.
 //!
-//! What this server answers to a request for one URI is put in front of the content of another, and what it answers to
-//! a second URI behind it: a page gets its header and its footer. That holds for responses with status 200 whose media
-//! type is in `addition_types` (`text/html` always is, `*` is all). The parts are requests inside of the server: they
-//! may ask for `internal` locations, have the client's fields, and what they answer, an error page as well, comes as it
-//! is. None of them is kept in memory as a whole. An empty URI ends what an outer level adds.
+//! Fulmar makes a subrequest to the URI of `add_before_body`, and puts its response before the content; the response
+//! of `add_after_body` follows the content. A page gets its header and footer in this way. This applies to responses
+//! with status 200 whose media type is in `addition_types` (`text/html` always is, `*` means all). The subrequests
+//! may use `internal` locations, have the client's headers, and their response is added even if it is an error page.
+//! Fulmar does not keep the parts in memory. An empty URI cancels an outer level's directive.
 //!
-//! Content that is compressed already is left alone, where nginx puts plain text around it.
+//! Compressed content is left unchanged; nginx adds plain text to it.
 //!
-//! The content's length is not known beforehand, so that ranges are not on offer, and the entity tag becomes a weak
-//! one.
+//! The length is not known in advance, so ranges do not work, and the entity tag becomes a weak one.
 //!
 //! nginx: --with-http_addition_module
 //!

@@ -1,17 +1,17 @@
-//! Responses compressed with brotli (RFC 7932), on their way or beforehand.
+//! Compresses responses with brotli (RFC 7932), and sends files that were compressed with it.
 //!
-//! The directives are those of the module ngx_brotli. With `brotli on` content whose media type is in `brotli_types`
-//! (`text/html` always is, `*` is all) is sent compressed to clients that accept `br`, if it has at least
-//! `brotli_min_length` bytes or is of unknown length. `brotli_comp_level` is from 0 (fast) to 11 (small); above 6 it is
-//! for files, whose compressed form is kept. `brotli_window` limits how far back a repetition is found. With
-//! `brotli_static on` a client that accepts it is sent `page.html.br` in place of `page.html`, if it is there;
-//! `always` sends it to every client. `$brotli_ratio` is how many times smaller the content became.
+//! The directives are those of the module ngx_brotli. With `brotli on`, Fulmar compresses content for clients that
+//! accept `br`, if its media type is in `brotli_types` (`text/html` always is, `*` means all), and if it has at least
+//! `brotli_min_length` bytes or an unknown length. `brotli_comp_level` is from 0 (fast) to 11 (small); levels above 6
+//! are meant for files, whose compressed form is kept. `brotli_window` limits how far back repetitions are found.
+//! With `brotli_static on`, clients that accept brotli get `page.html.br` instead of `page.html`, if that file
+//! exists; with `always` every client gets it. `$brotli_ratio` is the original size divided by the compressed size.
 //!
-//! Which coding is chosen where several are on, and what becomes of the head, is said at [coding](coding.md) and
-//! [precompressed](precompressed.md). Of `gzip_vary`, `gzip_proxied` and their kin only `gzip_vary` counts.
-//! `brotli_buffers` is checked and has no effect.
+//! [coding](coding.md) and [precompressed](precompressed.md) say which coding is chosen if several are on, and which
+//! headers change. `gzip_vary` also applies to brotli; the other `gzip_` directives do not. `brotli_buffers` is
+//! checked and has no effect.
 //!
-//! In nginx it is a module of somebody else.
+//! In nginx this is a third-party module.
 //!
 //! nginx: ngx_http_brotli_filter_module ngx_http_brotli_static_module
 //!

@@ -1,10 +1,11 @@
 //! Tells clients what the cache did for a response (`Cache-Status`, RFC 9211).
 //!
-//! The argument is the name of this cache in the field; `off` adds none. `hit` says that the response was kept, `ttl` for
-//! how many seconds it is still valid: less than zero if it is stale. `fwd` says why another server was asked
-//! (`uri-miss`, `stale`, `bypass`), `fwd-status` what it answered, `stored` that the response is kept now, and
-//! `collapsed` that the response is one that another request was getting. A response of another cache has its own field
-//! before this one. `$upstream_cache_status` has nginx's word for the same.
+//! The argument is the name of this cache in the header; `off` adds none. `hit` means that the response came from the
+//! cache; `ttl` is for how many seconds it stays valid, negative if it has expired. `fwd` says why the upstream
+//! server was asked (`uri-miss`, `stale`, `bypass`), and `fwd-status` is the status of its response. `stored` means
+//! that the response is now in the cache. `collapsed` means that another request was already fetching the response.
+//! If the response came through another cache, the header of that cache comes before this one.
+//! `$upstream_cache_status` has nginx's word for the same.
 //!
 //! nginx: none
 //!

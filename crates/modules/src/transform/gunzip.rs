@@ -1,16 +1,16 @@
-//! Compressed content for clients that cannot read it: `gunzip`.
+//! Decompresses content for clients that do not accept gzip: `gunzip`.
 //!
-//! With `gunzip on` content that comes with `Content-Encoding: gzip`, from another server or from a file by
-//! `gzip_static always`, is sent uncompressed to clients that would get no gzip: those that do not accept it, and those
-//! that `gzip_proxied`, `gzip_http_version` and `gzip_disable` leave out. So a cache or a disk need only have the
-//! compressed form. The length is not known when the head is sent, so that the content is chunked; ranges of it are not
-//! on offer, and its entity tag becomes a weak one. `gzip_vary on` adds `Vary: Accept-Encoding`.
+//! With `gunzip on`, content with `Content-Encoding: gzip`, from an upstream server or from a file by `gzip_static
+//! always`, is decompressed for clients that would get no gzip: those that do not accept it, and those that
+//! `gzip_proxied`, `gzip_http_version` and `gzip_disable` exclude. So a cache or a disk needs only the compressed
+//! form. The length is not known when the head is sent, so the content is sent in chunks, ranges do not work, and the
+//! entity tag becomes a weak one. `gzip_vary on` adds `Vary: Accept-Encoding`.
 //!
-//! Content that is not what it claims to be ends the connection, so that nobody takes it for whole, and the error log
-//! says so. However small the compressed form, no more than 64 KB of the content are in memory for a connection.
-//! `gunzip_buffers` is checked and has no effect.
+//! If the content is not valid gzip, the connection is closed, so that the client notices that it is incomplete, and
+//! the error log says so. At most 64 KB of decompressed content are in memory for a connection. `gunzip_buffers` is
+//! checked and has no effect.
 //!
-//! It is always there, where nginx has to be built with it.
+//! Fulmar always has this module; nginx has to be built with it.
 //!
 //! nginx: --with-http_gunzip_module
 //!

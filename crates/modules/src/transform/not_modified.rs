@@ -1,11 +1,11 @@
-//! Conditional requests: `etag`, `if_modified_since`.
+//! Answers conditional requests: `etag`, `if_modified_since`.
 //!
-//! Files are sent with `Last-Modified` and, unless `etag` is off, with an entity tag made of their time
-//! and size. A client that asks with `If-None-Match` or `If-Modified-Since` is answered 304 without
-//! content if it has the same already; with `If-Match` or `If-Unmodified-Since` it is answered 412 if
-//! the content has changed. `if_modified_since` says how times are compared: `exact`, `before` (not
-//! newer is enough) or `off` (they are never the same). An answer of `proxy_pass` or `fastcgi_pass` is passed
-//! on as it is: the conditions went to the other server, which has judged them.
+//! Files are sent with `Last-Modified` and, unless `etag` is off, with an entity tag of their time and size. A
+//! request with `If-None-Match` or `If-Modified-Since` gets 304 without content if the client has the current
+//! content. A request with `If-Match` or `If-Unmodified-Since` gets 412 if the content has changed.
+//! `if_modified_since` chooses how times are compared: `exact`, `before` (the client's time may be later) or `off`
+//! (times are never equal). Responses of `proxy_pass` or `fastcgi_pass` are not changed, because the upstream server
+//! got the conditions.
 //!
 //! ```file html/page.txt
 //! page

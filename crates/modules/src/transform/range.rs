@@ -1,9 +1,9 @@
-//! Parts of files: `max_ranges`.
+//! Sends parts of files: `max_ranges`.
 //!
-//! A client may ask for one range of a file or for several, which come as `multipart/byteranges`. With
-//! `If-Range` it gets them only if the file is the one that it knows. More ranges than `max_ranges`,
-//! and several that together are longer than the file, give the whole file; ranges that are not in the
-//! file are answered 416. `max_ranges 0` never sends parts.
+//! A client may request one range of a file, or several, which are sent as `multipart/byteranges`. With `If-Range` it
+//! gets them only if the file has not changed. If there are more ranges than `max_ranges`, or if several ranges
+//! together are longer than the file, the whole file is sent. Ranges outside of the file get 416. `max_ranges 0`
+//! turns ranges off.
 //!
 //! ```file html/digits.txt
 //! 0123456789

@@ -5,7 +5,8 @@
 //! client that asks for a range near the end of a large file does not wait until all of it is kept. All parts must have
 //! the same `ETag` and the same total length; else the connection to the client is closed.
 //!
-//! A server that does not answer with 206 (Partial Content) gets no further request: its response is passed on as it is.
+//! If the upstream server does not answer with 206 (Partial Content), Fulmar makes no further request, and passes its
+//! response on as it is.
 //!
 //! nginx: --with-http_slice_module
 //!

@@ -1,21 +1,21 @@
-//! Responses compressed with Zstandard (RFC 8878), on their way or beforehand.
+//! Compresses responses with Zstandard (RFC 8878), and sends files that were compressed with it.
 //!
-//! The directives are those of the module zstd-nginx-module. With `zstd on` content whose media type is in `zstd_types`
-//! (`text/html` always is, `*` is all) is sent compressed to clients that accept `zstd`, if it has at least
-//! `zstd_min_length` bytes or is of unknown length. `zstd_comp_level` is from 1 (fast) to 22 (small); above 9 it is for
-//! files, whose compressed form is kept. Repetitions are found up to 1 MB back, so that every client can read what is
-//! sent (RFC 9659 bounds it at 8 MB). With `zstd_static on` a client that accepts it is sent `page.html.zst` in place of
-//! `page.html`, if it is there; `always` sends it to every client. `$zstd_ratio` is how many times smaller the content
-//! became.
+//! The directives are those of the module zstd-nginx-module. With `zstd on`, Fulmar compresses content for clients
+//! that accept `zstd`, if its media type is in `zstd_types` (`text/html` always is, `*` means all), and if it has at
+//! least `zstd_min_length` bytes or an unknown length. `zstd_comp_level` is from 1 (fast) to 22 (small); levels above
+//! 9 are meant for files, whose compressed form is kept. Repetitions are found up to 1 MB back, so that every client
+//! can decompress the content (RFC 9659 allows 8 MB). With `zstd_static on`, clients that accept zstd get
+//! `page.html.zst` instead of `page.html`, if that file exists; with `always` every client gets it. `$zstd_ratio` is
+//! the original size divided by the compressed size.
 //!
-//! `zstd_dict_file` names a dictionary. Only clients that have the same one can read what is compressed with it, and
-//! browsers have none: it is for applications that talk to each other.
+//! `zstd_dict_file` names a dictionary. Only clients with the same dictionary can decompress the content. Browsers
+//! have none: the directive is meant for applications that talk to each other.
 //!
-//! Which coding is chosen where several are on, and what becomes of the head, is said at [coding](coding.md) and
-//! [precompressed](precompressed.md). Of `gzip_vary`, `gzip_proxied` and their kin only `gzip_vary` counts.
-//! `zstd_buffers` is checked and has no effect.
+//! [coding](coding.md) and [precompressed](precompressed.md) say which coding is chosen if several are on, and which
+//! headers change. `gzip_vary` also applies to zstd; the other `gzip_` directives do not. `zstd_buffers` is checked
+//! and has no effect.
 //!
-//! differs: nginx has it as a module of somebody else.
+//! differs: in nginx this is a third-party module.
 //!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>

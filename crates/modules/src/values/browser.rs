@@ -1,13 +1,13 @@
-//! Tells old browsers from new ones by `User-Agent`: `$modern_browser`, `$ancient_browser`, `$msie`.
+//! Detects old browsers by `User-Agent`: `$modern_browser`, `$ancient_browser`, `$msie`.
 //!
-//! `modern_browser` gives a browser and the version from which on it is modern: `msie`, `gecko`, `safari`, `opera` or
-//! `konqueror`. `unlisted` counts all others as modern; without it they are ancient, as is a client without
-//! `User-Agent`. `ancient_browser` gives texts that make a browser ancient wherever they are in `User-Agent`; `netscape4`
-//! stands for Netscape up to 4. Listed versions are looked at first.
+//! `modern_browser` names a browser and its first modern version: `msie`, `gecko`, `safari`, `opera` or `konqueror`.
+//! With `unlisted`, all other browsers are modern; without it they are ancient, as is a client without `User-Agent`.
+//! `ancient_browser` lists texts; a browser whose `User-Agent` contains one of them is ancient. `netscape4` stands
+//! for Netscape up to version 4. `modern_browser` is checked first.
 //!
-//! The variables have the value `1`, or that of `modern_browser_value` and `ancient_browser_value`, or they are empty.
-//! `$msie` is `1` for Internet Explorer. Today's browsers send texts of each other: a `map` of `$http_user_agent` is
-//! clearer for new configurations.
+//! The variables are `1`, or the value of `modern_browser_value` and `ancient_browser_value`, or empty. `$msie` is
+//! `1` for Internet Explorer. Today's browsers name each other in `User-Agent`: in new configurations use a `map` of
+//! `$http_user_agent`.
 //!
 //! ```conf
 //! server {

@@ -1,7 +1,7 @@
 //! Sections, options and error documents of `.htaccess` files: the directives of Apache's core.
 //!
-//! `<IfModule>` holds for the modules of Apache that have a page here.
-//! `<Files>` and `<FilesMatch>` compare the name of the file, `<Limit>` and `<LimitExcept>` the method.
+//! `<IfModule>` is true for the modules of Apache that have a page here. `<Files>` and `<FilesMatch>` compare the
+//! name of the file, `<Limit>` and `<LimitExcept>` the method.
 //!
 //! nginx: none
 //!

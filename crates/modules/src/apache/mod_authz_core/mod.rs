@@ -1,6 +1,7 @@
-//! Says in `.htaccess` files who may: `Require`, alone or in `<RequireAll>`, `<RequireAny>` and `<RequireNone>`.
+//! Allows and denies access in `.htaccess` files: `Require`, alone or in `<RequireAll>`, `<RequireAny>` and
+//! `<RequireNone>`.
 //!
-//! Outside of a section one requirement that holds is enough.
+//! Outside of a section, a request needs to meet one `Require`.
 //!
 //! nginx: none
 //!

@@ -1,12 +1,11 @@
-//! Says in `.htaccess` files how directories are listed.
+//! Sets in `.htaccess` files how directories are listed.
 //!
-//! `Options +Indexes` switches listings on. A listing leaves out what the rules of the files refuse, and what
-//! `IndexIgnore` names. A file with another one of these directives makes the listing a page in the form of Apache's:
-//! a plain list, `IndexOptions FancyIndexing` with columns, or `HTMLTable`. Clients sort it by the arguments `C`
-//! (`N`, `M`, `S`, `D`: the column) and `O` (`A`, `D`: the direction). Without such a directive the listing has the form of
-//! [`autoindex_format`](autoindex.md).
+//! `Options +Indexes` turns listings on. A listing leaves out names that the rules of the files deny, and names in
+//! `IndexIgnore`. If a file has another one of these directives, the listing looks like Apache's: a plain list,
+//! `IndexOptions FancyIndexing` with columns, or `HTMLTable`. The query sorts it: `C` is the column (`N`, `M`, `S`,
+//! `D`), `O` the direction (`A`, `D`). Otherwise the listing has the form of [`autoindex_format`](autoindex.md).
 //!
-//! Each name is judged as if a client had asked for it, so that a listing costs as much as a request for each name.
+//! Fulmar checks each name as if a client had requested it, so a listing costs as much as a request for each name.
 //!
 //! nginx: none
 //!

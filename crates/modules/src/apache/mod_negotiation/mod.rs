@@ -1,10 +1,10 @@
-//! Answers a path that names no file with one of several forms of a document: `Options +MultiViews`.
+//! Chooses between several forms of a document, for example by language: `Options +MultiViews`.
 //!
-//! For `/page` the files `page.*` are looked at, such as `page.html.en` and `page.html.de.gz`. Their extensions say what
-//! they are (`AddType`, `AddLanguage`, `AddEncoding`, `AddCharset`), and the fields `Accept`, `Accept-Language`,
-//! `Accept-Encoding` and `Accept-Charset` of the request say which one is sent. Files that the rules refuse do not count.
-//! `LanguagePriority` is the order of languages that a client wants equally (`ForceLanguagePriority Prefer`, the default),
-//! or does not want at all (`Fallback`). If nothing is acceptable, the answer is 406.
+//! For `/page`, Fulmar looks at the files `page.*`, such as `page.html.en` and `page.html.de.gz`. Their extensions
+//! say what they are (`AddType`, `AddLanguage`, `AddEncoding`, `AddCharset`), and the request's headers `Accept`,
+//! `Accept-Language`, `Accept-Encoding` and `Accept-Charset` choose one. Files that the rules deny do not count.
+//! `LanguagePriority` orders the languages that a client accepts equally (`ForceLanguagePriority Prefer`, the
+//! default), or does not accept at all (`Fallback`). If no file is acceptable, the response is 406.
 //!
 //! The response has the fields that Apache sends: `Vary`, `TCN` and `Content-Location`, and `Alternates` for clients
 //! that ask for the choice (`Negotiate`, RFC 2295). Type maps are not supported.

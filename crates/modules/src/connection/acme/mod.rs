@@ -1,8 +1,8 @@
 //! Gets certificates from an authority, and renews them (ACME, RFC 8555).
 //!
 //! `ssl_certificate auto` is all that a site needs. Fulmar gets a certificate for the names of the server from Let's
-//! Encrypt, serves it, and renews it in time. No key is named. An administrator who writes this agrees to the terms of
-//! service of Let's Encrypt (https://letsencrypt.org/repository/).
+//! Encrypt, serves it, and renews it in time. There is no `ssl_certificate_key`. With this line you agree to the
+//! terms of service of Let's Encrypt (https://letsencrypt.org/repository/).
 //!
 //! ```nginx
 //! server {
@@ -12,9 +12,10 @@
 //! }
 //! ```
 //!
-//! `acme_issuer` names another authority, with the directives of nginx's ACME module. `acme_certificate` asks it for a
-//! certificate, for the names of the server or for those that follow. `$acme_certificate` and `$acme_certificate_key` stand
-//! for that certificate in `ssl_certificate` and `ssl_certificate_key`. If there is one `acme_issuer`, `auto` uses it, too.
+//! `acme_issuer` names another authority, with the directives of nginx's ACME module. `acme_certificate` requests a
+//! certificate from it, for the names of the server or for the names that follow. Use `$acme_certificate` and
+//! `$acme_certificate_key` in `ssl_certificate` and `ssl_certificate_key`. If there is one `acme_issuer`, `auto` uses
+//! it, too.
 //!
 //! ```nginx
 //! http {
@@ -38,7 +39,7 @@
 //! }
 //! ```
 //!
-//! In the block of `acme_issuer` are allowed:
+//! The block of `acme_issuer` may contain:
 //!
 //! | directive | meaning |
 //! |---|---|
@@ -55,10 +56,10 @@
 //! | `ssl_trusted_certificate FILE` | what the certificate of the authority is checked against; the system's without it |
 //! | `ssl_verify on\|off` | whether it is checked; `on` without it |
 //!
-//! The authority checks that the names lead here. `http-01` needs a server that listens on port 80: Fulmar answers the
-//! authority there before anything else of a server is looked at, so that a server which redirects everything needs no
-//! exception. `tls-alpn-01` needs port 443 only; `auto` without an `acme_issuer` uses it. `dns-01`, which is ours, also
-//! proves names with a wildcard: Fulmar runs `COMMAND set NAME VALUE`, which must return once the name servers have the TXT
+//! The authority checks that the names point to this server. `http-01` needs a server that listens on port 80: Fulmar
+//! answers the authority there before it runs any directive, so a server that redirects everything needs no
+//! exception. `tls-alpn-01` needs only port 443; `auto` without an `acme_issuer` uses it. `dns-01` (Fulmar only) also
+//! works for wildcards: Fulmar runs `COMMAND set NAME VALUE`, which must return when the name servers have the TXT
 //! record, and later `COMMAND remove NAME VALUE`.
 //!
 //! A process without listeners gets the certificates, and it alone writes the state. Only the superuser can read its

@@ -1,50 +1,49 @@
-//! Processes: who they run as, how many threads serve, what limits they have.
+//! Sets how the processes of the server run: their user, threads, limits and environment.
 //!
-//! Fulmar has a supervisor and one worker process; `worker_processes` is the number of threads of the
-//! worker, and `worker_connections` and `worker_rlimit_nofile` are meant for each of them; where the
-//! machine allows fewer open files, the threads share those. `daemon off` stays in the foreground,
-//! `master_process off` serves from the process that was started. The worker runs as `user`, where the
-//! supervisor may choose. A worker that is leaving closes its last connections after
-//! `worker_shutdown_timeout`.
+//! Fulmar has a supervisor and one worker process. `worker_processes` is the number of threads of the worker.
+//! `worker_connections` and `worker_rlimit_nofile` apply to each thread; if the machine allows fewer open files, the
+//! threads share those. With `daemon off` the server stays in the foreground. With `master_process off` the process
+//! that was started serves requests itself. The worker runs as `user`, if the supervisor runs as root. When the
+//! server stops, `worker_shutdown_timeout` limits how long the worker finishes its requests.
 //!
-//! A reload reaches the worker that serves: requests that began are answered as they began, the next ones on the same
-//! connections by the new configuration. A connection ends with its next answer where its address is gone or would be
-//! encrypted in another way, and `reload_connections drain` ends all of them so, as nginx does. What began under the
-//! configuration before is cut off after that one's `worker_shutdown_timeout`. Where settings change that a process
-//! has from its start, such as `user`, `worker_processes` and `env`, a new worker takes over, and the connections of
-//! the one before end.
+//! **Reload.** The worker stays and takes over the new configuration. Requests in progress finish with the previous
+//! configuration; the next requests on the same connections use the new one. A connection closes after its next
+//! response if its address is gone or its TLS settings changed. `reload_connections drain` closes all connections in
+//! this way, as nginx does. `worker_shutdown_timeout` of the previous configuration limits how long requests may use
+//! it. Some settings, such as `user`, `worker_processes` and `env`, need a new worker: the connections of the
+//! previous worker then close.
 //!
-//! Where a sixteenth of a thread's `worker_connections` or less is free, or no descriptor is left, the thread closes idle
-//! connections to make room, and the error log warns ("reusing connections"). An idle connection waits for a request:
-//! the next one, or the first one. The connection that has waited for longest closes first, so that a client that asks
-//! now and then keeps its connection. One that received a part of a request, or is sent a response, is not closed.
+//! **Idle connections.** If a sixteenth of a thread's `worker_connections` or less is free, or no descriptor is free,
+//! the thread closes idle connections, and the error log warns ("reusing connections"). A connection is idle while it
+//! waits for its first or next request. The connection that has been idle for longest closes first. A connection that
+//! has received part of a request, or whose response is being sent, is not closed.
 //!
-//! Requests in progress hold memory: bodies that are in memory, buffers, answers of other servers. `request_memory` limits
-//! it for the worker, to half of the machine's memory if nothing is said; `off` is no limit. Where seven eighths are held,
-//! new requests are answered with 503, and answers of other servers go to files where they may; the error log says so at
-//! most once a second. Where all is held, a request that needs more is cut: a body in memory gets 503.
+//! **Memory.** `request_memory` limits the memory of requests in progress: bodies, buffers and responses of upstream
+//! servers. The default is half of the machine's memory; `off` means no limit. If seven eighths are in use, new
+//! requests get 503, and responses of upstream servers go to files where that is allowed; the error log says so at
+//! most once a second. If all of it is in use, a request that needs more is ended; one with its body in memory gets
+//! 503.
 //!
-//! A thread that stands still (it is stopped, computes, or waits for a disk) does not keep new clients waiting: after
-//! 0.3 s another thread accepts them in its place. After 1 s the error log says which thread stands still, for how long,
-//! in which connection, and why.
+//! **Blocked threads.** A thread can be blocked: it is stopped, computes, or waits for a disk. After 0.3 s another
+//! thread accepts its new clients. After 1 s the error log names the thread, the connection and the cause.
 //!
-//! `worker_cpu_affinity` ties threads to processors: a mask for each thread, whose last digit is the first
-//! processor, or `auto`, which takes those that the process may use (or those of a mask behind it) in turn.
-//! `worker_priority` is the niceness of the worker, and raising it needs a superuser.
+//! `worker_cpu_affinity` binds threads to processors. Each mask is for one thread; its last digit is the first
+//! processor. `auto` binds the threads in turn to the processors that the process may use, or to those of a mask
+//! after `auto`. `worker_priority` is the nice value of the worker; a negative value needs root.
 //!
-//! The worker keeps `TZ` and the variables of the environment that `env` names, and has those that `env` sets; a new
-//! program that takes over (USR2) gets the same, and what it needs to talk to the service manager. With
-//! `master_process off` the environment stays as it is, and so do priority and limits.
+//! **Environment.** The worker keeps `TZ` and the variables that `env` names, and gets those that `env` sets. A new
+//! program after USR2 gets the same, and what it needs to notify the service manager. With `master_process off`
+//! environment, priority and limits stay as they are.
 //!
-//! A worker leaves a core file only where `worker_rlimit_core` asks for one: a process that may leave one can also be
-//! looked into by others of its user. Core files go to `working_directory`.
+//! The worker writes a core file only if `worker_rlimit_core` is set, because such a process can also be inspected by
+//! other processes of its user. Core files go to `working_directory`.
 //!
-//! `debug_connection` has everything about the connections of some clients logged, by address, network, name or
-//! `unix:`, whatever the level of the logs: who is served, the fields of a request but for secrets, the location, and
-//! what was answered. `error_log FILE debug` has the same of all clients.
+//! `debug_connection` logs the connections of some clients in detail, whatever the level of the logs: by address,
+//! network, name or `unix:`. The log shows the client, the headers of the request without secrets, the location, and
+//! the response. `error_log FILE debug` does the same for all clients.
 //!
-//! `load_module` is accepted for what is built in, and with a warning for what is not: the directives of
-//! that module say more where they stand.
+//! `load_module` is accepted for modules that are built in. For other modules it gives a warning, and the directives
+//! of the module are reported where they are used.
 //!
 //! ```conf
 //! user www-data;

@@ -1,4 +1,4 @@
-//! Encrypted connections: `listen … ssl` and how it is spoken.
+//! Encrypts connections with TLS: `listen … ssl` and its settings.
 //!
 //! ```nginx
 //! server {
@@ -9,11 +9,12 @@
 //! }
 //! ```
 //!
-//! The certificate's file has the certificate first and then those of its issuers, as PEM; the key is PKCS#8,
-//! PKCS#1 or SEC1. A key may be encrypted with AES if `ssl_password_file` has its password. A server may have several, say one with an RSA key and one with an elliptic
-//! curve: each `ssl_certificate` has its `ssl_certificate_key`, and the client's wishes choose. `data:` with the
-//! text itself may stand in place of a file. The supervisor reads the files; the worker cannot. What a certificate says
-//! is the clients' business: X.509 of version 1 and names in the subject only are served.
+//! `ssl_certificate` is a file with the server's certificate, followed by those of its issuers, as PEM.
+//! `ssl_certificate_key` is its key, as PKCS#8, PKCS#1 or SEC1. A key may be encrypted with AES if
+//! `ssl_password_file` has its password. A server may have several certificates, for example one with an RSA key and
+//! one with an elliptic curve: write a key for each, and Fulmar chooses by what the client supports. `data:` followed
+//! by the text itself replaces a file. The supervisor reads the files; the worker cannot. Fulmar also serves
+//! certificates that clients may reject, such as X.509 version 1 or with names in the subject only.
 //!
 //! Values may have variables, such as `$ssl_server_name` or those of `map` and `geo`. They may use what is known before
 //! the handshake: the name that the client asks for and the addresses. Then each new connection finds its certificate
@@ -41,23 +42,25 @@
 //! certificates, such as Certbot and acme.sh, need no reload command. `ssl_certificate_watch off` leaves changed files
 //! to the next reload.
 //!
-//! The name that a client asks for (SNI) chooses among the servers of an address, and with it the certificate,
-//! the versions and the ciphers; a client without a name, or with an unknown one, gets the default server.
-//! A request in clear on such a port gets 400 (`error_page 497`).
+//! The name that the client sends (SNI) chooses the server, and with it the certificate, the versions and the
+//! ciphers. A client without a name, or with an unknown one, gets the default server. A request without TLS on such a
+//! port gets 400 (`error_page 497`).
 //!
-//! TLS 1.2 and 1.3 are spoken. `ssl_protocols` may name older versions beside them, which are broken
-//! (RFC 8996) and which OpenSSL does not speak by default either. `ssl_ciphers` chooses
-//! among the six ciphers of TLS 1.2 that are left (ECDHE with ECDSA or RSA, and AES-GCM or ChaCha20) in OpenSSL's
-//! language; those of TLS 1.3 are always there. `PROFILE=SYSTEM`, which some distributions write, is the default list:
-//! there is no policy of the system here. `ssl_ecdh_curve` chooses among X25519MLKEM768, X25519,
-//! prime256v1 and secp384r1. Sessions are resumed by tickets, whose keys all servers share and which are good
-//! for the same certificate, and for the same check of clients, only; with `ssl_session_cache` also for clients without tickets, and then kept in
-//! memory. `$ssl_session_id` identifies a session, also after it was resumed; it is empty if the session cannot be resumed.
+//! The versions are TLS 1.2 and 1.3. `ssl_protocols` may name older versions next to them; Fulmar ignores those,
+//! because they are broken (RFC 8996). `ssl_ciphers` selects among six ciphers of TLS 1.2, in OpenSSL's language:
+//! ECDHE with ECDSA or RSA, and AES-GCM or ChaCha20. The ciphers of TLS 1.3 are always available. `PROFILE=SYSTEM`,
+//! which some distributions write, means the default list. `ssl_ecdh_curve` selects among X25519MLKEM768, X25519,
+//! prime256v1 and secp384r1.
+//!
+//! Sessions are resumed with tickets. All servers share the keys of tickets. A ticket is valid only for the same
+//! certificate and the same settings of `ssl_verify_client`. With `ssl_session_cache`, clients without tickets can
+//! resume sessions, too; these sessions are kept in memory. `$ssl_session_id` identifies a session, also after it was
+//! resumed; it is empty if the session cannot be resumed.
 //!
 //! `ssl_session_ticket_key` names files with keys of tickets, so that several machines resume the sessions of each other
 //! and restarts lose none. The first key seals tickets, and every key opens them. A file has 80 random bytes (AES-256), or
 //! 48 (AES-128). To rotate the keys, put a new file first, keep the previous one as the second, and reload: sessions and
-//! connections stay. Somebody who has such a key can read recorded connections of TLS 1.2 that used it: replace keys
+//! connections stay. An attacker who has such a key can read recorded connections of TLS 1.2 that used it: replace keys
 //! daily, and do not put them on disks that are backed up. The worker does not read the files.
 //!
 //! ```nginx
@@ -148,7 +151,7 @@
 //! ```
 //!
 //! With `ssl_early_data on` a client that resumes a session of TLS 1.3 may send up to 16 KB before the handshake is
-//! over. Somebody who recorded that data could send it again. So Fulmar keeps the sessions of such a server in memory
+//! over. An attacker who recorded that data could send it again. So Fulmar keeps the sessions of such a server in memory
 //! (20,480, or as many as `ssl_session_cache` says, instead of tickets), and each session is resumed once: early data
 //! that comes again, or to another server, is not accepted. Servers that check clients by certificates accept none.
 //! `$ssl_early_data` is `1` for a request that began before the handshake was over, and `proxy_pass` adds

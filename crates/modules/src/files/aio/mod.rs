@@ -1,16 +1,18 @@
-//! Files that have to be read from a disk: `aio`, `thread_pool`, `directio`.
+//! Sets how files are read from the disk: `aio`, `thread_pool`, `directio`.
 //!
-//! What is in memory is sent at once; what is not is read by other threads first, so that no connection waits for the
-//! disk of another one. The kernel tells which of the two it is, and nothing has to be configured for that. Only some
-//! file systems do not tell, such as those in user space or on a network: their files are taken to be in memory, or,
-//! with `aio threads`, never to be. `aio on` says no more than the default, and `aio_write` nothing, since temporary
-//! files are written to memory first. The threads are made when they are needed, up to 32 for each worker thread; the
-//! sizes of a `thread_pool` are checked, and its name may be given by `aio threads=NAME`.
+//! Fulmar sends a file at once if the kernel has it in memory. Otherwise another thread reads it first, so that no
+//! other connection waits for the disk. The kernel says which case it is, and no directive is needed. Some file
+//! systems, such as those in user space or on a network, do not say it: Fulmar treats their files as if they were in
+//! memory, or, with `aio threads`, as if they were not.
 //!
-//! With `directio` files from that size on go past the memory of the kernel, so that one large file does not drive many
-//! small ones out of it; `sendfile` does not count for them, and files of up to 64 KB go through memory in any case. Reads
-//! are aligned to 4 KB, or to `directio_alignment` where
-//! it is more. A file system that cannot do it, as one in memory, sends them in the ordinary way.
+//! `aio on` is the same as the default. `aio_write` has no effect, because the kernel writes temporary files to
+//! memory first. Up to 32 threads for each worker thread are started when they are needed. The sizes of a
+//! `thread_pool` are checked and have no effect; `aio threads=NAME` may name it.
+//!
+//! With `directio`, files of that size or more bypass the kernel's memory, so that one large file does not push many
+//! small files out of it. `sendfile` does not apply to them. Files of up to 64 KB always use the kernel's memory.
+//! Reads are aligned to 4 KB, or to `directio_alignment` if that is more. If a file system does not support this, its
+//! files are sent in the usual way.
 //!
 //! ```file html/large.txt
 //! as large as any

@@ -1,18 +1,18 @@
-//! What becomes of symbolic links on the way to a file.
+//! Sets which symbolic links are followed: `disable_symlinks` and `symlinks`.
 //!
-//! `disable_symlinks on` refuses a path with any link in it, `if_not_owner` one with a link whose target belongs to
-//! somebody else. With `from=` the beginning of the path is trusted: only what comes behind it is looked at. Files are
-//! then opened component by component, so that nobody can put a link in place between the check and the use.
+//! `disable_symlinks on` denies paths that contain a symbolic link. `if_not_owner` denies a link only if its target
+//! has another owner. With `from=`, Fulmar does not check the beginning of the path. It opens files component by
+//! component, so no process can replace a directory by a link between the check and the use.
 //!
-//! `symlinks inside`, a directive of Fulmar's, follows links as long as they lead to something below the `root`, or
-//! below the directory of the `alias`, and refuses those that lead out of it: one `openat2` of the kernel does it
-//! where there is one, else the place of what was opened is compared. The root itself may be a link. Of an `alias`
-//! with variables only the directory in front of the first of them counts, and there must be one.
-//! Listings of directories are bounded, too, and so are `.htaccess` files, by both directives: where one is behind a link
-//! that does not count, nobody may pass. The two directives take each other's place.
+//! `symlinks inside` (Fulmar only) follows links that lead to a place below the `root`, or below the directory of the
+//! `alias`, and denies links that lead out of it. Fulmar uses one `openat2` call if the kernel has it; otherwise it
+//! compares the path of the opened file. The root itself may be a link. If an `alias` contains variables, the
+//! directory before the first variable counts, and it must exist. Both directives also apply to listings of
+//! directories and to `.htaccess` files: if a `.htaccess` file is reached by a denied link, all requests below it are
+//! denied. `symlinks` and `disable_symlinks` override each other.
 //!
-//! What is refused is answered 403. A link to a directory, in the middle of a path, is to `disable_symlinks on` no
-//! directory: 404, as in nginx. Files whose names are passed on to other servers, as to PHP, are not looked at.
+//! A denied link gets 403. With `disable_symlinks on`, a link to a directory in the middle of a path gets 404, as in
+//! nginx. Files whose names are passed to other servers, such as PHP-FPM, are not checked.
 //!
 //! differs: `symlinks` is a separate directive.
 //!

@@ -1,18 +1,19 @@
-//! Applications that speak FastCGI, such as PHP-FPM.
+//! Passes requests to applications that use FastCGI, such as PHP-FPM.
 //!
-//! `fastcgi_pass` sends requests to an address, a Unix socket, or an `upstream` block; with variables it is
-//! chosen for each request. The application gets the parameters of `fastcgi_param`: a parameter can be left out
-//! where its value is empty. The fields of the request become parameters, too: `HTTP_` and the name in
-//! capital letters, fields of one name joined by commas. `HTTP_HOST` is the host that the request is for, in lower case:
-//! of an absolute target, of `Host`, or else the server's name. A `fastcgi_param` takes the place of the field of its
-//! name; `fastcgi_param HTTP_X_ID ""` only leaves that field out. `Proxy` is never passed on, since applications
-//! would take it for a separate setting; and where names differ by a hyphen and an underscore only, the
-//! one with the hyphen counts.
+//! `fastcgi_pass` sends requests to an address, a Unix socket, or an `upstream` block. If it contains variables, the
+//! application is chosen for each request. The application gets the parameters of `fastcgi_param`; with
+//! `if_not_empty`, an empty parameter is left out.
 //!
-//! `fastcgi_split_path_info` tells a script apart from the path behind it. Its two captures are
-//! `$fastcgi_script_name` and `$fastcgi_path_info`; without it the first is the URI, with `fastcgi_index`
-//! behind a final slash. A script should be known to exist before it is named to the application, which may
-//! take `/image.jpg/x.php` for the image otherwise:
+//! Request headers become parameters, too: `HTTP_` and the name in capital letters. Several headers of one name are
+//! joined by commas. `HTTP_HOST` is the host of the request in lower case: of an absolute URL, of `Host`, or else the
+//! server's name. A `fastcgi_param` replaces the header of its name; `fastcgi_param HTTP_X_ID ""` removes that
+//! header. The header `Proxy` is never passed on, because applications would use it as a setting. If two names differ
+//! only by a hyphen and an underscore, the one with the hyphen counts.
+//!
+//! `fastcgi_split_path_info` separates the script from the path that follows it. Its two captures are
+//! `$fastcgi_script_name` and `$fastcgi_path_info`. Without it `$fastcgi_script_name` is the URI, with
+//! `fastcgi_index` added after a final slash. Check that the script exists before you pass its name: otherwise the
+//! application may run `/image.jpg` for `/image.jpg/x.php`.
 //!
 //! ```file html/app.php
 //! <?php
@@ -78,15 +79,16 @@
 //! /split/start.cgi []
 //! ```
 //!
-//! The body of a request is read whole before the application is asked, so that `$content_length` is right
-//! for chunked bodies, too; with `fastcgi_request_buffering off` it goes on as it comes, no faster than the
-//! application takes it, and one whose end did not come with its start has a length only if the client told it.
-//! An answer is bounded as a proxied one is: its head by `fastcgi_buffer_size`, its
-//! content by `fastcgi_buffers` and, on disk, by `fastcgi_max_temp_file_size`; `fastcgi_buffering off` hands
-//! on what comes as it comes. What the application says on its standard error goes to the error log: at most
-//! 2 KiB a message and 64 KiB a request. An application that breaks the protocol, or closes the connection
-//! before its answer has ended, is answered for with 502 or, where the answer is on its way, by cutting the
-//! client's connection. A connection is kept with `fastcgi_keep_conn on`, where the `upstream` keeps any.
+//! Fulmar reads the whole request body before it sends the request, so `$content_length` is also correct for chunked
+//! bodies. With `fastcgi_request_buffering off` it passes the body on as it arrives, no faster than the application
+//! reads it; a body that did not arrive with the head then has a length only if the client sent one.
+//!
+//! `fastcgi_buffer_size` limits the head of a response, `fastcgi_buffers` its content in memory, and
+//! `fastcgi_max_temp_file_size` its content on disk. With `fastcgi_buffering off` the content is passed on as it
+//! arrives. The application's standard error goes to the error log: at most 2 KiB for each message and 64 KiB for
+//! each request. If the application breaks the protocol, or closes the connection too early, the client gets 502, or
+//! its connection is closed if the response has begun. With `fastcgi_keep_conn on` connections are kept, if the
+//! `upstream` keeps any.
 
 mod dialogue;
 mod script;

@@ -1,9 +1,9 @@
-//! Requests passed to another server over HTTP.
+//! Passes requests to another server over HTTP.
 //!
-//! `proxy_pass` names a server or an `upstream`. Without a URI after it the request goes on with the URI
-//! that the client sent; with one, that takes the place of the location's prefix. With variables, the whole
-//! URL is computed for each request; a name in it is that of an `upstream`, or is looked up by a `resolver`. A request
-//! for a location's prefix without its last slash is redirected to the location.
+//! `proxy_pass` names a server or an `upstream`. Without a URI, the request keeps the URI that the client sent. With
+//! a URI, that URI replaces the location's prefix. With variables, the whole URL is computed for each request; its
+//! host is the name of an `upstream`, or is looked up by a `resolver`. A request for a location's prefix without its
+//! last slash is redirected to the location.
 //!
 //! With `https://` the connection is encrypted, by TLS 1.2 or 1.3. As in nginx, the certificate of the other server is
 //! not verified unless `proxy_ssl_verify` is on, and the name is not sent (SNI) unless `proxy_ssl_server_name` is on.
@@ -35,46 +35,49 @@
 //! `ssl` page lists. Sessions are resumed with each server, and connections are kept, only for requests with the same
 //! name and the same settings.
 //!
-//! The other server sees HTTP/1.1, `Host: $proxy_host`, and the client's fields but for those that concern
-//! only the client's own connection, and for `X-Accel-…`; `proxy_set_header` adds to that or replaces it,
-//! and with an empty value takes away. A level with its own `proxy_set_header` inherits none. The
-//! body's length is always the true one.
+//! The upstream server gets HTTP/1.1, `Host: $proxy_host`, and the client's headers. It does not get `X-Accel-…` and
+//! the headers for the client's own connection. `proxy_set_header` adds or replaces a header; an empty value removes
+//! it. A level with its own `proxy_set_header` inherits none. Fulmar itself sets the length of the body.
 //!
-//! With `proxy_http_version 2` it sees HTTP/2, in clear without an upgrade (prior knowledge), over TLS as the protocol that
-//! the handshake offers (`h2`). With an `upstream` block that keeps connections, the requests of a thread share them: up to
-//! 100 at a time use one, or as many as the server allows, and a slow client does not delay the others. Requests that the
-//! other server says it did not act on are sent again, whatever their method. Connections do not change their protocol then.
+//! With `proxy_http_version 2` the upstream server gets HTTP/2: without TLS by prior knowledge, over TLS by the
+//! handshake (`h2`). With an `upstream` block that keeps connections, the requests of a thread share them: up to 100
+//! at a time, or as many as the server allows. A slow client does not delay the others. If the server says that it
+//! did not process a request, Fulmar sends it again, whatever its method. WebSockets do not work over such a
+//! connection.
 //!
-//! With `proxy_request_buffering off` the body of a request goes on as it comes, no faster than the other server
-//! takes it, in chunks where its length is not known. The other server may answer before it has all of it; the
-//! client's connection then ends after the answer. Such a request is sent once: no other server is asked.
+//! With `proxy_request_buffering off`, Fulmar passes the request body on as it arrives, no faster than the upstream
+//! server reads it, in chunks if its length is unknown. The upstream server may answer before it has the whole body;
+//! the client's connection then closes after the response. Such a request is sent once: no other server is tried.
 //!
-//! Responses are taken from the server as fast as it sends them: into `proxy_buffers`, then into a file of up
-//! to `proxy_max_temp_file_size`, limited to `proxy_limit_rate`; with `proxy_buffering off` no faster than the client takes them. Where no
-//! response comes, another server of the group is asked, as `proxy_next_upstream` says; a request that may
-//! have had an effect is not sent twice. In the end the client gets 502, or 504 where the time was over. A
-//! response that ends before its length is cut off for the client, too.
+//! Fulmar reads a response as fast as the upstream server sends it: into `proxy_buffers`, then into a file of up to
+//! `proxy_max_temp_file_size`. `proxy_limit_rate` limits the speed. With `proxy_buffering off`, Fulmar reads no
+//! faster than the client does. If a server fails before its response, the next server of the group is tried, as
+//! `proxy_next_upstream` says. A request that may have had an effect is not sent again. If all servers fail, the
+//! client gets 502, or 504 after a timeout. If a response ends too early, the client's connection is closed, so that
+//! the client notices.
 //!
-//! With `proxy_pass_trailers on`, fields that the server sends after its content reach the client, as `proxy_hide_header`
-//! and `proxy_pass_header` allow. Fields of framing and of the connection never do. Most servers send such fields only if
-//! they are asked: `proxy_set_header Connection te` and `proxy_set_header TE trailers`.
+//! With `proxy_pass_trailers on`, trailers of the upstream server reach the client, as `proxy_hide_header` and
+//! `proxy_pass_header` allow. Headers of framing and of the connection never do. Most servers send trailers only if
+//! they are requested: `proxy_set_header Connection te` and `proxy_set_header TE trailers`.
 //!
-//! `Location` and `Refresh` are rewritten by `proxy_redirect` so that they lead back here. `proxy_cookie_domain` and
-//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that fits counts. `proxy_cookie_flags`
-//! sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie counts. `off` drops the
-//! rules of the level above, which a level with its own rules does not inherit. A response
-//! with `X-Accel-Redirect` makes an internal redirect; `X-Accel-Buffering: no` turns buffering off.
-//! Connections change their protocol (WebSocket) where the client asks for it, `proxy_set_header` passes
-//! `Upgrade` and `Connection` on, and the other server answers 101.
+//! `proxy_redirect` rewrites `Location` and `Refresh`, so that they point to Fulmar. `proxy_cookie_domain` and
+//! `proxy_cookie_path` rewrite `Domain` and `Path` of cookies; the first rule that matches counts.
+//! `proxy_cookie_flags` sets or removes `Secure`, `HttpOnly` and `SameSite`; the first rule that names the cookie
+//! counts. `off` cancels the rules of the outer level; a level with its own rules does not inherit them.
+//!
+//! A response with `X-Accel-Redirect` makes an internal redirect. `X-Accel-Buffering: no` turns buffering off. A
+//! connection becomes a WebSocket if the client asks for it, `proxy_set_header` passes `Upgrade` and `Connection` on,
+//! and the upstream server answers 101.
 //!
 //! `proxy_cache` keeps responses for further requests in the directory of a `proxy_cache_path`; [the page on
 //! caching](../caching.md) says which ones, for how long, and how they are removed.
 //!
-//! `proxy_store` writes the content of buffered responses with status 200 to files that stay, such as files that never
-//! change: with `on` to the path that `root` or `alias` gives, or to the path that its value is. The file gets its name,
-//! the time in `Last-Modified`, and the permissions of `proxy_store_access` when it is whole, also without the client.
-//! Directories are made. Until then it is in `proxy_temp_path`, which should be on the same file system. A path with a
-//! `..` that comes from a variable is refused. Nothing removes the files, and `Cache-Control` does not count.
+//! `proxy_store` writes the content of buffered responses with status 200 to permanent files. With `on`, the path is
+//! that of `root` or `alias`; another value is the path itself. When the content is complete, the file gets its name,
+//! the time of `Last-Modified`, and the permissions of `proxy_store_access`, also if the client has disconnected.
+//! Until then it is in `proxy_temp_path`, which should be on the same file system. Missing directories are created. A
+//! path with a `..` from a variable is rejected. Fulmar never removes these files, and `Cache-Control` does not
+//! count.
 //!
 //! ```nginx
 //! location /images/ {

@@ -1,17 +1,17 @@
-//! Groups of servers that requests are passed to, and what became of those requests.
+//! Defines groups of servers to which requests are passed: `upstream`.
 //!
-//! An `upstream` block names servers that do the same; `proxy_pass` and its kin pass requests to the block
-//! by its name. Requests are shared out by `weight`. A server that failed `max_fails` times within
-//! `fail_timeout` (once in ten seconds, if nothing is said) is left alone for that time; a `backup` is asked
-//! only where no other server can be, a server that is `down` never, one with `max_conns` requests not
-//! before one of them ends. Names are looked up when the configuration is read; a name with several
-//! addresses stands for several servers. Not built yet: `slow_start`, `route` and `drain`.
+//! An `upstream` block lists servers that do the same work. `proxy_pass`, `fastcgi_pass` and so on name the block.
+//! Requests are distributed by `weight`. If a server fails `max_fails` times within `fail_timeout` (once in ten
+//! seconds by default), it gets no requests for that time. A `backup` server gets requests only if no other server
+//! can. A server that is `down` gets none. A server with `max_conns` requests gets no further one until one of them
+//! ends. Names are looked up when the configuration is read; a name with several addresses stands for several
+//! servers. `slow_start`, `route` and `drain` are not supported.
 //!
-//! With `resolve` a name is looked up again whenever its addresses are no longer valid, by the `resolver` of the block
-//! or of `http`, and the servers are replaced while requests are served. The block needs a `zone`, as in nginx. A request
-//! that is in progress ends where it began. If no name server answers, the servers stay; if the name does not exist,
-//! they are removed. A reload keeps the addresses. With `service=http` the hosts and ports are those of the SRV records
-//! of `_http._tcp.NAME`; hosts of the lowest priority do the work, the others are backups, and the records have the
+//! With `resolve`, a name is looked up again when its addresses expire, by the `resolver` of the block or of `http`,
+//! and the servers of the group change while requests are served. The block needs a `zone`, as in nginx. Requests in
+//! progress stay with their server. If no name server answers, the servers stay; if the name does not exist, they are
+//! removed. A reload keeps the addresses. With `service=http`, hosts and ports come from the SRV records of
+//! `_http._tcp.NAME`: hosts of the lowest priority get requests, the others are backups, and the records set the
 //! weights unless `weight` is set.
 //!
 //! ```nginx
@@ -22,19 +22,19 @@
 //! }
 //! ```
 //!
-//! Another method than taking turns is chosen by a separate line. `least_conn` asks the server with the fewest
-//! requests for its weight. `ip_hash` lets clients of one network, the first three bytes of an IPv4 address or all of
-//! an IPv6 address, meet the same server. `hash` does so for equal texts; with `consistent` few of them change their
-//! server where one is added or removed. `random` draws a server, `random two` the lighter one of two. All threads
-//! count together. The sums are nginx's: what a server had there it keeps. Where a server so chosen cannot be asked
-//! others are tried, in the end those whose turn it is.
+//! The servers take turns unless another method is set. `least_conn` chooses the server with the fewest requests for
+//! its weight. `ip_hash` sends clients of one network to the same server: the first three bytes of an IPv4 address,
+//! or all of an IPv6 address. `hash` does so for equal texts; with `consistent`, few texts change their server if one
+//! is added or removed. `random` chooses a random server, `random two` the better one of two. The counts of all
+//! threads are added up. Hashes are computed as in nginx, so each text keeps its server. If the chosen server cannot
+//! be used, others are tried, in the end in turn.
 //!
-//! Connections are kept for further requests: each thread keeps up to 32 idle ones, which only the location
-//! that opened them uses, or as many as `keepalive` says, for all locations unless it says `local`. A connection over HTTP/2
-//! has up to 100 requests at a time.
+//! Connections are kept for further requests. By default each thread keeps up to 32 idle ones, for the location that
+//! opened them only. `keepalive` sets another number, and shares them among all locations unless it says `local`. A
+//! connection with HTTP/2 carries up to 100 requests at a time.
 //!
-//! `$upstream_addr`, `$upstream_status` and the times list all servers that were asked, separated by commas,
-//! and by colons where an internal redirect led to other ones.
+//! `$upstream_addr`, `$upstream_status` and the times list all servers that were tried, separated by commas, and by
+//! colons after an internal redirect.
 //!
 //! ```conf
 //! upstream app {

@@ -1,49 +1,49 @@
-//! A line for each request: `access_log`, `log_format`, `open_log_file_cache` and `log_subrequest`.
+//! Logs requests: `access_log`, `log_format`, `open_log_file_cache` and `log_subrequest`.
 //!
-//! `access_log` names a file, relative to the prefix (`-p`), and a format; a level may have several
-//! logs, and its own hide those from outside. `off` logs nothing. With `if=CONDITION` a request is
-//! logged unless the condition is empty or `0`. Devices such as `/dev/stdout` are files too, and the
-//! name `stderr` is standard error. Without any directive requests are logged to
-//! `/var/log/fulmar/access.log`, or to standard error if that file cannot be opened, in the format `combined`:
+//! `access_log` names a file, relative to the prefix (`-p`), and a format. A level may have several logs; they
+//! replace those of outer levels. `off` logs nothing. With `if=CONDITION` a request is logged unless the condition is
+//! empty or `0`. Devices such as `/dev/stdout` work as files; `stderr` is the standard error stream. Without any
+//! directive, requests are logged to `/var/log/fulmar/access.log`, or to the standard error stream if that file
+//! cannot be opened, in the format `combined`:
 //!
 //! ```text
 //! $remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"
 //! ```
 //!
-//! `log_format` defines other formats. A variable without a value is `-`. Quotes, backslashes and
-//! whatever is not printable ASCII are written as `\xHH`; with `escape=json` they are escaped as in
-//! JSON strings, with `escape=none` not at all, and then a missing value is nothing.
+//! `log_format` defines other formats. A variable without a value is `-`. Quotes, backslashes and all characters that
+//! are not printable ASCII are written as `\xHH`. With `escape=json` they are escaped as in JSON strings. With
+//! `escape=none` they are not escaped, and a missing value is empty.
 //!
-//! The format `json` is ready-made, and nginx does not have it: each line is an object with `time`, which has
-//! milliseconds, and the variables `remote_addr`, `remote_user`, `host`, `request_method`, `request_uri`,
-//! `server_protocol`, `status`, `bytes_sent`, `body_bytes_sent`, `request_length`, `request_time`, `http_referer`,
-//! `http_user_agent`, `ssl_protocol`, `connection`, `connection_requests`, `upstream_addr`, `upstream_status` and
-//! `upstream_response_time`; `request` where no request could be read. Numbers are numbers, and what has no value is
-//! left out. A `log_format` of that name takes its place.
+//! The format `json` is predefined (Fulmar only). Each line is an object with `time`, which has milliseconds, and the
+//! variables `remote_addr`, `remote_user`, `host`, `request_method`, `request_uri`, `server_protocol`, `status`,
+//! `bytes_sent`, `body_bytes_sent`, `request_length`, `request_time`, `http_referer`, `http_user_agent`,
+//! `ssl_protocol`, `connection`, `connection_requests`, `upstream_addr`, `upstream_status` and
+//! `upstream_response_time`; and `request` if no request could be read. Numbers are JSON numbers. Missing values are
+//! left out. A `log_format` with the name `json` replaces it.
 //!
-//! With `buffer=SIZE` whole lines are gathered, by each thread for itself, and written when so many bytes have come
-//! together, or when the first of them has waited for `flush=TIME`, and when logs are opened anew or the server is
-//! reloaded or ends. With `gzip` or `gzip=LEVEL` (1, the fastest, to 9) each write is compressed, so that the file is
-//! read by `zcat`; without `buffer=` 64 KB are gathered then. All uses of one file share its buffer.
+//! With `buffer=SIZE` each thread collects lines, and writes them when they have this size, when the first line has
+//! waited for `flush=TIME`, when logs are reopened, and when the server is reloaded or stops. With `gzip` or
+//! `gzip=LEVEL` (1, the fastest, to 9) each write is compressed, and `zcat` reads the file; without `buffer=`, 64 KB
+//! are collected then. All directives for one file share its buffer.
 //!
-//! With `lines_per_second=NUMBER`, which nginx does not have, the file gets at most so many lines in a second and then
-//! one that says how many others there were (`… and 1,234 more requests this second`). It is for terminals, where a
-//! person watches the requests; `fulmar serve` and `make serve` use it. All uses of one file share the number.
+//! With `lines_per_second=NUMBER` (Fulmar only) the file gets at most that many lines in a second, and then a line
+//! with the number of the others (`… and 1,234 more requests this second`). It is meant for terminals; `fulmar serve`
+//! and `make serve` use it. All directives for one file share the number.
 //!
-//! `syslog:server=ADDRESS` sends each line to a syslog server in the form of RFC 3164, by UDP (port 514 unless another
-//! one is named), or to a Unix socket (`unix:/dev/log`). Behind it, after commas, may follow `facility=` (`local7`),
-//! `severity=` (`info`), `tag=` (`nginx`, which is what filters for nginx's messages look for) and `nohostname`.
+//! `syslog:server=ADDRESS` sends each line to a syslog server in the form of RFC 3164, by UDP (port 514 by default)
+//! or to a Unix socket (`unix:/dev/log`). Further parameters follow after commas: `facility=` (default `local7`),
+//! `severity=` (`info`), `tag=` (`nginx`, so that filters for nginx's messages work) and `nohostname`.
 //!
-//! The name of the file may have variables; then the file is opened for each line by the worker's user, provided that
-//! the document root exists. `open_log_file_cache` keeps up to `max` of such files open that are used `min_uses` times
-//! within the `inactive` time, and looks after the `valid` time whether they are still at their places. A name that
-//! climbs by `..` is not written to.
+//! The name of the file may contain variables. Then the worker's user opens the file for each line, if the document
+//! root exists. `open_log_file_cache` keeps up to `max` of these files open if they are used `min_uses` times within
+//! the `inactive` time, and checks after the `valid` time whether their paths still exist. A name with `..` is
+//! rejected.
 //!
-//! With `log_subrequest on` requests that the server makes inside of itself, such as those of `auth_request`, have separate
-//! lines, before the line of the request around them.
+//! With `log_subrequest on`, subrequests, such as those of `auth_request`, have their own lines before the line of
+//! the main request.
 //!
-//! A log that cannot be written never holds up a request: its lines are lost, the error log has one line a minute
-//! about it, and a device that was full is tried again after a second. A pipe without a reader keeps what fits.
+//! A log that cannot be written does not delay requests: its lines are lost, the error log says so once a minute, and
+//! a full device is tried again after a second. A pipe without a reader keeps what fits into it.
 //!
 //! ```conf
 //! log_format timed escape=json '{"request":"$request","status":$status,"time":$request_time}';

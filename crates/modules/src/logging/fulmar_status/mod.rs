@@ -1,25 +1,24 @@
-//! What the server does, now and since it was started: a page for people, metrics for programs.
+//! Shows the state of the server: a page for browsers, metrics for programs.
 //!
-//! A client that accepts `text/html`, as browsers do, gets a page that draws itself anew every two seconds and needs nothing
-//! from elsewhere. On a narrow screen each location is a block of its figures instead of a row. Everybody else gets the same figures as text (OpenMetrics 1.0), as Prometheus and its kin
-//! read it: connections by what they do, requests, responses by server, location and status, bytes, a histogram of
-//! latencies, hits and misses of `open_file_cache`, what caches of responses hold and found, the servers that requests
-//! are passed to, and when certificates end to be valid.
+//! A client that accepts `text/html`, such as a browser, gets a page that updates itself every two seconds and loads
+//! nothing from other servers. Other clients get the same figures as text (OpenMetrics 1.0), which Prometheus reads:
+//! connections by state, requests, responses by server, location and status, bytes, a histogram of latencies, hits
+//! and misses of `open_file_cache`, sizes and results of caches, upstream servers, and the expiry of certificates.
 //!
-//! Each server has its group, which is an `upstream` block or the address that `proxy_pass` or one of its kin names, and
-//! its address. A server is `up`, or `failed` while it is left alone after failures, or `down` by the configuration. Its
-//! requests are those that it was asked, so that a request which went to two servers counts for both. A failure is what
-//! another server may be asked after (`proxy_next_upstream`). The time is the sum over the requests that are over, from
-//! the choice of the server to the end of its response. The idle connections count among those that are open.
+//! **Upstream servers.** Each has a group and an address. The group is an `upstream` block, or the address of
+//! `proxy_pass`, `fastcgi_pass` and so on. The state is `up`, `failed` (no requests for a time after failures) or
+//! `down` (by the configuration). A request that was sent to two servers counts for both. A failure is a case in
+//! which another server may be tried (`proxy_next_upstream`). The time is the sum over finished requests, from the
+//! choice of the server to the end of its response. Idle connections are included in the open ones.
 //!
-//! Only clients on this machine are let in, by a loopback address or a Unix socket, and none whom another server names
-//! (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`). Where another server on this machine passes requests on without
-//! such a field, all of its clients look local, and `allow` and `deny` belong beside it. `anyone` leaves the question
-//! to them altogether.
+//! **Access.** Only clients on this machine are allowed: they use a loopback address or a Unix socket, and their
+//! request has no `Forwarded`, `X-Forwarded-For` or `X-Real-IP` header. If a proxy on this machine does not send one
+//! of these headers, all of its clients look local: then add `allow` and `deny`. With `anyone`, only `allow` and
+//! `deny` decide.
 //!
-//! Requests are counted by server and location only where a location with `fulmar_status` is in the configuration:
-//! elsewhere nothing is spent on it. The figures are those of the worker process and begin at zero where a reload or
-//! an upgrade starts another one; those of a location last as long as a configuration in use has it.
+//! Requests are counted by server and location only if the configuration contains `fulmar_status`. The figures are
+//! those of the worker process: they begin at zero if a reload or an upgrade starts another one. The figures of a
+//! location last as long as a configuration in use contains it.
 //!
 //! nginx: none
 //!

@@ -1,17 +1,16 @@
-//! Rewrites URIs, answers, sets variables and branches.
+//! Rewrites URIs, sends short responses, sets variables, and tests conditions.
 //!
-//! The directives of this feature are carried out in the order they are written, first those of the
-//! server, then those of the location; a URI that a location rewrote is matched against the locations
-//! again, ten times at most.
+//! Fulmar runs these directives in the order of the configuration, first those of the server, then those of the
+//! location. A URI that a location rewrote is matched against the locations again, ten times at most.
 //!
-//! `rewrite PATTERN TARGET [FLAG]` matches the decoded path. The query of the request is added unless the
-//! target ends with `?`. Flags: `last` starts the search for a location, `break` stays in this one,
-//! `redirect` and `permanent` answer with 302 and 301, as does a target that starts with `http://`,
-//! `https://` or `$scheme`. `return` answers with a status, a text or a redirect; 444 closes the
-//! connection without an answer. `set` gives a variable a value. `if` holds for a variable that is
-//! neither empty nor `0`, for a comparison (`=`, `!=`), a pattern (`~`, `~*`, `!~`, `!~*`), and for what
-//! is found in the file system (`-f`, `-d`, `-e`, `-x`, each also with `!`); its block is a location of
-//! its own. `break` ends the processing of these directives.
+//! - `rewrite PATTERN TARGET [FLAG]` matches the decoded path. The query of the request is added unless the target
+//!   ends with `?`. The flag `last` searches for a location again, and `break` stays in this one. `redirect` and
+//!   `permanent` answer with 302 and 301, as does a target that starts with `http://`, `https://` or `$scheme`.
+//! - `return` answers with a status, a text or a redirect; 444 closes the connection without a response.
+//! - `set` gives a variable a value.
+//! - `if` tests a variable (true if neither empty nor `0`), a comparison (`=`, `!=`), a pattern (`~`, `~*`, `!~`,
+//!   `!~*`), or a file (`-f`, `-d`, `-e`, `-x`, each also with `!`). Its block works like a location.
+//! - `break` ends these directives.
 //!
 //! ```file html/page.txt
 //! page

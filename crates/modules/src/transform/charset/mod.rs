@@ -1,21 +1,21 @@
-//! The charset of responses: what `Content-Type` names, and recoding.
+//! Sets the charset in `Content-Type`, and converts content to another charset.
 //!
-//! `charset NAME` adds `; charset=NAME` to responses whose media type is in `charset_types` (`text/html` always is,
-//! `*` is all) and that name none; `override_charset on` does the same where another server named one. Redirections
-//! with 301 and 302 get none, as in nginx.
+//! `charset NAME` adds `; charset=NAME` to responses without a charset whose media type is in `charset_types`
+//! (`text/html` always is, `*` means all). With `override_charset on` it replaces the charset of an upstream server.
+//! Redirects with 301 and 302 get none, as in nginx.
 //!
-//! Content that is stored in another charset is recoded: where `source_charset` says so, and where another server
-//! named a charset that is to be overridden. Between the two has to be a `charset_map`, which is good for both
-//! directions; its lines have a byte on the left, and on the right what that is in the other charset, both in
-//! hexadecimal digits. Bytes that no line names become `?`. With UTF-8, which stands on the right, a byte becomes up to
-//! three; characters that a map does not have become numeric references of HTML (`&#8364;`). Files with `charset_map`
-//! for common charsets come with nginx; `include` takes them in. Where no map is, and nobody could know it when
-//! the configuration was read, the content stays as it is, and the error log tells. Compressed content is not recoded.
+//! Fulmar converts content if `source_charset` names another charset, or if `override_charset` replaces the charset
+//! of an upstream server. This needs a `charset_map` of the two charsets, which works in both directions. Each line
+//! of the map contains a byte on the left, and its counterpart in the other charset on the right, both in hexadecimal
+//! digits. Bytes without a line become `?`. UTF-8, which must be on the right, may have up to three bytes; characters
+//! that the map does not contain become HTML references (`&#8364;`). nginx ships files with `charset_map` for common
+//! charsets; use `include`. If there is no map, the content stays as it is, and the error log says so. Compressed
+//! content is not converted.
 //!
-//! A server that a request is passed to may ask for a charset by `X-Accel-Charset`.
+//! An upstream server can choose the charset with `X-Accel-Charset`.
 //!
-//! The names in `charset` and `source_charset` may be variables. What requests inside of the server answer is recoded
-//! to the charset of the response that it becomes a part of.
+//! `charset` and `source_charset` may be variables. Responses of subrequests are converted to the charset of the
+//! response that they become part of.
 //!
 //! ```file html/note.txt
 //! note

@@ -1,30 +1,29 @@
-//! Which coding a response is compressed with.
+//! Chooses the coding with which a response is compressed.
 //!
-//! Where several of `brotli`, `zstd` and `gzip` are on, the client decides: the coding to which its `Accept-Encoding`
-//! gives the greatest weight is used, and of those that it wants alike the one that gives the fewest bytes, brotli
-//! before zstd before gzip. A coding with `q=0` is never used, and one that is not named neither; `*` counts only for
-//! a client that refuses plain content (`identity;q=0`). A client that wants plain content more than any coding
-//! (`identity, gzip;q=0.5`) gets it.
+//! If several of `brotli`, `zstd` and `gzip` are on, the client decides: Fulmar uses the coding with the highest
+//! weight in `Accept-Encoding`. If weights are equal, the order is brotli, zstd, gzip. A coding with `q=0`, or one
+//! that is not named, is not used. `*` counts only if the client refuses uncompressed content (`identity;q=0`). A
+//! client that prefers uncompressed content (`identity, gzip;q=0.5`) gets it.
 //!
-//! Compressed content has another entity tag than the plain one, a weak one; its length is not known when the head is
-//! sent, so that it is chunked, and ranges of it are not on offer. Responses other than 200, 403 and 404, those that
-//! have a coding already, and what subrequests answer are left as they are. `gzip_vary on` adds
-//! `Vary: Accept-Encoding` for all codings.
+//! Compressed content has its own weak entity tag. Its length is not known when the head is sent, so it is sent in
+//! chunks, and ranges do not work. Fulmar compresses only responses with status 200, 403 or 404 that are not
+//! compressed yet, and no responses of subrequests. `gzip_vary on` adds `Vary: Accept-Encoding` for all codings.
 //!
-//! What comes bit by bit is sent bit by bit: whenever the server waits for more, all that it has is flushed. Until its
-//! end such a connection costs up to 64 KB of content and the compressor, which has about 320 KB for gzip, 160 KB for
-//! zstd and 2.4 MB for brotli at their default levels.
+//! If content arrives slowly, Fulmar sends what it has: it flushes the compressor whenever it waits for more. Until
+//! its end, such a connection holds up to 64 KB of content and the compressor: about 320 KB for gzip, 160 KB for zstd
+//! and 2.4 MB for brotli at their default levels.
 //!
-//! Compressed forms of files are kept in memory until the file changes, up to 8 MB a thread, of files up to 1 MB:
-//! a file is compressed once, so that its level costs little. Files beside which a compressed one stands already are
-//! for `gzip_static`, `brotli_static` and `zstd_static`.
+//! Each thread keeps up to 8 MB of compressed files in memory, for files of up to 1 MB, until the file changes. So a
+//! file is compressed once, and a high level costs little. If a compressed file already exists next to the original,
+//! use `gzip_static`, `brotli_static` and `zstd_static`.
 //!
-//! Compression tells a listener how alike two texts are: who can put text of his own into a page that holds a secret,
-//! and see how long the encrypted response is, can guess the secret byte by byte (the BREACH attack). Compress no pages
-//! that show both what a client sent and a token or other secret, or let the application mask the secret anew in
-//! each response. Style sheets, scripts and pages that are the same for everybody are safe.
+//! **Secrets.** The length of a compressed response shows how similar two parts of it are. An attacker who can put
+//! text into a page with a secret, and who sees the length of the encrypted response, can guess the secret byte by
+//! byte (the BREACH attack). Do not compress pages that contain both text from a client and a token or another
+//! secret, or let the application mask the secret differently in each response. Style sheets, scripts and pages that
+//! are equal for all clients are safe.
 //!
-//! differs: brotli and zstd are modules of somebody else in nginx.
+//! differs: brotli and zstd are third-party modules in nginx.
 //!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>

@@ -1,18 +1,19 @@
-//! Responses compressed on their way with gzip: `gzip` and its kin.
+//! Compresses responses with gzip.
 //!
-//! With `gzip on` content whose media type is in `gzip_types` (`text/html` always is, `*` is all) is sent compressed to
-//! clients that accept it, if it has at least `gzip_min_length` bytes or is of unknown length. `gzip_comp_level` is
-//! from 1 (fast) to 9 (small); little is gained above 6. What becomes of the head, how content that comes bit by bit is
-//! sent, which files are compressed once, and what compression tells a listener is said at [coding](coding.md).
-//! `$gzip_ratio` is how many times smaller the content became.
+//! With `gzip on`, Fulmar compresses content for clients that accept gzip, if its media type is in `gzip_types`
+//! (`text/html` always is, `*` means all), and if it has at least `gzip_min_length` bytes or an unknown length.
+//! `gzip_comp_level` is from 1 (fast) to 9 (small); levels above 6 gain little. `$gzip_ratio` is the original size
+//! divided by the compressed size. [coding](coding.md) says which headers change, how slow content is sent, which
+//! files are compressed once, and which pages must not be compressed.
 //!
-//! `gzip_vary on` sends `Vary: Accept-Encoding`, which every site behind a shared cache needs. Requests that came
-//! through a proxy (they have a `Via` field) get compressed content only as `gzip_proxied` says, those of HTTP/1.0 only
-//! with `gzip_http_version 1.0`, and clients whose `User-Agent` matches one of the patterns of `gzip_disable` never do.
+//! `gzip_vary on` sends `Vary: Accept-Encoding`, which every site with a shared cache in front needs. Requests
+//! through a proxy (with a `Via` header) get compressed content only as `gzip_proxied` says. Requests with HTTP/1.0
+//! get it only with `gzip_http_version 1.0`. Clients whose `User-Agent` matches a pattern of `gzip_disable` never get
+//! it.
 //!
-//! `gzip_window` limits how far back a repetition is found. `gzip_buffers`, `gzip_hash`, `gzip_no_buffer` and
-//! `postpone_gzipping` are checked and have no effect: content is compressed in blocks of 64 KB, as fast as the client
-//! takes it.
+//! `gzip_window` limits how far back repetitions are found. `gzip_buffers`, `gzip_hash`, `gzip_no_buffer` and
+//! `postpone_gzipping` are checked and have no effect: Fulmar compresses blocks of 64 KB, as fast as the client
+//! reads.
 //!
 //! ```file html/page.html
 //! <p>A page that repeats itself, repeats itself, repeats itself.</p>

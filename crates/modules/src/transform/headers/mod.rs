@@ -1,19 +1,18 @@
-//! Fields added to responses: `add_header`, `add_trailer`, `expires`.
+//! Adds headers to responses: `add_header`, `add_trailer`, `expires`.
 //!
-//! `add_header` adds a field to responses with the status 200, 201, 204, 206, 301, 302, 303, 304, 307
-//! or 308, and to all with the parameter `always`. An empty value adds nothing. `Last-Modified` and
-//! `ETag` are not added but replaced, or taken away by an empty value. A level with an `add_header` of
-//! its own inherits none; `add_header_inherit merge` adds those from outside to its own, and `off`
-//! inherits none at all. `add_trailer` does the same behind the content, for clients of HTTP/1.1; its
-//! value is computed when the content was sent, and may say what is known only then.
+//! `add_header` adds a header to responses with status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308, and with
+//! `always` to all responses. An empty value adds nothing. `Last-Modified` and `ETag` are replaced; an empty value
+//! removes them. A level with its own `add_header` inherits none; with `add_header_inherit merge` it also gets those
+//! of outer levels, and with `off` it gets none. `add_trailer` adds a header after the content, for clients of
+//! HTTP/1.1. Its value is computed when the content has been sent.
 //!
-//! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time
-//! after the last modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is
-//! stale at once, `max` for content that never is, or `off`.
+//! `expires` sets `Expires` and `Cache-Control`: a time from now on (negative for the past), a time after the last
+//! modification (`modified`), a time of day (`@15h30m`), `epoch` for content that is stale at once, `max` for content
+//! that stays fresh for years, or `off`.
 //!
-//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends: a line with the
-//! first, which many copy along with an answer without content, is left out with a warning, and one with the other is
-//! an error.
+//! `Content-Length` and `Transfer-Encoding` cannot be added, because they say where the content ends. A line with
+//! `Content-Length`, which many configurations contain for empty responses, is ignored with a warning. A line with
+//! `Transfer-Encoding` is an error.
 //!
 //! ```file html/page.txt
 //! page

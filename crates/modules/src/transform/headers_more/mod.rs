@@ -1,18 +1,19 @@
-//! Fields of responses and requests, set and taken away: `more_set_headers` and its kin, of the headers-more module.
+//! Sets and removes headers of responses and requests: `more_set_headers` and the other directives of the
+//! headers-more module.
 //!
-//! `more_set_headers 'NAME: VALUE'` sets a field of the response, whatever its status, in the place of all of that
-//! name; a value that comes to nothing takes the field away. `more_clear_headers NAME` takes fields away; a `*` at the
-//! end stands for any text. `Server`, `Content-Type`, `Location`, `ETag` and `Last-Modified` can be set and taken away
-//! like others. Several fields may stand in one line. `-s '404 500'` restricts a line to these statuses, `-t 'text/html
-//! text/css'` to these media types; with `-a` a field is added to those of its name. What an outer level says is done
-//! first, then what the inner one says. `add_header` adds its fields behind that.
+//! `more_set_headers 'NAME: VALUE'` sets a header of the response, whatever its status, and replaces all headers of
+//! that name; an empty value removes them. `more_clear_headers NAME` removes headers; a `*` at the end stands for any
+//! text. `Server`, `Content-Type`, `Location`, `ETag` and `Last-Modified` can be set and removed like others. A
+//! directive may contain several headers. `-s '404 500'` limits it to these statuses, `-t 'text/html text/css'` to
+//! these media types. With `-a` the header is added instead of replaced. Directives of outer levels run first, then
+//! those of inner levels. `add_header` runs after them.
 //!
-//! `more_set_input_headers` and `more_clear_input_headers` do the same to the fields of the request, after its
-//! rewrites, so that other servers and variables see them changed; `-r` only replaces fields that are there, and `-t`
-//! looks at the request's `Content-Type`.
+//! `more_set_input_headers` and `more_clear_input_headers` do the same to the headers of the request, after its
+//! rewrites, so that upstream servers and variables get the changed headers. `-r` only replaces existing headers, and
+//! `-t` compares the request's `Content-Type`.
 //!
-//! `Content-Length`, `Transfer-Encoding` and `Connection` say where a message ends, and cannot be changed; `Date` of a
-//! response can be set and not taken away.
+//! `Content-Length`, `Transfer-Encoding` and `Connection` cannot be changed, because they say where a message ends.
+//! `Date` of a response can be set, but not removed.
 //!
 //! ```file html/page.html
 //! page

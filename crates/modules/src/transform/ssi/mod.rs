@@ -1,28 +1,29 @@
-//! Commands in pages (server-side includes): `ssi`.
+//! Runs commands in pages (server-side includes): `ssi`.
 //!
-//! With `ssi on`, a command such as `<!--#include virtual="/top.html" -->` in a page is replaced by what it comes to.
-//! That is done in responses of any status whose media type is in `ssi_types` (`text/html` always is, `*` is all), also
-//! in responses of other servers, and in what is included. Content that is compressed is left alone.
+//! With `ssi on`, a command such as `<!--#include virtual="/top.html" -->` in a page is replaced by its result. This
+//! applies to responses of any status whose media type is in `ssi_types` (`text/html` always is, `*` means all), also
+//! to responses of upstream servers and to included pages. Compressed content is not changed.
 //!
 //! The commands:
 //!
-//! - `include virtual="URI"` or `include file="URI"`: what this server answers to a GET of the URI. A URI without a
-//!   slash at its start is one in the directory of the page. With `stub="NAME"` that block is sent where the answer is
-//!   empty or an error. With `set="NAME"` the answer is not sent but becomes the value of a variable.
-//! - `echo var="NAME"`: the value of a variable, of this page or of the server. `default="TEXT"` is for one without a
-//!   value, else `(none)`. `encoding` is `entity`, `url` or `none`.
-//! - `set var="NAME" value="TEXT"`: sets a variable, which included pages have as well.
-//! - `if expr="…"`, `elif expr="…"`, `else`, `endif`: an expression is `$name`, `$name = text`, `$name != text`, or the
-//!   same with `/pattern/`, whose groups are the variables `1` to `9`.
+//! - `include virtual="URI"` or `include file="URI"`: the response of this server to a GET of the URI. A URI without
+//!   a slash at its start is relative to the directory of the page. With `stub="NAME"`, the block of that name is
+//!   sent if the response is empty or an error. With `set="NAME"` the response is not sent but becomes the value of a
+//!   variable.
+//! - `echo var="NAME"`: the value of a variable, of this page or of the server. `default="TEXT"` replaces a missing
+//!   value; without it that is `(none)`. `encoding` is `entity`, `url` or `none`.
+//! - `set var="NAME" value="TEXT"`: sets a variable, which included pages can use, too.
+//! - `if expr="…"`, `elif expr="…"`, `else`, `endif`: an expression is `$name`, `$name = text`, `$name != text`, or
+//!   the same with `/pattern/`, whose groups are the variables `1` to `9`.
 //! - `block name="NAME"` … `endblock`: a text with commands for `stub`.
-//! - `config timefmt="…"` and `errmsg="…"`: the form of `$date_local` and `$date_gmt`, as for `strftime`, and the text
-//!   in place of a command that fails.
+//! - `config timefmt="…"` and `errmsg="…"`: the form of `$date_local` and `$date_gmt`, as for `strftime`, and the
+//!   text that replaces a command that fails.
 //!
-//! Includes are asked for one after the other, where nginx asks for them at the same time. `if` may stand in `if`, which
-//! nginx does not allow. The variables and blocks of a request take 1 MB at most.
+//! Fulmar includes pages one after the other; nginx requests them at the same time. `if` may contain another `if`,
+//! which nginx does not allow. The variables and blocks of a request are limited to 1 MB.
 //!
-//! The length of the content is not known beforehand, so that ranges are not on offer. `Last-Modified` and `ETag` are
-//! left out, unless `ssi_last_modified on` keeps the time, and a weak tag.
+//! The length is not known in advance, so ranges do not work. `Last-Modified` and `ETag` are removed, unless
+//! `ssi_last_modified on` keeps the time, and a weak entity tag.
 //!
 //! ```file html/page.html
 //! <!--#set var="who" value="you & me" -->

@@ -1,14 +1,14 @@
-//! Texts that are replaced in responses: `sub_filter`.
+//! Replaces texts in responses: `sub_filter`.
 //!
-//! Every text is looked for in any case of ASCII letters, and replaced once in a response, or wherever it is with
-//! `sub_filter_once off`. There may be up to 255 on a level, and both the text and what comes in its place may have
-//! variables; a text that comes to nothing is not looked for. Where several begin at one place, the one that was
-//! written first counts. What was put in is not looked at again. A level with its own `sub_filter` inherits none.
+//! Fulmar searches for each text, ignoring the case of ASCII letters, and replaces it once in a response, or
+//! everywhere with `sub_filter_once off`. A level may have up to 255 texts. Both the text and its replacement may
+//! contain variables; an empty text is not searched for. If several texts begin at the same place, the first one of
+//! the configuration counts. Replacements are not searched again. A level with its own `sub_filter` inherits none.
 //!
-//! That is done in responses, of any status, whose media type is in `sub_filter_types` (`text/html` always is, `*` is
-//! all), and in what requests inside of the server answer. The content is changed on its way, no matter how long it is
-//! and how it is cut; a compressed one is not looked into. Since it is another one, `Last-Modified` and `ETag` are
-//! left out, unless `sub_filter_last_modified on` keeps the time, and a weak tag.
+//! This applies to responses of any status whose media type is in `sub_filter_types` (`text/html` always is, `*`
+//! means all), and to responses of subrequests. Content of any length is changed while it is sent, also where a text
+//! is split between two parts; compressed content is not changed. `Last-Modified` and `ETag` are removed, unless
+//! `sub_filter_last_modified on` keeps the time, and a weak entity tag.
 //!
 //! nginx: --with-http_sub_module
 //!

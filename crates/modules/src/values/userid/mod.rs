@@ -1,15 +1,15 @@
-//! Gives each client a cookie by which later requests are known: `userid`.
+//! Gives each client a cookie with an identifier: `userid`.
 //!
-//! With `userid on` a client without the cookie gets one: 16 bytes in base64, of `userid_service`, the time, and two
-//! numbers that no other client has. Without `userid_service` the first part is the address that the client connected to.
-//! `v1` writes the older form; `log` gives none, and the cookies that clients send are logged only.
+//! With `userid on`, a client without the cookie gets one: 16 bytes in base64, made of `userid_service`, the time,
+//! and two numbers that are unique. Without `userid_service` the first part is the address that the client connected
+//! to. `v1` writes the older form. With `log`, clients get no cookie, and the cookies that they send can be logged.
 //!
-//! `$uid_got` is the cookie that the client sent and `$uid_set` the one that it gets, both as the name with the bytes in
-//! hexadecimal. A `set $uid_reset 1` replaces the cookie that a client has; the value `log` also writes that to the error
-//! log. `userid_mark` changes the padding of the cookie to another character; a client whose cookie has another mark gets
-//! its cookie again with this one.
+//! `$uid_got` is the cookie that the client sent, and `$uid_set` the one that it gets, both as the name with the
+//! bytes in hexadecimal. `set $uid_reset 1` replaces the client's cookie; the value `log` also logs that as an error.
+//! `userid_mark` replaces the padding of the cookie by another character; a client whose cookie has another mark gets
+//! the same cookie with this mark.
 //!
-//! The cookie is no secret: who sees one can guess others. It must not decide who may do something.
+//! The cookie is not a secret: a client that knows one can guess others. Do not use it for access control.
 //!
 //! ```conf
 //! server {

@@ -1,13 +1,12 @@
-//! The variables that every request has.
+//! Lists the variables that every request has.
 //!
-//! A directive that takes text with variables may name any of these: what the client sent
-//! (`$request_uri`, `$arg_NAME`, `$http_NAME`, `$cookie_NAME`), what was made of it (`$uri`,
-//! `$request_filename`), what is answered (`$status`, `$sent_http_NAME`), the connection
-//! (`$remote_addr`, `$server_port`) and the server itself (`$hostname`, `$pid`, `$time_local`).
-//! A name with dashes is written with underscores: `$http_user_agent` is the field `User-Agent`.
-//! Several fields of one name are joined by a comma, several `Cookie` fields by a semicolon.
+//! Directives whose text may contain variables can use any of these: what the client sent (`$request_uri`,
+//! `$arg_NAME`, `$http_NAME`, `$cookie_NAME`), how the server understood it (`$uri`, `$request_filename`), the
+//! response (`$status`, `$sent_http_NAME`), the connection (`$remote_addr`, `$server_port`), and the server itself
+//! (`$hostname`, `$pid`, `$time_local`). Dashes of a header's name become underscores: `$http_user_agent` is the
+//! header `User-Agent`. Several headers of one name are joined by commas, several `Cookie` headers by semicolons.
 //!
-//! `$nginx_version` names the version whose behaviour is followed.
+//! `$nginx_version` is the version of nginx whose behaviour Fulmar follows.
 //!
 //! ```conf
 //! server {
