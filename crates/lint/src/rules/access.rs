@@ -1,4 +1,4 @@
-//! Who may.
+//! Access rules.
 
 use crate::{Found, Rule};
 use conf::Level;
@@ -6,9 +6,9 @@ use conf::Level;
 pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
     id: "satisfy-any-all",
     level: Level::Error,
-    title: "`satisfy any` lets everybody in",
-    why: "With `satisfy any` one rule that agrees is enough. `allow all` agrees with everybody: no password is asked \
-          for.",
+    title: "`satisfy any` with `allow all` lets every client in",
+    why: "With `satisfy any`, one check that allows the request is enough. `allow all` allows every client, so \
+          no password is required.",
     bad: "server { satisfy any; allow all; auth_basic x; auth_basic_user_file /etc/nginx/users; }",
     good: "server { satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /etc/nginx/users; }",
     check: |tree| {
@@ -20,7 +20,7 @@ pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
                     .iter()
                     .find(|node| node.is("allow") && node.arg(0).is_some_and(|word| word.is("all")))?;
                 let fix = "name the networks that need no password, and deny all others";
-                Some(Found::at(allow, "under satisfy any this lets everybody in without a password", fix))
+                Some(Found::at(allow, "with satisfy any, this lets every client in without a password", fix))
             })
             .collect()
     },
@@ -29,10 +29,10 @@ pub(crate) static SATISFY_ANY_ALL: Rule = Rule {
 pub(crate) static REFERER_NONE: Rule = Rule {
     id: "referer-none",
     level: Level::Notice,
-    title: "`valid_referers none` lets those in who say nothing",
-    why: "With `none`, a request without `Referer` is valid, and any page can have its requests sent without one \
-          (`referrerpolicy=\"no-referrer\"`). Against strangers that embed a picture it keeps honest ones out only; \
-          as a protection of forms it is none.",
+    title: "`valid_referers none` accepts requests without a Referer",
+    why: "With `none`, a request without `Referer` is valid, and any page can make browsers leave it out \
+          (`referrerpolicy=\"no-referrer\"`). This is enough against sites that embed your pictures. It does \
+          not protect forms.",
     bad: "server { location /transfer/ { valid_referers none server_names; if ($invalid_referer) { return 403; } \
           proxy_pass http://127.0.0.1:8080; } }",
     good: "server { location /transfer/ { valid_referers server_names; if ($invalid_referer) { return 403; } \
@@ -46,7 +46,7 @@ pub(crate) static REFERER_NONE: Rule = Rule {
             })
             .filter_map(|spot| {
                 let none = spot.node.args.iter().find(|word| word.is("none"))?;
-                let text = "requests without a Referer are let in, and any page can leave it out";
+                let text = "requests without a Referer are accepted, and any page can leave it out";
                 Some(Found::at(spot.node, text, "leave none out").under(none.span))
             })
             .collect()
@@ -56,8 +56,9 @@ pub(crate) static REFERER_NONE: Rule = Rule {
 pub(crate) static RULES_AFTER_ALL: Rule = Rule {
     id: "rules-after-all",
     level: Level::Warn,
-    title: "rules behind one that holds for all",
-    why: "Of `allow` and `deny` the first that holds decides: behind `allow all` or `deny all` nothing is looked at.",
+    title: "rules after a rule that matches all clients",
+    why: "The first `allow` or `deny` that matches decides: rules after `allow all` or `deny all` have no \
+          effect.",
     bad: "server { deny all; allow 10.0.0.0/8; }",
     good: "server { allow 10.0.0.0/8; deny all; }",
     check: |tree| {

@@ -9,9 +9,9 @@ use conf::{Level, Node};
 pub(crate) static URI_IN_FIELD: Rule = Rule {
     id: "uri-in-field",
     level: Level::Error,
-    title: "a decoded URI in a field",
-    why: "`$uri` is decoded, and may hold a line end: in a field of an answer or of a passed request it lets a client \
-          add fields, on servers that send what they are given. `$request_uri` is what the client sent.",
+    title: "a decoded URI in a header",
+    why: "`$uri` is decoded, and may contain a line end. In a header of a response, or of a forwarded request, \
+          a client can add headers, on servers that do not check this. `$request_uri` is what the client sent.",
     bad: "server { add_header X-Path $uri; }",
     good: "server { add_header X-Path $request_uri; }",
     check: |tree| {
@@ -21,7 +21,7 @@ pub(crate) static URI_IN_FIELD: Rule = Rule {
             .filter_map(|spot| {
                 let value = spot.node.args.iter().find(|word| uses(word, &DECODED).is_some())?;
                 let variable = uses(value, &DECODED)?;
-                let text = format!("\"{variable}\" is decoded, and may hold a line end");
+                let text = format!("\"{variable}\" is decoded, and may contain a line end");
                 Some(Found::at(spot.node, text, "use $request_uri").under(value.span))
             })
             .collect()
@@ -31,9 +31,9 @@ pub(crate) static URI_IN_FIELD: Rule = Rule {
 pub(crate) static ADD_HEADER_LOST: Rule = Rule {
     id: "add-header-lost",
     level: Level::Warn,
-    title: "fields for security that an inner level takes away",
-    why: "A level with its own `add_header` inherits none of those around it. What protects the whole site \
-          (`Strict-Transport-Security` and its kin) is missing in the answers of such a location.",
+    title: "headers for security are missing in an inner level",
+    why: "A level with its own `add_header` inherits none of the outer levels. Headers that protect the whole \
+          site, such as `Strict-Transport-Security`, are missing in the responses of this level.",
     bad: "server { add_header X-Frame-Options DENY; location /a/ { add_header Cache-Control no-store; } }",
     good: "server { add_header X-Frame-Options DENY; \
            location /a/ { add_header X-Frame-Options DENY; add_header Cache-Control no-store; } }",
@@ -49,7 +49,7 @@ pub(crate) static ADD_HEADER_LOST: Rule = Rule {
                     .find(|name| PROTECTING.contains(&name.as_str()) && !own.contains(name))?;
                 let first = children(spot.node, "add_header").next()?;
                 let shown = if own.len() == 1 { "this one" } else { "these" };
-                let text = format!("\"{lost}\", which is added around {shown}, is not added here");
+                let text = format!("\"{lost}\" of an outer level is not inherited here, because of {shown}");
                 Some(Found::at(first, text, "repeat it here, or write add_header_inherit merge;"))
             })
             .collect()
@@ -89,9 +89,9 @@ fn children_of<'a>(node: &'a Node, name: &str) -> Vec<&'a Node> {
 pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
     id: "proxy-fields-lost",
     level: Level::Warn,
-    title: "fields of passed requests that an inner level takes away",
-    why: "A location with its own `proxy_set_header` inherits none of those around it: `Host` is the other \
-          server's name again, and the client's address is not passed on.",
+    title: "headers of forwarded requests are missing in an inner level",
+    why: "A location with its own `proxy_set_header` inherits none of the outer levels. `Host` is then the \
+          name of the upstream server, and the client's address is not forwarded.",
     bad: "server { proxy_set_header Host $host; \
           location / { proxy_set_header X-A 1; proxy_pass http://127.0.0.1:8080; } }",
     good: "server { proxy_set_header Host $host; \
@@ -106,7 +106,7 @@ pub(crate) static PROXY_FIELDS_LOST: Rule = Rule {
                     .map(name_of)
                     .find(|name| !own.contains(name) && FORWARDED.contains(&name.as_str()))?;
                 let first = children(spot.node, "proxy_set_header").next()?;
-                let text = format!("\"{lost}\", which is set around it, is not set here");
+                let text = format!("\"{lost}\" of an outer level is not inherited here");
                 Some(Found::at(first, text, "repeat those around it here"))
             })
             .collect()
@@ -120,9 +120,9 @@ const FORWARDED: [&str; 6] =
 pub(crate) static ORIGIN_PATTERN: Rule = Rule {
     id: "origin-pattern",
     level: Level::Error,
-    title: "a pattern for trusted origins that strangers match",
-    why: "A pattern without `^` and `$` holds for any text with the trusted name in it: `https://example.com.evil.test` \
-          is trusted, too.",
+    title: "a pattern for trusted origins also matches other origins",
+    why: "A pattern without `^` and `$` matches any text that contains the trusted name: \
+          `https://example.com.evil.test` is trusted, too.",
     bad: "map $http_origin $cors { ~example\\.com $http_origin; }",
     good: "map $http_origin $cors { ~^https://example\\.com$ $http_origin; }",
     check: |tree| {
@@ -153,7 +153,7 @@ pub(crate) static ORIGIN_PATTERN: Rule = Rule {
 fn loose(node: &Node, pattern: &str) -> Option<Found> {
     let is_any = pattern.is_empty() || pattern == "." || pattern == ".*" || pattern == ".+";
     (!regex::is_anchored(pattern) && !is_any).then(|| {
-        let text = format!("\"{pattern}\" holds for other origins that only have it inside");
+        let text = format!("\"{pattern}\" also matches other origins that contain it");
         Found::at(node, text, "begin it with ^https:// and end it with $")
     })
 }

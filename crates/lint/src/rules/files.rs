@@ -7,9 +7,9 @@ use conf::{Level, Node};
 pub(crate) static ALIAS_TRAVERSAL: Rule = Rule {
     id: "alias-traversal",
     level: Level::Error,
-    title: "`alias` lets a request climb out of its directory",
-    why: "A location without a slash at its end also matches what goes on behind its text: `/i../x` is `/i` and \
-          `../x`. With an `alias` that ends with a slash the rest is appended as it is, and leads one directory up.",
+    title: "`alias` lets a request leave its directory",
+    why: "A location without a final slash also matches longer paths: `location /i` matches `/i../x`. If the \
+          `alias` ends with a slash, the rest `../x` is appended to it, which leads to the parent directory.",
     bad: "server { location /i { alias /srv/images/; } }",
     good: "server { location /i/ { alias /srv/images/; } }",
     check: |tree| {
@@ -30,9 +30,9 @@ pub(crate) static ALIAS_TRAVERSAL: Rule = Rule {
 pub(crate) static ALIAS_WITHOUT_SLASH: Rule = Rule {
     id: "alias-without-slash",
     level: Level::Warn,
-    title: "`alias` has no slash at its end, and its location has one",
-    why: "An `alias` takes the place of the location's text. With `location /i/` and `alias /srv/images`, `/i/x` is the \
-          file `/srv/imagesx`.",
+    title: "`alias` has no final slash, but its location has one",
+    why: "`alias` replaces the text of the location. With `location /i/` and `alias /srv/images`, `/i/x` is \
+          the file `/srv/imagesx`.",
     bad: "server { location /i/ { alias /srv/images; } }",
     good: "server { location /i/ { alias /srv/images/; } }",
     check: |tree| {
@@ -55,9 +55,9 @@ pub(crate) static ALIAS_WITHOUT_SLASH: Rule = Rule {
 pub(crate) static ALIAS_WITHOUT_CAPTURE: Rule = Rule {
     id: "alias-without-capture",
     level: Level::Warn,
-    title: "`alias` in a location with a pattern does not say which file",
-    why: "In a location with a pattern the alias is the whole path: nothing of the URI is appended to it. A directory \
-          without a capture behind it is what every request gets.",
+    title: "`alias` in a location with a pattern names no file",
+    why: "In a location with a pattern, `alias` is the complete path: nothing of the URI is appended. Without \
+          a capture, every request gets the same directory.",
     bad: "server { location ~ ^/img/.*\\.png$ { alias /srv/images/; } }",
     good: "server { location ~ ^/img/(.*\\.png)$ { alias /srv/images/$1; } }",
     check: |tree| {
@@ -83,8 +83,9 @@ pub(crate) static TRY_FILES_LAST: Rule = Rule {
     id: "try-files-last",
     level: Level::Warn,
     title: "the last argument of `try_files` is not tried",
-    why: "The last argument is where the request goes if nothing was found, and is not looked at itself. With `$uri` \
-          there, a missing file is redirected to itself until the limit of redirects ends it with 500.",
+    why: "The last argument is the fallback: Fulmar does not look for such a file, but redirects to it. With \
+          `$uri` there, a missing file redirects to itself until the limit of redirects ends the request with \
+          500.",
     bad: "server { location / { try_files $uri $uri/; } }",
     good: "server { location / { try_files $uri $uri/ =404; } }",
     check: |tree| {
@@ -107,8 +108,8 @@ pub(crate) static AUTOINDEX_EVERYWHERE: Rule = Rule {
     id: "autoindex-everywhere",
     level: Level::Notice,
     title: "directories are listed for a whole site",
-    why: "`autoindex on` for a server, or for its `/`, lists every directory that has no index, also those that are \
-          added later.",
+    why: "`autoindex on` in a server, or in its `location /`, lists every directory without an index file, \
+          also directories that are added later.",
     bad: "server { root /srv/x; autoindex on; }",
     good: "server { root /srv/x; location /files/ { autoindex on; } }",
     check: |tree| {
@@ -139,8 +140,8 @@ pub(crate) static ROOT_IN_ONE_LOCATION: Rule = Rule {
     id: "root-in-one-location",
     level: Level::Notice,
     title: "`root` is set for `/` only, and other locations need one",
-    why: "A `root` inside of `location /` counts for that location only: others that send files look below the \
-          default directory, `html`. Set for the server it counts for all.",
+    why: "A `root` inside of `location /` applies to that location only. Other locations then look for files \
+          in the default directory, `html`. Set `root` in the server instead.",
     bad: "server { location / { root /srv/x; } location ~ \\.css$ { expires 1d; } }",
     good: "server { root /srv/x; location / { } location ~ \\.css$ { expires 1d; } }",
     check: |tree| tree.named("server").filter_map(root_in_one).collect(),
@@ -179,8 +180,8 @@ pub(crate) static HIDDEN_FILES: Rule = Rule {
     id: "hidden-files",
     level: Level::Notice,
     title: "files such as `.git` and `.env` can be fetched",
-    why: "The directory of a PHP application often is a checkout: `.git` has its whole history, `.env` its passwords. \
-          One location keeps them in; certificates need `.well-known`.",
+    why: "The directory of a PHP application is often a checkout: `.git` has its whole history, and `.env` its \
+          passwords. Deny such files in one location. Certificates need `.well-known`.",
     bad: "server { root /srv/x; location / { try_files $uri /index.php; } \
           location ~ ^/index\\.php$ { fastcgi_pass unix:/run/php.sock; } }",
     good: "server { root /srv/x; location / { try_files $uri /index.php; } \

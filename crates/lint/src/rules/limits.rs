@@ -7,10 +7,11 @@ use conf::{Level, Node};
 pub(crate) static SPOOFED_KEY: Rule = Rule {
     id: "spoofed-key",
     level: Level::Error,
-    title: "a limit by what the client says of itself",
-    why: "A client writes what it likes into `X-Forwarded-For` and its kin: with a new value for each request it is \
-          never limited, and with somebody else's it uses up theirs. `set_real_ip_from` with `real_ip_header` makes \
-          `$remote_addr` the client's where the proxy in front is known.",
+    title: "a limit by a key that the client can choose",
+    why: "A client can write any value into `X-Forwarded-For` and similar headers. With a new value for each \
+          request it is never limited, and with the address of another client it uses up the limit of that \
+          client. Name the proxy with `set_real_ip_from` and `real_ip_header`; then `$remote_addr` is the \
+          client's address.",
     bad: "limit_req_zone $http_x_forwarded_for zone=a:1m rate=1r/s;",
     good: "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;",
     check: |tree| {
@@ -26,7 +27,7 @@ pub(crate) static SPOOFED_KEY: Rule = Rule {
                     "$http_forwarded",
                 ];
                 let variable = uses(key, &spoofed)?;
-                let text = format!("\"{variable}\" is what the client says");
+                let text = format!("the client chooses \"{variable}\"");
                 Some(Found::at(spot.node, text, "use $binary_remote_addr").under(key.span))
             })
             .collect()
@@ -36,9 +37,9 @@ pub(crate) static SPOOFED_KEY: Rule = Rule {
 pub(crate) static EVERYBODY_TRUSTED: Rule = Rule {
     id: "everybody-trusted",
     level: Level::Error,
-    title: "everybody may say which address they have",
-    why: "`set_real_ip_from` names the proxies whose word counts. With all of the Internet there, every client \
-          chooses its own address: rules and limits by address hold for nobody.",
+    title: "every client may choose its own address",
+    why: "`set_real_ip_from` names trusted proxies. If it names the whole internet, every client can choose \
+          its own address, and rules and limits by address have no effect.",
     bad: "set_real_ip_from 0.0.0.0/0; real_ip_header X-Forwarded-For;",
     good: "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
     check: |tree| {
@@ -47,7 +48,7 @@ pub(crate) static EVERYBODY_TRUSTED: Rule = Rule {
                 let network = spot.node.arg(0)?;
                 let is_all = network.is("0.0.0.0/0") || network.is("::/0");
                 is_all.then(|| {
-                    let text = format!("\"{network}\" is everybody");
+                    let text = format!("\"{network}\" is every client");
                     Found::at(spot.node, text, "name the proxies in front").under(network.span)
                 })
             })
@@ -59,8 +60,8 @@ pub(crate) static WORKER_FILES: Rule = Rule {
     id: "worker-files",
     level: Level::Warn,
     title: "fewer files than connections",
-    why: "Each connection is an open file, and each request that is passed on is another one. Where \
-          `worker_rlimit_nofile` is less than `worker_connections`, clients are refused before the limit of \
+    why: "Each connection needs an open file, and each forwarded request needs another one. If \
+          `worker_rlimit_nofile` is less than `worker_connections`, clients are rejected before the limit of \
           connections is reached.",
     bad: "} worker_rlimit_nofile 1024; events { worker_connections 4096; } http {",
     good: "} worker_rlimit_nofile 8192; events { worker_connections 4096; } http {",

@@ -8,10 +8,10 @@ use conf::{Level, Node};
 pub(crate) static CATASTROPHIC_PATTERN: Rule = Rule {
     id: "catastrophic-pattern",
     level: Level::Error,
-    title: "a pattern whose time grows without bound",
-    why: "A repetition of repetitions, such as `(a+)+`, can divide a text in very many ways, and all are tried where \
-          the whole does not match: a client chooses how long that takes. Here a limit ends it, and the pattern does \
-          not match.",
+    title: "a pattern whose time can grow without bound",
+    why: "A repetition of repetitions, such as `(a+)+`, can divide a text in very many ways. If the whole \
+          pattern does not match, all of them are tried, so a client chooses how long that takes. Fulmar stops \
+          at a limit of steps, and the pattern then does not match.",
     bad: "server { location ~ ^/([a-z]+)*/x$ { return 204; } }",
     good: "server { location ~ ^/[a-z]*/x$ { return 204; } }",
     check: |tree| {
@@ -19,7 +19,7 @@ pub(crate) static CATASTROPHIC_PATTERN: Rule = Rule {
             .filter_map(|spot| {
                 let pattern = pattern_of(spot.node)?;
                 regex::explodes(&pattern).then(|| {
-                    let text = format!("\"{pattern}\" repeats what repeats itself");
+                    let text = format!("\"{pattern}\" repeats a repetition");
                     Found::at(
                         spot.node,
                         text,
@@ -55,9 +55,9 @@ fn pattern_of(node: &Node) -> Option<String> {
 pub(crate) static LOOSE_DOT: Rule = Rule {
     id: "loose-dot",
     level: Level::Notice,
-    title: "a dot in the pattern of a name holds for any character",
-    why: "In a pattern `.` is any character: `www.example.com` holds for `wwwxexample.com`, too. A name without a \
-          pattern needs none, and is found faster.",
+    title: "a dot in a pattern of a name matches any character",
+    why: "In a pattern `.` matches any character: `www.example.com` also matches `wwwxexample.com`. If the \
+          name is fixed, write it without a pattern; it is found faster.",
     bad: "server { server_name ~^www.example\\.com$; }",
     good: "server { server_name www.example.com; }",
     check: |tree| {
@@ -69,7 +69,7 @@ pub(crate) static LOOSE_DOT: Rule = Rule {
                 loose.map(|word| {
                     Found::at(
                         spot.node,
-                        format!("a dot of \"{word}\" is any character"),
+                        format!("a dot in \"{word}\" matches any character"),
                         "write \\. for a dot",
                     )
                     .under(word.span)
@@ -82,8 +82,9 @@ pub(crate) static LOOSE_DOT: Rule = Rule {
 pub(crate) static SAME_PATTERN: Rule = Rule {
     id: "same-pattern",
     level: Level::Warn,
-    title: "a location that an earlier one with the same pattern hides",
-    why: "Of the locations with patterns the first that matches counts: one with the same pattern is never reached.",
+    title: "a location is never reached, because an earlier one has the same pattern",
+    why: "Of the locations with patterns, the first one that matches counts. A later one with the same pattern \
+          is never reached.",
     bad: "server { location ~ \\.css$ { expires 1d; } location ~ \\.css$ { expires 2d; } }",
     good: "server { location ~ \\.css$ { expires 1d; } location ~ \\.js$ { expires 2d; } }",
     check: |tree| {

@@ -7,10 +7,9 @@ use conf::{Level, Node};
 pub(crate) static ANY_PATH: Rule = Rule {
     id: "php-any-path",
     level: Level::Warn,
-    title: "PHP is given scripts that do not exist",
-    why: "PHP may look for the script in the path before it: `/upload/cat.jpg/x.php` runs the picture \
-          (`cgi.fix_pathinfo`), unless PHP's own settings forbid it. A script that is looked for first \
-          is one.",
+    title: "PHP gets the names of scripts that do not exist",
+    why: "PHP may look for a script in the beginning of the path: `/upload/cat.jpg/x.php` runs the picture \
+          (`cgi.fix_pathinfo`), unless PHP's own settings forbid it. Check first that the script exists.",
     bad: "server { root /srv/public; location ~ \\.php$ { \
           fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; fastcgi_pass unix:/run/php.sock; } }",
     good: "server { root /srv/public; location ~ \\.php$ { try_files $uri =404; \
@@ -63,16 +62,20 @@ fn is_set_to_a_script(location: &Node) -> bool {
 pub(crate) static UNANCHORED_SCRIPT: Rule = Rule {
     id: "php-unanchored",
     level: Level::Warn,
-    title: "whatever has .php in it is passed to PHP",
-    why: "A pattern without an end holds for `/notes.php.bak` and `/a.phpinfo`, too: what is no script is passed to \
-          PHP, or its text is run under another name.",
+    title: "every path that contains .php is passed to PHP",
+    why: "A pattern without `$` also matches `/notes.php.bak` and `/a.phpinfo`: PHP gets files that are not \
+          scripts.",
     bad: "server { root /srv/public; location ~ \\.php { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
     good: "server { root /srv/public; location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
     check: |tree| {
         scripts(tree)
             .filter(|(_, _, pattern)| pattern.ends_with(".php") && !pattern.contains('|'))
             .map(|(_, location, pattern)| {
-                Found::at(location, format!("\"{pattern}\" has no end"), format!("location ~ {pattern}$"))
+                Found::at(
+                    location,
+                    format!("\"{pattern}\" has no $ at its end"),
+                    format!("location ~ {pattern}$"),
+                )
             })
             .collect()
     },
@@ -81,9 +84,9 @@ pub(crate) static UNANCHORED_SCRIPT: Rule = Rule {
 pub(crate) static INDEX_WITHOUT_PHP: Rule = Rule {
     id: "index-without-php",
     level: Level::Notice,
-    title: "a directory with index.php is not answered by it",
-    why: "`$uri/` in `try_files` finds a directory, and `index` says which file answers for it. Where that list has no \
-          script, a directory with an `index.php` alone is forbidden.",
+    title: "a directory does not use its index.php",
+    why: "`$uri/` in `try_files` finds a directory, and `index` says which file answers for it. If that list \
+          contains no script, a directory that has only an `index.php` gets 403.",
     bad: "server { root /srv/public; location / { try_files $uri $uri/ /index.php; } \
           location ~ \\.php$ { try_files $uri =404; fastcgi_pass unix:/run/php.sock; } }",
     good: "server { root /srv/public; index index.php; location / { try_files $uri $uri/ /index.php; } \

@@ -7,9 +7,9 @@ use conf::{Level, Word};
 pub(crate) static PASS_SLASH: Rule = Rule {
     id: "pass-slash",
     level: Level::Error,
-    title: "`proxy_pass` lets a request climb out of its path",
-    why: "A location without a slash at its end also matches what goes on behind its text. Where `proxy_pass` has a \
-          path that ends with a slash, `/api../x` is passed as `/v1/../x`, and `/api/x` as `/v1//x`.",
+    title: "`proxy_pass` lets a request leave its path",
+    why: "A location without a final slash also matches longer paths. If the path of `proxy_pass` ends with a \
+          slash, `/api../x` is forwarded as `/v1/../x`, and `/api/x` as `/v1//x`.",
     bad: "server { location /api { proxy_pass http://127.0.0.1:8080/v1/; } }",
     good: "server { location /api/ { proxy_pass http://127.0.0.1:8080/v1/; } }",
     check: |tree| {
@@ -36,9 +36,9 @@ pub(crate) static PASS_SLASH: Rule = Rule {
 pub(crate) static VARIABLE_WITHOUT_RESOLVER: Rule = Rule {
     id: "variable-without-resolver",
     level: Level::Warn,
-    title: "`proxy_pass` with a variable host, and nobody to look it up",
-    why: "A host that is known only when a request comes is looked up then, by the servers that `resolver` names. \
-          Without one, and without an `upstream` of that name, the request ends with 502.",
+    title: "`proxy_pass` with a variable host, but no `resolver`",
+    why: "If the host contains a variable, it is looked up for each request, by the name servers of \
+          `resolver`. Without a `resolver`, and without an `upstream` of that name, the request ends with 502.",
     bad: "server { location / { set $backend app.internal; proxy_pass http://$backend; } }",
     good: "server { resolver 127.0.0.53; location / { set $backend app.internal; proxy_pass http://$backend; } }",
     check: |tree| {
@@ -91,9 +91,10 @@ fn host_values(tree: &Tree<'_>, variable: &str) -> Option<Vec<String>> {
 pub(crate) static HOST_PASSED_ON: Rule = Rule {
     id: "host-passed-on",
     level: Level::Notice,
-    title: "the other server gets any host that the client names",
-    why: "`$http_host` is what the client wrote. In a server that answers for all hosts an application that builds \
-          links from it, such as one to set a new password, lets a client choose where they lead.",
+    title: "the upstream server gets any host that the client sends",
+    why: "`$http_host` is what the client sent. If the server answers for all hosts, and the application \
+          builds links from the host, for example in a mail to set a new password, a client can choose where \
+          these links lead.",
     bad: "server { listen 80 default_server; \
           location / { proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:8080; } }",
     good: "server { listen 80 default_server; \
@@ -112,8 +113,7 @@ pub(crate) static HOST_PASSED_ON: Rule = Rule {
             .filter_map(|spot| {
                 let value = spot.node.arg(1)?;
                 uses(value, &["$http_host"])?;
-                let text =
-                    "\"$http_host\" is whatever the client writes, and this server answers for all hosts";
+                let text = "the client chooses \"$http_host\", and this server answers for all hosts";
                 Some(Found::at(spot.node, text, "use $host, or the name itself").under(value.span))
             })
             .collect()
@@ -123,9 +123,9 @@ pub(crate) static HOST_PASSED_ON: Rule = Rule {
 pub(crate) static ACCEL_NOT_INTERNAL: Rule = Rule {
     id: "accel-not-internal",
     level: Level::Error,
-    title: "files that an application guards can be fetched without it",
-    why: "With `X-Accel-Redirect` an application decides who gets a file, and the server sends it. A location for that \
-          has to be `internal`, else everybody can ask for it.",
+    title: "files that an application protects can be fetched directly",
+    why: "With `X-Accel-Redirect` an application decides which client gets a file, and the server sends it. \
+          The location of these files must be `internal`; otherwise every client can fetch them directly.",
     bad: "server { location / { proxy_set_header X-Accel-Mapping /srv/files/=/files/; proxy_pass http://127.0.0.1:8080; } \
           location /files/ { alias /srv/files/; } }",
     good: "server { location / { proxy_set_header X-Accel-Mapping /srv/files/=/files/; proxy_pass http://127.0.0.1:8080; } \

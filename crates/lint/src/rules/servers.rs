@@ -7,10 +7,10 @@ use conf::{Level, Node};
 pub(crate) static NO_DEFAULT_SERVER: Rule = Rule {
     id: "no-default-server",
     level: Level::Notice,
-    title: "requests for unknown hosts go to whichever server comes first",
-    why: "A request for a name that no server has, or for the address alone, is answered by the first server of the \
-          address. With files in several directories the first may change with the name of a file. \
-          `default_server` says which one it is.",
+    title: "requests for unknown hosts get the first server",
+    why: "A request for an unknown name, or for the address, is answered by the first server of the address. \
+          If servers are in several files, the first one may change with the name of a file. `default_server` \
+          makes it explicit.",
     bad: "server { listen 80; server_name a.example; return 204; } server { listen 80; server_name b.example; return 204; }",
     good: "server { listen 80 default_server; return 444; } server { listen 80; server_name a.example; return 204; }",
     check: no_default,
@@ -71,9 +71,9 @@ fn names(server: &Node) -> Vec<String> {
 pub(crate) static UNDERSCORE_NAME: Rule = Rule {
     id: "underscore-name",
     level: Level::Notice,
-    title: "`server_name _` catches nothing by itself",
-    why: "`_` is a name like any other, only that nobody has it: it is no wildcard. What makes a server answer for all \
-          other hosts is `default_server`, or that it comes first.",
+    title: "`server_name _` does not match all hosts",
+    why: "`_` is a name like any other, only that no host has it: it is not a wildcard. A server answers for \
+          all other hosts if it has `default_server`, or if it comes first.",
     bad: "server { listen 80 default_server; server_name a.example; return 204; } \
           server { listen 80; server_name _; return 444; }",
     good: "server { listen 80; server_name a.example; return 204; } \
@@ -103,8 +103,8 @@ pub(crate) static UNDERSCORE_NAME: Rule = Rule {
 pub(crate) static NO_NAME: Rule = Rule {
     id: "no-name",
     level: Level::Warn,
-    title: "a `server_name` that no host can be",
-    why: "A host has no scheme, no port, no path and no comma: such a name never matches. Names are separated by \
+    title: "a `server_name` that no host can have",
+    why: "A host has no scheme, no port, no path and no comma, so such a name never matches. Separate names by \
           spaces.",
     bad: "server { server_name https://a.example; }",
     good: "server { server_name a.example; }",
@@ -116,7 +116,7 @@ pub(crate) static NO_NAME: Rule = Rule {
                     !text.starts_with('~') && text.contains(['/', ':', ',']) && !text.contains('$')
                 });
                 odd.map(|word| {
-                    let text = format!("\"{word}\" is no name of a host");
+                    let text = format!("\"{word}\" is not a host name");
                     Found::at(spot.node, text, "write the name alone").under(word.span)
                 })
             })
@@ -127,9 +127,9 @@ pub(crate) static NO_NAME: Rule = Rule {
 pub(crate) static MERGE_SLASHES_OFF: Rule = Rule {
     id: "merge-slashes-off",
     level: Level::Warn,
-    title: "`//` gets past locations",
-    why: "With `merge_slashes off` the path `//admin` is not found by `location /admin`, but most applications behind \
-          take it for the same: rules about `/admin` do not hold.",
+    title: "`//` bypasses locations",
+    why: "With `merge_slashes off`, `location /admin` does not match the path `//admin`. Most applications \
+          treat both paths alike, so rules for `/admin` can be bypassed.",
     bad: "server { merge_slashes off; location /admin/ { deny all; } }",
     good: "server { merge_slashes on; location /admin/ { deny all; } }",
     check: |tree| {
@@ -146,8 +146,8 @@ pub(crate) static SERVER_TOKENS_ON: Rule = Rule {
     id: "server-tokens",
     level: Level::Notice,
     title: "responses show the version",
-    why: "`server_tokens on` puts the version into the `Server` field and into error pages, where those read it who \
-          look for old ones.",
+    why: "`server_tokens on` shows the version in the `Server` header and in error pages. Attackers look for \
+          old versions there.",
     bad: "server_tokens on;",
     good: "server_tokens off;",
     check: |tree| {
@@ -162,8 +162,8 @@ pub(crate) static ERROR_LOG_OFF: Rule = Rule {
     id: "error-log-off",
     level: Level::Warn,
     title: "`error_log off` logs to a file called off",
-    why: "`off` is no word that `error_log` knows: it is taken for the name of a file. To see next to nothing, write \
-          only what is worst.",
+    why: "`error_log` does not know the word `off`: it is the name of a file. To log as little as possible, \
+          log only the most severe level.",
     bad: "server { error_log off; }",
     good: "server { error_log /var/log/nginx/error.log crit; }",
     check: |tree| {

@@ -7,9 +7,9 @@ use conf::Level;
 pub(crate) static OLD_PROTOCOLS: Rule = Rule {
     id: "old-protocols",
     level: Level::Warn,
-    title: "versions of TLS that are given up",
-    why: "TLS 1.0 and 1.1 are not to be used any more (RFC 8996), SSL has been broken for long. What is built in here \
-          speaks 1.2 and 1.3 whatever is named.",
+    title: "versions of TLS that are not secure",
+    why: "TLS 1.0 and 1.1 must not be used any more (RFC 8996), and SSL is broken. Fulmar offers only TLS 1.2 \
+          and 1.3, whatever is named here.",
     bad: "server { listen 443 ssl; ssl_certificate a; ssl_certificate_key b; ssl_protocols TLSv1 TLSv1.2; }",
     good: "server { listen 443 ssl; ssl_certificate a; ssl_certificate_key b; ssl_protocols TLSv1.2 TLSv1.3; }",
     check: |tree| {
@@ -17,7 +17,7 @@ pub(crate) static OLD_PROTOCOLS: Rule = Rule {
             .filter_map(|spot| {
                 let old = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1"];
                 let word = spot.node.args.iter().find(|word| old.iter().any(|name| word.is(name)))?;
-                let text = format!("\"{word}\" is given up");
+                let text = format!("\"{word}\" is not secure");
                 Some(Found::at(spot.node, text, "ssl_protocols TLSv1.2 TLSv1.3;").under(word.span))
             })
             .collect()
@@ -27,9 +27,9 @@ pub(crate) static OLD_PROTOCOLS: Rule = Rule {
 pub(crate) static WEAK_CIPHERS: Rule = Rule {
     id: "weak-ciphers",
     level: Level::Warn,
-    title: "ciphers that are broken",
-    why: "RC4, DES, MD5, exported and anonymous ciphers protect nothing. A name counts unless `!` or `-` stands in \
-          front of it.",
+    title: "ciphers that are not secure",
+    why: "RC4, DES, MD5, export and anonymous ciphers are not secure. A name selects ciphers unless it starts \
+          with `!` or `-`.",
     bad: "server { ssl_ciphers HIGH:RC4-SHA:!aNULL; }",
     good: "server { ssl_ciphers HIGH:!RC4:!aNULL:!MD5; }",
     check: |tree| {
@@ -46,7 +46,7 @@ pub(crate) static WEAK_CIPHERS: Rule = Rule {
                             .iter()
                             .any(|name| parts.contains(name) || (name.contains('-') && cipher.contains(name)))
                 })?;
-                let text = format!("\"{cipher}\" is broken");
+                let text = format!("\"{cipher}\" is not secure");
                 Some(
                     Found::at(spot.node, text, format!("leave it out, or exclude it: !{cipher}"))
                         .under(list.span),
@@ -59,10 +59,11 @@ pub(crate) static WEAK_CIPHERS: Rule = Rule {
 pub(crate) static COMPRESSED_SECRETS: Rule = Rule {
     id: "compressed-secrets",
     level: Level::Notice,
-    title: "answers of an application are compressed over TLS",
-    why: "The length of a compressed answer tells whether a guess that the client's page put into the request is in it, \
-          too: letter by letter a secret, such as a token of a form, is found (BREACH). Files have no secrets; for \
-          pages that show what was sent to them beside one, leave compression to those that mask it, or out.",
+    title: "responses of an application are compressed over TLS",
+    why: "The length of a compressed response shows whether a text from the request also occurs in the page. \
+          An attacker who can change the request can find a secret of the page, such as a form token, letter \
+          by letter (BREACH). Compress files; compress pages that contain secrets only if the application \
+          masks the secrets.",
     bad: "server { listen 443 ssl; ssl_certificate a; ssl_certificate_key b; \
           location /account/ { gzip on; proxy_pass http://127.0.0.1:8080; } }",
     good: "server { listen 443 ssl; ssl_certificate a; ssl_certificate_key b; \
