@@ -47,6 +47,23 @@ pub struct Apache {
     log: PathBuf,
 }
 
+/// Whether Apache loads these lines in its main configuration; what it prints if it does not.
+///
+/// # Errors
+///
+/// Apache's messages.
+pub fn loads(site: &Site, lines: &str) -> Result<(), String> {
+    let folder = site.prefix().join("apache");
+    fs::create_dir_all(&folder).expect("directory");
+    let path = folder.join("tested.conf");
+    let modules =
+        ["ssl", "socache_shmcb"].map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"));
+    fs::write(&path, configuration(site, &folder, 1) + &modules.concat() + lines).expect("configuration");
+    let output = Command::new(PROGRAM).arg("-t").arg("-f").arg(&path).output().expect("apache2");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(text) }
+}
+
 impl Apache {
     /// Serves the documents of a site. Panics with its log when it does not start.
     pub fn start(site: &Site) -> Apache {

@@ -29,6 +29,7 @@ pub mod memcached;
 pub mod mutation;
 pub mod node;
 pub mod origin;
+pub mod page;
 pub mod parts;
 pub mod pebble;
 pub mod php;

@@ -88,7 +88,12 @@ pub fn parse(source: &str) -> Result<Document, String> {
 }
 
 impl Document {
-    fn add(&mut self, kind: &str, content: String) -> Result<(), String> {
+    /// Adds a block of this kind.
+    ///
+    /// # Errors
+    ///
+    /// A message if the block makes no sense.
+    pub fn add(&mut self, kind: &str, content: String) -> Result<(), String> {
         if let Some(path) = kind.strip_prefix("file ") {
             self.files.push((path.trim().to_owned(), content));
         } else if let Some(path) = kind.strip_prefix("link ") {

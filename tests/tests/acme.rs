@@ -158,6 +158,11 @@ fn ten_names_get_certificates_from_an_empty_state() {
     let shown = parts.site.command(Server::Fulmar).arg("-T").output().expect("fulmar");
     let shown = [shown.stdout, shown.stderr].concat();
     assert!(!shown.is_empty() && !shown.windows(11).any(|part| part == b"PRIVATE KEY"));
+    let mut list = std::process::Command::new(Server::Fulmar.path());
+    list.arg("certificates").arg("-p").arg(parts.site.prefix()).args(["-c", "fulmar.conf"]);
+    let list = String::from_utf8_lossy(&list.output().expect("fulmar").stdout).into_owned();
+    let valid = list.lines().filter(|line| line.starts_with("  certificate   valid for ")).count();
+    assert_eq!(valid, names.len(), "{list}");
     running.stop();
     // What is there is served at once, and asked for by nobody.
     let running = parts.start();

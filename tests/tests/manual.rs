@@ -1,5 +1,7 @@
 //! The manual's examples are true: of Fulmar always, and of nginx where the page does not say otherwise.
 
+mod pages;
+
 use std::fs;
 use std::path::Path;
 
@@ -63,25 +65,4 @@ fn run(document: &Document, server: Server, nginx: Option<&Nginx>) -> Option<Str
         }
     }
     if wrong.is_empty() { None } else { Some(wrong) }
-}
-
-/// Pages with whole configurations.
-const PAGES: [&str; 3] = ["applications.md", "from-varnish.md", "monitoring.md"];
-
-#[test]
-fn configurations_of_pages_load() {
-    for page in PAGES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
-        let text = fs::read_to_string(path).expect("a page");
-        let examples: Vec<&str> =
-            text.split("```nginx\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-        assert!(!examples.is_empty(), "{page}");
-        for example in examples {
-            // Only the superuser may listen at ports below 1024.
-            let example =
-                example.replace("listen 80;", "listen 8080;").replace("listen 443 ", "listen 8443 ");
-            let tested = Site::new(&example).test(Server::Fulmar);
-            tested.unwrap_or_else(|text| panic!("{page}: {text}\n{example}"));
-        }
-    }
 }
